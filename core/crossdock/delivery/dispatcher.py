@@ -15,6 +15,7 @@ from collections.abc import Set as AbstractSet
 from crossdock.clock import Clock
 from crossdock.delivery.delivery_context import DeliveryContext
 from crossdock.delivery.outcome_policy import Policy
+from crossdock.delivery.records_in_progress import OwnRecords
 from crossdock.delivery.senders import Senders, SendResult, SendTask
 from crossdock.delivery.settlement import Settlement
 from crossdock.delivery.turn_decisions import Decisions
@@ -39,6 +40,7 @@ class Dispatcher:
         rejecting: Streams that overwrite no member which somebody else has changed.
         warn: Called when the target becomes unavailable, and when it is available again.
         state_restored: The state is a restored backup, so what looks new may have been delivered before.
+        own_records: What other runs of the session must not work on; None if there are none.
         may_pause: Whether there is other work while the target is unavailable; see `deliver`.
         counters: Of the run, to count in.
     """
@@ -60,7 +62,9 @@ class Dispatcher:
         state_restored: bool = False,
         may_pause: Callable[[], bool] = lambda: False,
         counters: Counters | None = None,
+        own_records: OwnRecords | None = None,
     ) -> None:
+        self._own_records = own_records
         self._may_pause = may_pause
         self._allowance, self._senders, self._clock = allowance, senders, clock
         self._settled, self._interrupt, self._warn = settled, interrupt, warn
@@ -78,6 +82,8 @@ class Dispatcher:
             later: Streams whose unsent records that are written once are sent only when `release` is called.
         """
         decisions = Decisions()
+        if self._own_records:
+            self._own_records.work_on(intents)
         for intent in intents:
             self._policy.resume(intent, decisions)
         self._commit(decisions)
@@ -127,9 +133,25 @@ class Dispatcher:
         left = self._policy.give_back()
         self._writer.move(left)
         for intent in left:
-            self._settled(Settlement(intent, Outcome("unavailable", "the run was stopped")))
+            self._report_settled(Settlement(intent, Outcome("unavailable", "the run was stopped")))
+
+    def _report_settled(self, item: Settlement, successors: Sequence[Intent] = ()) -> None:
+        self._settled(item)
+        intent = item.intent
+        goes_on = any(
+            (one.scope, one.identity.key_hash) == (intent.scope, intent.identity.key_hash) for one in successors
+        )
+        if self._own_records and not goes_on:
+            self._own_records.settled(intent)
 
     def _turn(self, chunks: Iterator[Chunk]) -> bool:
+        try:
+            return self._decide_and_send(chunks)
+        finally:
+            if self._own_records:
+                self._own_records.stored()
+
+    def _decide_and_send(self, chunks: Iterator[Chunk]) -> bool:
         decisions = Decisions()
         chunk: Chunk | None = None
         fresh: list[Intent] = []
@@ -188,10 +210,12 @@ class Dispatcher:
         leaving: Sequence[SendTask] = (),
     ) -> None:
         self.counters.requests += len(leaving)
+        if self._own_records:
+            self._own_records.work_on([*fresh, *decisions.successors])
         self._writer.commit(decisions, chunk, list(fresh), list(leaving), self.counters)
         self._in_flight.update((task.intent.id, task) for task in leaving)
         for item in decisions.settled:
-            self._settled(item)
+            self._report_settled(item, decisions.successors)
 
     def _report_availability(self) -> None:
         breaker, target = self._queue.circuit_breaker, self._run.target

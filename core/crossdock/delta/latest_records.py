@@ -61,8 +61,9 @@ class Scan:
         key_order: Compares rows with the known keys while they are read; None without them or with ``group_by``.
     """
 
-    def __init__(self, stream: Stream[Any], name: str, work: Path) -> None:
+    def __init__(self, stream: Stream[Any], name: str, work: Path, *, lists_all: bool | None = None) -> None:
         self._stream, self._name, self._work = stream, name, work
+        self._lists_all = stream.mode == "snapshot" if lists_all is None else lists_all
         self._units: list[SourceUnit] = []
         self._parts: list[pl.DataFrame] = []
         self._group: list[pl.DataFrame] = []  # rows of the current unit, with ``group_by``
@@ -109,7 +110,7 @@ class Scan:
             self._add_to_unit(number, batch)
             self._add_deleted(batch, tally)
             self._add_rows(self._keyed(batch, tally, advance))
-        if self._stream.mode == "snapshot" and self._units and not tally.rows_read:
+        if self._lists_all and self._units and not tally.rows_read:
             hint = "check the source; a page without rows does not show that records are gone"
             raise RefusedError("is a snapshot without rows", where=self._units[-1].source, hint=hint)
         self._close_group()
@@ -248,7 +249,7 @@ class Scan:
     def _refuse_contradictions(self, competing: pl.DataFrame) -> None:
         """A snapshot lists each key once; identical duplicates are accepted."""
         stream = self._stream
-        if stream.mode != "snapshot" or stream.order_by or stream.group_by or stream.duplicates == "last":
+        if not self._lists_all or stream.order_by or stream.group_by or stream.duplicates == "last":
             return
         differing = competing.filter(pl.col(FP).n_unique().over(KEY_HASH) > 1).sort(UNIT, LINE)
         if differing.height:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from crossdock.delivery.operations import Operation
 from crossdock.project.connector_instances import BoundStream
-from crossdock.state import Binding, DeadLetter, Transaction, WaitingRecord
+from crossdock.state import Binding, DeadLetter, NamedRecord, Transaction, WaitingRecord
 
 
 @dataclass(slots=True)
@@ -17,6 +17,7 @@ class PlannedChunk:
     Attributes:
         waits: Records with a reference that is not delivered yet.
         suppressed: Bindings of records whose mapped payload the target already has, as they are to be stored.
+        refetched: Records that are to be fetched, because another run has worked on them since this one read them.
     """
 
     bound: BoundStream
@@ -26,15 +27,18 @@ class PlannedChunk:
     dead_letters: list[DeadLetter] = field(default_factory=list)
     waits: list[WaitingRecord] = field(default_factory=list)
     suppressed: list[Binding] = field(default_factory=list)
+    refetched: list[NamedRecord] = field(default_factory=list)
 
     @property
     def size(self) -> int:
         """The number of records decided about."""
-        return len(self.operations) + len(self.dead_letters) + len(self.waits) + len(self.suppressed)
+        kept = len(self.dead_letters) + len(self.waits) + len(self.suppressed) + len(self.refetched)
+        return len(self.operations) + kept
 
     def write(self, tx: Transaction) -> None:
         """Store every decision except the operations, which are stored as intents."""
         stream = self.bound.name
+        tx.inbox.hint(self.refetched, at=self.at)
         tx.dead_letters.put(self.dead_letters, run_id=self.run_id, at=self.at)
         tx.waiting_records.put(self.waits, run_id=self.run_id, at=self.at)
         tx.bindings.put(self.bound.scope, self.suppressed, run_id=self.run_id, at=self.at)

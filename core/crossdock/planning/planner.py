@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from crossdock.delivery.operations import Kind, Operation
+from crossdock.delivery.records_in_progress import OwnRecords
 from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.delta.record_chunks import in_chunks
 from crossdock.errors import CrossdockError, RecordError
@@ -20,7 +21,7 @@ from crossdock.planning.references import References, ScopedKey
 from crossdock.planning.removals import Removals, removal
 from crossdock.project.connector_exceptions import FailureCount
 from crossdock.project.connector_instances import BoundStream
-from crossdock.state import Binding, DeadLetter, State, Step, WaitingRecord
+from crossdock.state import Binding, DeadLetter, NamedRecord, RecordIdentity, State, Step, WaitingRecord
 from crossdock.tally import Tally
 from crossdock.targets.merge_patch import difference
 from crossdock.targets.target import Target
@@ -36,6 +37,7 @@ class Planner:
         gone: The stream's removals; the last round plans them.
         failing: Stops the stream when its mapping fails too often.
         at_once: Records per chunk.
+        own_records: What other runs of the session must not work on; None if there are none.
 
     Attributes:
         stopped: Why no further record is decided about; None while the planner continues.
@@ -54,7 +56,9 @@ class Planner:
         gone: Removals,
         failing: FailureCount,
         at_once: int = CHUNK,
+        own_records: OwnRecords | None = None,
     ) -> None:
+        self._own_records = own_records
         self.stopped: CrossdockError | None = None
         self._bound, self._state, self._references, self._tally = bound, state, references, tally
         self._run_id, self._target, self._failing, self._at_once = run_id, target, failing, at_once
@@ -110,6 +114,11 @@ class Planner:
         origins = self._own_writes.origins_of(self._state, chunk)
         chunk = self._left_over(chunk, origins)
         drafts = self._drafts(planned, chunk)
+        others = self._of_others(read.identity.key_hash for read, *_ in drafts)
+        for read, *_ in drafts:
+            if read.identity.key_hash in others:
+                self._leave(planned, read.identity)
+        drafts = [each for each in drafts if each[0].identity.key_hash not in others]
         with self._state.look() as tx:
             self._references.look_up((key for *_, keys in drafts for key in keys), tx)
             if self._contributions.needed:
@@ -130,6 +139,14 @@ class Planner:
             if not self._held.add(read, members, missing, is_bound=is_bound):
                 self._tally.count("carried_on")
         return planned
+
+    def _of_others(self, key_hashes: Iterable[int]) -> set[int]:
+        return self._own_records.of_others(self._bound.scope, key_hashes) if self._own_records else set()
+
+    def _leave(self, planned: PlannedChunk, identity: RecordIdentity) -> None:
+        """Have the record fetched, since another run has worked on it: what was read of it may be older."""
+        self._tally.count("carried_on")
+        planned.refetched.append(NamedRecord(identity.stream, identity.key, identity.key_hash))
 
     def _left_over(self, chunk: Sequence[KeyedRecord], origins: Mapping[int, Origin]) -> Sequence[KeyedRecord]:
         """*chunk* without records that come back: they are not created where they come from, or sent back unchanged."""
@@ -195,8 +212,12 @@ class Planner:
     def _first_steps(self, breakers: Sequence[int]) -> Iterator[PlannedChunk]:
         """Creates without the members that close a cycle; their records wait until they are complete."""
         for start in range(0, len(breakers), CHUNK):
-            planned = self._chunk()
-            for key_hash in breakers[start : start + CHUNK]:
+            planned, chunk = self._chunk(), breakers[start : start + CHUNK]
+            others = self._of_others(chunk)
+            for key_hash in chunk:
+                if key_hash in others:
+                    self._leave(planned, self._held.take(key_hash).identity)
+                    continue
                 read, members = self._held.open(key_hash)
                 operation = self._operation(read, self._payload(read, members), None, step="open")
                 planned.operations.append(operation)
@@ -206,13 +227,16 @@ class Planner:
     def _removals(self) -> Iterator[PlannedChunk]:
         while self._to_remove:
             chunk = [self._to_remove.popleft() for _ in range(min(CHUNK, len(self._to_remove)))]
+            others = self._of_others(chunk)
             with self._state.look() as tx:
                 bindings = tx.bindings.get(self._bound.scope, chunk).values()
             self._tally.count("ignored", len(chunk) - len(bindings))  # replayed removals that were done meanwhile
             planned = self._chunk()
             for binding in bindings:
                 operation = removal(self._bound, binding, self._snapshot)
-                if operation.kind == "delete" or operation.changes:
+                if binding.key_hash in others:
+                    self._leave(planned, operation.identity)
+                elif operation.kind == "delete" or operation.changes:
                     planned.operations.append(operation)
                 else:
                     self._tally.count("suppressed")

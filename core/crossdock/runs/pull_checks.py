@@ -54,11 +54,28 @@ def listed_batches(bound: BoundStream) -> Iterator[RawBatch]:
             yield batch
 
 
+def fetched_batches(bound: BoundStream, keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
+    """The batches of the stream's `fetch`, called for at most `Stream.fetch_size` of *keys* at a time.
+
+    Raises:
+        ConnectorError, CrossdockError: As `pulled`.
+    """
+    latest: str | None = None
+    guard = _Guard(bound, "fetch")
+    size = bound.stream.fetch_size
+    with connector_code(bound, "fetch", lambda: latest):
+        for start in range(0, len(keys), size):
+            for batch in bound.stream.fetch(bound.context, keys[start : start + size]):
+                _check(bound, batch, latest, method="fetch")
+                latest = batch.source
+                yield guard.around(batch)
+
+
 class _Guard:
     """Wraps what a batch calls later, so that it raises the errors of `pulled`; equal callables stay equal."""
 
-    def __init__(self, bound: BoundStream) -> None:
-        self._bound = bound
+    def __init__(self, bound: BoundStream, method: str = "pull") -> None:
+        self._bound, self._method = bound, method
         self._made: dict[Again | Callable[[], str], Any] = {}
 
     def around(self, batch: RawBatch) -> RawBatch:
@@ -75,14 +92,14 @@ class _Guard:
 
     def _reading(self, again: Again, source: str) -> Again:
         def read(lines: Sequence[int] | None) -> Iterator[pl.DataFrame]:
-            with connector_code(self._bound, "pull", lambda: source):
+            with connector_code(self._bound, self._method, lambda: source):
                 yield from again(lines)
 
         return read
 
     def _naming(self, content: Callable[[], str], source: str) -> Callable[[], str]:
         def name() -> str:
-            with connector_code(self._bound, "pull", lambda: source):
+            with connector_code(self._bound, self._method, lambda: source):
                 return content()
 
         return name
@@ -101,7 +118,7 @@ def _check(bound: BoundStream, batch: object, latest: str | None, method: str = 
         wrong = "yielded a batch whose source is not storable text"
     elif cursor is not None and not (isinstance(cursor, str) and is_storable(cursor)):
         wrong = "yielded a batch whose cursor is not storable text"
-    elif batch.deleted and (method != "pull" or not bound.stream.yields_deleted):
+    elif batch.deleted and (method == "existing" or not bound.stream.yields_deleted):
         wrong = "yielded a batch that names deleted records, which the stream does not declare (yields_deleted = True)"
     if wrong is not None:
         read = f" after {latest}" if latest else ""

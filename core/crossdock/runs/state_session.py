@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
 from crossdock.clock import Clock
+from crossdock.delivery.records_in_progress import RecordsInProgress
 from crossdock.pacing.bucket_store import BucketState, BucketStore
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
@@ -18,7 +19,7 @@ from crossdock.targets import Target
 class Session:
     """What concurrent runs share: the state, the token buckets, and what earlier runs left.
 
-    Concurrent runs must not share a connection; each has its part of the requests in flight.
+    Concurrent runs that read lists must not share a connection; each has its part of the requests in flight.
 
     Args:
         width: How many runs may be running at once.
@@ -27,6 +28,7 @@ class Session:
 
     Attributes:
         targets: By name.
+        records: That the runs work on.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class Session:
         self._width, self._earlier, self._stack = width, earlier, stack
         self._buckets: dict[str, BucketStore] = {}
         self._opening = threading.Lock()
+        self.records = RecordsInProgress()
         self.resuming = threading.Lock()  # a run begins its streams after what was left of them is settled
         self.resumed = False
 
@@ -62,7 +65,7 @@ class Session:
                 self._buckets[target.name] = self._stack.enter_context(opened)
             return self._buckets[target.name]
 
-    def left(self, streams: list[BoundStream]) -> list[Intent]:
+    def left(self, streams: Iterable[BoundStream]) -> list[Intent]:
         """What earlier runs left unsettled: for the first run of all streams, later of *streams*."""
         with self.state.look() as tx:
             if not self.resumed:

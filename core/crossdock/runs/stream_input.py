@@ -65,7 +65,7 @@ class StreamInput:
     def _begin_part(self) -> None:
         bound = self._bound
         self._waiting: list[WaitingRecord] = []
-        self._scan = Scan(bound.stream, bound.name, bound.context.run.work)
+        self._scan = Scan(bound.stream, bound.name, bound.context.run.work, lists_all=self._lists_all)
         self._delta: compare.Delta | None = None
         self._order: pl.Series | None = None  # the keys as listed, if the index has them in another order
         self._completeness, self._removals = Completeness(), Removals()
@@ -85,11 +85,11 @@ class StreamInput:
             CrossdockError: If the source fails or is refused; nothing of it is imported then.
         """
         bound, name = self._bound, self._bound.name
-        is_first = self._parts is None
+        is_first = self._lists_waiting
         self._begin_part()
         with self._state.look() as tx:
             self._waiting = tx.waiting_records.of(name) if is_first else []
-            mapping_changed = mapping_changes.since(tx, bound)
+            mapping_changed = self._mapping_change(tx)
         bound.context.run.progress.begin(f"reading {name}", None)
         counted = Tally()
         self._read_part(counted, advance)
@@ -120,6 +120,10 @@ class StreamInput:
         self.waited = {each.identity.key_hash for each in self._waiting}
         self._left_alone = self.waited & {intent.identity.key_hash for intent in unsettled} - set(found.replaced)
         self._count(found)
+
+    def _mapping_change(self, tx: Transaction) -> str:
+        """See `crossdock.runs.mapping_changes.since`."""
+        return mapping_changes.since(tx, self._bound)
 
     def _decided_removals(self, found: compare.Delta, counted: Tally, unsettled: list[Intent]) -> Removals:
         """What happens to the records that are gone; where parts are read, with the last one."""
@@ -216,9 +220,19 @@ class StreamInput:
         """Called after everything is read, before any of it is counted; may refuse it."""
 
     @property
-    def _is_snapshot(self) -> bool:
+    def _lists_all(self) -> bool:
         """True if the input lists all records."""
-        return self._bound.stream.mode == "snapshot" and bool(self._scan.sources)
+        return self._bound.stream.mode == "snapshot"
+
+    @property
+    def _lists_waiting(self) -> bool:
+        """True if the next `read` decides about all records that wait, too."""
+        return self._parts is None
+
+    @property
+    def _is_snapshot(self) -> bool:
+        """True if the input has listed all records."""
+        return self._lists_all and bool(self._scan.sources)
 
     def _count(self, found: compare.Delta) -> None:
         tally = self._tally
@@ -303,14 +317,9 @@ class StreamInput:
 
     def finish(self) -> None:
         """Every record is settled or kept: the source need not be read again, and resolved dead letters are removed."""
-        assert self._delta is not None
         bound = self._bound
         with self._state.begin() as tx:
-            read = None if self._is_snapshot else self._scan.sources
-            at = bound.context.run.clock.now()
-            tx.dead_letters.put_keyless(bound.name, self._scan.keyless, read, run_id=self._run_id, at=at)
-            tx.dead_letters.clear(bound.name, self._delta.cured)
-            tx.waiting_records.clear(bound.name, self._delta.unmoved)
+            self._clear_resolved(tx)
             done = self._is_done(tx)
             self._is_held_back = self._is_held_back or not done
             cursor = None if self._is_held_back or self._gone.undecided else self._new_cursor()
@@ -320,6 +329,15 @@ class StreamInput:
         if not self._is_held_back and not self.has_more:
             with connector_code(bound, "finished"):
                 bound.stream.finished(bound.context)
+
+    def _clear_resolved(self, tx: Transaction) -> None:
+        """Write the rows without a key, and remove dead letters and waiting records that are resolved."""
+        assert self._delta is not None
+        name, at = self._bound.name, self._bound.context.run.clock.now()
+        read = None if self._is_snapshot else self._scan.sources
+        tx.dead_letters.put_keyless(name, self._scan.keyless, read, run_id=self._run_id, at=at)
+        tx.dead_letters.clear(name, self._delta.cured)
+        tx.waiting_records.clear(name, self._delta.unmoved)
 
     def _is_done(self, tx: Transaction) -> bool:
         """False if the source must be read again: removals are withheld, or records wait for an unsettled operation."""

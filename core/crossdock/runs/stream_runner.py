@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 
 from crossdock.delivery.dispatcher import Dispatcher
+from crossdock.delivery.records_in_progress import OwnRecords
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.planning import update_limits
 from crossdock.planning.held_records import HeldRecords
@@ -37,6 +38,7 @@ class StreamRunner:
 
     Args:
         scopes: Of all streams of the run.
+        own_records: What other runs of the session must not work on.
         place: Where the report has errors that end the delivery to the target.
     """
 
@@ -49,9 +51,10 @@ class StreamRunner:
         timings: Timings,
         interrupt: threading.Event,
         scopes: Iterable[Scope],
+        own_records: OwnRecords,
         place: str = "",
     ) -> None:
-        self._place = place
+        self._own_records, self._place = own_records, place
         self._state, self._target, self._dispatcher = state, target, dispatcher
         self._report, self._timings, self._interrupt = report, timings, interrupt
         self._references = References(target.name)
@@ -106,7 +109,7 @@ class StreamRunner:
     def _run_part(self, bound: BoundStream, source: RecordSource, held: HeldRecords) -> Steps:
         """Read and deliver what `RecordSource.read` reads at once; returns as `run`."""
         with self._state.look() as tx:
-            unsettled = tx.intents.unsettled(bound.scope)
+            unsettled = self._own_records.without_others(tx.intents.unsettled(bound.scope))
         try:
             source.read(unsettled, self._advance)
         except (StateError, LateError):
@@ -167,6 +170,7 @@ class StreamRunner:
             target=self._target,
             gone=gone,
             failing=failing,
+            own_records=self._own_records,
         )
 
     def _deliver_records(self, bound: BoundStream, source: RecordSource, held: HeldRecords) -> Steps:

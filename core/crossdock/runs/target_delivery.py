@@ -43,6 +43,9 @@ class RunningStreams:
 
     Args:
         deliveries: By target.
+
+    Attributes:
+        counts: Of settled operations, in the report.
     """
 
     def __init__(
@@ -54,7 +57,7 @@ class RunningStreams:
         timings: Timings,
         interrupt: threading.Event,
     ) -> None:
-        self._session, self._deliveries, self._counts = session, deliveries, counts
+        self._session, self._deliveries, self.counts = session, deliveries, counts
         self._report, self._timings, self._interrupt = report, timings, interrupt
         self._running: dict[str, Generator[None, None, None]] = {}
         self._unresumed: set[str] = set()
@@ -111,11 +114,11 @@ class RunningStreams:
 
     def _resume(self, delivery: TargetDelivery) -> Steps:
         """Deliver what earlier runs left; returns False if nothing more can be delivered."""
-        self._counts.carried_over(delivery.left)
+        self.counts.carried_over(delivery.left)
         self._timings.proceed("sending what the last run left", len(delivery.left))
         names = {bound.name for bound in delivery.streams}
         steps = delivery.dispatcher.resume(delivery.left, later=names)
-        self._counts.resuming.update(intent.id for intent in delivery.left)
+        self.counts.resuming.update(intent.id for intent in delivery.left)
         return (yield from delivery.runner.deliver(lambda: next(steps, _ENDED) is _ENDED))
 
     def _each(self, delivery: TargetDelivery, source: SourceFactory) -> Steps:

@@ -9,6 +9,7 @@ from crossdock.state.tables.bindings import Accepted, Binding
 from crossdock.state.tables.buckets import SharedBucket
 from crossdock.state.tables.dead_letters import DeadLetter, DeadLetterFacts, DeadLetterFilter
 from crossdock.state.tables.file_intake import FileFacts
+from crossdock.state.tables.inbox import HintedRecord, NamedRecord, ReceivedWebhook
 from crossdock.state.tables.intents import Attempt, Intent
 from crossdock.state.tables.key_scope import Scope
 from crossdock.state.tables.record_version import RecordIdentity, Step
@@ -31,10 +32,13 @@ __all__ = [
     "ExpectedDelivery",
     "FileFacts",
     "FoundRecord",
+    "HintedRecord",
     "Intent",
+    "NamedRecord",
     "PastSnapshot",
     "PendingApproval",
     "Pin",
+    "ReceivedWebhook",
     "RecordIdentity",
     "RunRecord",
     "ScheduledRun",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -29,12 +29,13 @@ from crossdock.state.queries.open_records import OpenRecords
 from crossdock.state.queries.record_history import RecordHistory
 from crossdock.state.queries.run_details import RunDetails
 from crossdock.state.queries.state_size import StateSize
-from crossdock.state.sidecar_files.key_index import ORDERED, KeyIndex, from_bindings, merged
+from crossdock.state.sidecar_files.key_index import ORDERED, KeyIndex, from_bindings, merged, of_keys
 from crossdock.state.sidecar_files.watermark import Watermark
 from crossdock.state.tables.bindings import Bindings
 from crossdock.state.tables.buckets import Buckets
 from crossdock.state.tables.dead_letters import DeadLetters
 from crossdock.state.tables.file_intake import Intake
+from crossdock.state.tables.inbox import Inbox
 from crossdock.state.tables.intents import Intents
 from crossdock.state.tables.key_index_stamps import Stamps, stamp_of
 from crossdock.state.tables.key_scope import Scope
@@ -67,6 +68,7 @@ class Transaction:
         self.retention = Retention(connection)
         self.scheduled_runs = ScheduledRuns(connection)
         self.snapshots = SnapshotHistory(connection)
+        self.inbox = Inbox(connection)
         self.statistics = StateSize(connection, self.bindings)
 
 
@@ -195,6 +197,11 @@ class State:
         """What the state knows about each key of *scope*: see `key_index.from_bindings`."""
         with translated(self._url), reading(self._engine) as connection:
             return self._known(connection, scope, stamp_of(connection, scope))
+
+    def known_among(self, scope: Scope, key_hashes: Sequence[int]) -> pl.DataFrame:
+        """As `known`, of *key_hashes* only."""
+        with translated(self._url), reading(self._engine) as connection:
+            return of_keys(connection, scope, key_hashes)
 
     def known_in_order(self, scope: Scope) -> pl.DataFrame | None:
         """As `known`; None for more keys than are sorted, without reading them if the key index has their number."""

@@ -50,7 +50,17 @@ def _rename_the_ids_of_targets(connection: Connection) -> None:
             index.create(connection)
 
 
-MIGRATIONS: tuple[Migration, ...] = (_store_durations, _index_what_trace_searches_by, _rename_the_ids_of_targets)
+def _add_the_inbox(connection: Connection) -> None:
+    """Version 5: webhooks that were received, and the records that are to be fetched because of them."""
+    schema.metadata.create_all(connection, tables=[schema.webhooks, schema.hints])
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    _store_durations,
+    _index_what_trace_searches_by,
+    _rename_the_ids_of_targets,
+    _add_the_inbox,
+)
 """Step n upgrades a state from version n to n + 1. Steps after a release are added here."""
 
 

@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime
 
-VERSION = 4
+VERSION = 5
 
 metadata = MetaData()
 _Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids for INTEGER only
@@ -191,6 +191,31 @@ waiting_records = Table(
     Column("waits_for", ExactJson, nullable=False),
     Column("run_id", ForeignKey("runs.id"), nullable=False),
     Column("since", UtcDateTime, nullable=False),
+)
+
+webhooks = Table(
+    "webhooks",
+    metadata,
+    Column("connection", String(64), primary_key=True),
+    Column("delivery", String(512), primary_key=True),  # the same for each copy of it
+    Column("received_at", UtcDateTime, nullable=False),
+    Column("topic", Text, nullable=False),
+    Column("problem", Text),  # why the connector cannot read it
+    Index("ix_webhooks_received_at", "received_at"),
+)
+
+hints = Table(
+    "hints",
+    metadata,
+    *_stream_and_key(),
+    Column("key", Text, nullable=False),
+    Column("number", BigInteger, nullable=False),  # grows with each hint for the record
+    Column("first_at", UtcDateTime, nullable=False),
+    Column("last_at", UtcDateTime, nullable=False),
+    Column("due_at", UtcDateTime, nullable=False),
+    Column("attempts", Integer, nullable=False),  # that failed since the last hint
+    Column("error", Text),
+    Index("ix_hints_due_at", "due_at"),
 )
 
 jobs = Table(

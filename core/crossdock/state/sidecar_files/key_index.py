@@ -25,7 +25,7 @@ from crossdock.local_files import create_private, replace_file
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings
 from crossdock.state.tables.key_index_stamps import Change, Touched
-from crossdock.state.tables.key_scope import Scope, within
+from crossdock.state.tables.key_scope import Scope, within, within_given
 
 KEY_HASH, KNOWN_FP, KNOWN_POSITION = "_key_hash", "_known_fp", "_known_position"
 HASH = pl.UInt128
@@ -164,6 +164,21 @@ def from_bindings(connection: Connection, scope: Scope) -> pl.DataFrame:
     result = connection.execute(query.execution_options(yield_per=_BATCH))
     frames = [_frame([tuple(row) for row in part]) for part in result.partitions()]
     return _without_empty_position(pl.concat(frames) if frames else _frame([]))
+
+
+_OF_KEYS = sql_statements.ByKey(
+    select(bindings.c.key_hash, bindings.c.record_fp, bindings.c.position).where(
+        within_given(bindings), bindings.c.deleted_at.is_(None)
+    ),
+    bindings.c.key_hash,
+)
+
+
+def of_keys(connection: Connection, scope: Scope, key_hashes: Sequence[int]) -> pl.DataFrame:
+    """As `from_bindings`, of *key_hashes* only."""
+    rows = list(_OF_KEYS.rows(connection, scope.columns, key_hashes))
+    schema = {KEY_HASH: HASH, KNOWN_FP: HASH, KNOWN_POSITION: pl.String}
+    return _without_empty_position(pl.DataFrame(rows, schema=schema, orient="row"))
 
 
 def _frame(rows: Sequence[tuple[bytes, bytes, str | None]]) -> pl.DataFrame:

@@ -1,0 +1,143 @@
+"""Which records the runs of a session work on, so that no run overwrites what another has written since it read.
+
+Runs of one session may read the same records: a scheduled run lists them while webhooks name some. One run plans at a
+time, and its operations are stored before the next one plans. A run leaves out the records that another run works on,
+or has worked on since the run began to read: what it has read of them may be older.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from crossdock.state import Intent, Scope
+
+Record = tuple[Scope, int]
+"""A record's scope and key hash."""
+
+
+@dataclass(slots=True)
+class _Mark:
+    """Which run worked on a record last; *ended* is None while it does."""
+
+    run: OwnRecords
+    ended: int | None = None
+
+
+class RecordsInProgress:
+    """The records that the runs of one session work on.
+
+    Times are numbers that grow with each event, since a clock may show the same time twice.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.turn = threading.Lock()  # to plan
+        self.time = 0
+        self.runs: list[OwnRecords] = []
+        self.marks: dict[Record, _Mark] = {}
+
+    def begin(self) -> OwnRecords:
+        """A run begins."""
+        run = OwnRecords(self)
+        with self.lock:
+            self.runs.append(run)
+        return run
+
+
+class OwnRecords:
+    """The records of one run, as the others of its session see them. For one thread."""
+
+    def __init__(self, all_records: RecordsInProgress) -> None:
+        self._all = all_records
+        self._since: int | None = None  # when it began to read what it plans; None while it reads nothing
+        self._own: set[Record] = set()
+        self._has_turn = False
+
+    def end(self) -> None:
+        """The run ends; what it leaves unsettled is in the state."""
+        self.stored()
+        self._since = None
+        with self._all.lock:
+            self._all.runs.remove(self)
+            for record in self._own:
+                self._settle(record)
+            self._forget()
+
+    def read(self) -> None:
+        """The run begins to read what it will plan."""
+        with self._all.lock:
+            self._all.time += 1
+            self._since = self._all.time
+            self._forget()
+
+    def rest(self) -> None:
+        """Everything that it has read is planned."""
+        with self._all.lock:
+            self._since = None
+            self._forget()
+
+    def of_others(self, scope: Scope, key_hashes: Iterable[int]) -> set[int]:
+        """Those of *key_hashes* that this run must not plan now; no other run plans until `stored`."""
+        if not self._has_turn:
+            self._all.turn.acquire()
+            self._has_turn = True
+        with self._all.lock:
+            if not self._all.marks:
+                return set()
+            return {key_hash for key_hash in key_hashes if self._is_of_another((scope, key_hash))}
+
+    def _is_of_another(self, record: Record) -> bool:
+        mark = self._all.marks.get(record)
+        return mark is not None and mark.run is not self and self.is_concerned(mark)
+
+    def is_concerned(self, mark: _Mark) -> bool:
+        """Whether what this run has read of the record may be older than what is being written."""
+        return mark.ended is None or (self._since is not None and mark.ended > self._since)
+
+    def work_on(self, intents: Iterable[Intent]) -> None:
+        """The run is about to store *intents*."""
+        with self._all.lock:
+            for intent in intents:
+                record = intent.scope, intent.identity.key_hash
+                self._all.marks[record] = _Mark(self)
+                self._own.add(record)
+
+    def stored(self) -> None:
+        """The operations that were planned are stored."""
+        if self._has_turn:
+            self._has_turn = False
+            self._all.turn.release()
+
+    def settled(self, intent: Intent) -> None:
+        """The run has done with *intent* what it could."""
+        record = intent.scope, intent.identity.key_hash
+        with self._all.lock:
+            self._own.discard(record)
+            self._settle(record)
+
+    def without_others(self, unsettled: Iterable[Intent]) -> list[Intent]:
+        """Those of *unsettled* that no other run of the session works on."""
+        with self._all.lock:
+            marks = ((intent, self._all.marks.get((intent.scope, intent.identity.key_hash))) for intent in unsettled)
+            return [intent for intent, mark in marks if mark is None or mark.run is self or mark.ended is not None]
+
+    def _settle(self, record: Record) -> None:
+        mark = self._all.marks.get(record)
+        if mark is None or mark.run is not self:
+            return
+        self._all.time += 1
+        mark.ended = self._all.time
+        if not self._is_needed(mark):
+            del self._all.marks[record]
+
+    def _is_needed(self, mark: _Mark) -> bool:
+        """Whether another run has read before the record was worked on."""
+        return any(run is not mark.run and run.is_concerned(mark) for run in self._all.runs)
+
+    def _forget(self) -> None:
+        done = [record for record, mark in self._all.marks.items() if not self._is_needed(mark)]
+        for record in done:
+            if self._all.marks[record].ended is not None:
+                del self._all.marks[record]

@@ -1,0 +1,73 @@
+"""Named records of one stream as the input of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+import polars as pl
+
+from crossdock.delta.compare import Delta
+from crossdock.delta.row_preparation import KEY_HASH
+from crossdock.planning.removals import Removals
+from crossdock.planning.update_limits import UpdateCandidates
+from crossdock.project.connector_exceptions import FailureCount
+from crossdock.project.connector_instances import BoundStream
+from crossdock.records import key_parts_of
+from crossdock.runs.pull_checks import fetched_batches
+from crossdock.runs.stream_input import StreamInput
+from crossdock.state import Intent, NamedRecord, State, Transaction
+from crossdock.tally import Tally
+
+
+class FetchedInput(StreamInput):
+    """The records that `Stream.fetch` gives for *records*. It reads no list and moves no cursor.
+
+    Attributes:
+        blocked: The key hashes of records of which an operation must be settled first: they are to be fetched again.
+    """
+
+    def __init__(
+        self, bound: BoundStream, state: State, tally: Tally, run_id: int, records: Sequence[NamedRecord]
+    ) -> None:
+        self._keys = [key_parts_of(record.key) for record in records]
+        self.blocked: Collection[int] = ()
+        super().__init__(bound, state, tally, run_id)
+
+    def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
+        super().read(unsettled, advance)
+        self.blocked = {intent.identity.key_hash for intent in unsettled}
+
+    def _read_part(self, counted: Tally, advance: Callable[[int], None]) -> None:
+        self._scan.take(fetched_batches(self._bound, self._keys), counted, advance)
+
+    @property
+    def _lists_all(self) -> bool:
+        return False
+
+    @property
+    def _lists_waiting(self) -> bool:
+        return False
+
+    def _mapping_change(self, tx: Transaction) -> str:  # noqa: ARG002  the next run of the stream tells it
+        return ""
+
+    def _known(self) -> pl.DataFrame:
+        return self._state.known_among(self._bound.scope, self._scan.latest[KEY_HASH].to_list())
+
+    def _decided_removals(self, found: Delta, counted: Tally, unsettled: Sequence[Intent]) -> Removals:  # noqa: ARG002
+        """Of the records that `fetch` names as deleted."""
+        self._tally.count("ignored", self._gone.take(self._scan, found))
+        return self._gone.of_marks(unsettled)
+
+    def update_candidates(self) -> UpdateCandidates:
+        """None: the limits compare what changed with what was listed."""
+        return UpdateCandidates(0, 0, self.records, "")
+
+    def failure_count(self) -> FailureCount:
+        """Any number may fail: these are few records, each of which was named."""
+        return FailureCount(self._bound, None)
+
+    def finish(self) -> None:
+        """Resolved dead letters are removed."""
+        with self._state.begin() as tx:
+            self._clear_resolved(tx)

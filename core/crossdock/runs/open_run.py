@@ -1,0 +1,271 @@
+"""A run that has begun: its streams, and for each target that they write to a dispatcher."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import date
+
+from crossdock.delivery.dispatcher import Dispatcher
+from crossdock.delivery.records_in_progress import OwnRecords
+from crossdock.delivery.senders import Senders
+from crossdock.delivery.settlement import Settlement
+from crossdock.errors import CrossdockError, InternalError, StoppedError
+from crossdock.pacing.allowance import Allowance, Priority
+from crossdock.pacing.bucket_store import BucketState
+from crossdock.progress import Progress
+from crossdock.project.connector_instances import BoundStream
+from crossdock.runs import api_limits
+from crossdock.runs.intake_logs import StateIntake
+from crossdock.runs.run_report import Report
+from crossdock.runs.settlement_count import SettlementCount
+from crossdock.runs.source_or_replay import SourceFactory
+from crossdock.runs.state_session import Session
+from crossdock.runs.stream_runner import StreamRunner
+from crossdock.runs.target_delivery import RunningStreams, TargetDelivery
+from crossdock.runs.temporary_folder import run_folder
+from crossdock.runs.timings import Timings
+from crossdock.sources.source_context import JobRun, Patience, SourceContext
+from crossdock.state import DueRun, Intent, Transaction
+from crossdock.stream_facts import PLATFORM
+from crossdock.targets import Target
+
+
+class OpenRun:
+    """One execution of some streams, at once or a part at a time.
+
+    Args:
+        priority: ``live`` takes its tokens before the batches that share the bucket.
+        patience: Wait for late files as the streams' ``wait`` says; without it, missing files are not waited for.
+        job: That it is a run of; None for a manual one.
+
+    Attributes:
+        report: What it has done so far; from `opened` on.
+        streams: In the order in which they run; from `opened` on.
+        records: That it works on; from `opened` on.
+    """
+
+    report: Report
+    streams: list[BoundStream]
+    records: OwnRecords
+
+    def __init__(
+        self,
+        session: Session,
+        progress: Progress,
+        interrupt: threading.Event,
+        priority: Priority = "batch",
+        patience: Patience | None = None,
+        due_run: DueRun | None = None,
+        job: str | None = None,
+    ) -> None:
+        self._session, self._interrupt, self._timings = session, interrupt, Timings.over(progress, session.clock)
+        self._priority, self._patience, self._due_run = priority, patience, due_run
+        self._job = due_run.job if due_run else job
+        self._api_limits: dict[str, BucketState] = {}
+        self._dispatchers: dict[str, tuple[Dispatcher, ExitStack]] = {}
+        self._running: RunningStreams | None = None
+        self._state_restored = False  # from a backup, and not trusted yet
+
+    @contextmanager
+    def opened(self, names: set[str], *, answers_for: set[str] | None = None) -> Iterator[None]:
+        """Write that the run begins, and at the end how it ended.
+
+        Args:
+            names: Of its streams; if empty, only what the last run left is sent.
+            answers_for: Streams whose open records the report counts; None for *names*.
+        """
+        for target in self._used(names):
+            target.client().close()  # a credential that cannot be read is reported before anything begins
+        self._start()
+        try:
+            with ExitStack() as stack:
+                self.records = self._session.records.begin()
+                stack.callback(self.records.end)
+                stack.callback(self.reset)
+                self._bind(stack, names)
+                yield
+        except BaseException as error:
+            self.report.errors[""] = _as_crossdock_error(error)
+            raise
+        finally:
+            self.report.lasted = self._timings.end()
+            self._finish(names if answers_for is None else answers_for)
+
+    def deliver(self, streams: Sequence[BoundStream], source: SourceFactory, *, whole: bool = False) -> None:
+        """Settle what earlier runs left, then read *streams* and deliver what is new or changed.
+
+        Errors of a stream are in the report, under its name; those of the delivery under the target's, or an empty one.
+
+        Args:
+            source: Where the records of a stream come from.
+            whole: They are all streams of the config, read from their own sources.
+        """
+        with ExitStack() as others_wait:
+            others_wait.enter_context(self._session.resuming)
+            self._running = self._deliveries(streams)
+            self._running.run(source, others_wait, whole=whole)
+
+    def reset(self) -> None:
+        """Give up the dispatchers, of which those that have failed deliver nothing more; new ones take their place."""
+        for _, stack in self._dispatchers.values():
+            stack.close()
+        self._dispatchers.clear()
+
+    # ---- begin
+
+    def _start(self) -> None:
+        session, now = self._session, self._session.clock.now()
+        day: date = self._due_run.business_date if self._due_run else now.astimezone().date()
+        with session.state.begin() as tx:
+            run_id = tx.runs.start(business_date=day.isoformat(), at=now, job=self._job)
+            self._state_restored = tx.runs.restored()
+        self.report = Report(run_id, day.isoformat())
+        self._timings.start(self.report, self._job)
+
+    def _bind(self, stack: ExitStack, names: set[str]) -> None:
+        session, spool, report = self._session, self._session.project.spool, self.report
+        with session.state.look() as tx:
+            connections = {name.partition(".")[0] for name in names}
+            self._api_limits = api_limits.read(tx, connections, session.project.reading_platform)
+        context = SourceContext(
+            session.clock,
+            self._timings,
+            StateIntake(session.state, session.clock),
+            spool,
+            run_folder(stack, spool),
+            spool,
+            self._patience,
+            report.notes,
+            self._job_run(),
+            report.inputs,
+            warnings=report.warnings,
+            at_end=stack.enter_context(ExitStack()),
+            limits=self._api_limits,
+            api_usage=report.api_usage,
+        )
+        self.streams = session.project.bind(names, targets=session.targets, run=context)
+
+    def _job_run(self) -> JobRun | None:
+        if self._due_run is None:
+            return None
+        with self._session.state.look() as tx:
+            return JobRun(self._due_run.due, tx.scheduled_runs.previous_end(self._due_run))
+
+    def _used(self, names: set[str]) -> list[Target]:
+        """The targets that the streams *names* write to; the platform if there are none."""
+        scopes = self._session.project.scopes
+        used = {scopes[name].target for name in names} or {PLATFORM}
+        return [target for target in self._session.targets.values() if target.name in used]
+
+    # ---- deliver
+
+    def _deliveries(self, streams: Sequence[BoundStream]) -> RunningStreams:
+        session, counts = self._session, SettlementCount(self.report)
+        left = self.records.without_others(session.left(streams))
+        used = {bound.scope.target for bound in streams} | {intent.scope.target for intent in left}
+        for name in used - session.targets.keys():
+            number = sum(intent.scope.target == name for intent in left)
+            self._timings.warn(f"{number} unsettled operations of {name} are left: the config has no such target")
+        targets = [target for target in session.targets.values() if target.name in used]
+        targets = targets or [session.targets[PLATFORM]]
+        places = {target.name: target.name if len(targets) > 1 else "" for target in targets}
+        deliveries = {each.name: self._delivery(each, streams, left, places[each.name]) for each in targets}
+        return RunningStreams(session, deliveries, counts, self.report, self._timings, self._interrupt)
+
+    def _delivery(
+        self, target: Target, streams: Sequence[BoundStream], left: Sequence[Intent], place: str
+    ) -> TargetDelivery:
+        own = [bound for bound in streams if bound.scope.target == target.name]
+        dispatcher = self._dispatcher(target)
+        runner = StreamRunner(
+            self._session.state,
+            target,
+            dispatcher,
+            self.report,
+            self._timings,
+            self._interrupt,
+            [bound.scope for bound in own],
+            self.records,
+            place=place,
+        )
+        return TargetDelivery(dispatcher, runner, own, [each for each in left if each.scope.target == target.name])
+
+    def _dispatcher(self, target: Target) -> Dispatcher:
+        if target.name not in self._dispatchers:
+            stack = ExitStack()
+            self._dispatchers[target.name] = self._new_dispatcher(target, stack), stack
+        return self._dispatchers[target.name][0]
+
+    def _new_dispatcher(self, target: Target, stack: ExitStack) -> Dispatcher:
+        session, ceiling = self._session, self._session.in_flight(target)
+        allowance = Allowance(session.clock, session.bucket(target), ceiling=ceiling, priority=self._priority)
+
+        def settled(item: Settlement) -> None:
+            assert self._running is not None
+            if self._running.counts.count(item):
+                self._timings.advance()
+                self._timings.allowance(allowance.tokens)
+
+        return Dispatcher(
+            session.state,
+            target,
+            allowance,
+            stack.enter_context(Senders(target, ceiling, session.project.masks)),
+            session.clock,
+            run_id=self.report.run,
+            settled=settled,
+            interrupt=self._interrupt,
+            warn=self._timings.warn,
+            adopting=session.project.adopting,
+            rejecting=session.project.rejecting,
+            state_restored=self._state_restored,
+            may_pause=lambda: self._running is not None and self._running.has_others,
+            counters=self.report.counters,
+            own_records=self.records,
+        )
+
+    # ---- end
+
+    def _finish(self, names: set[str]) -> None:
+        """Count what is open, and write how the run ended.
+
+        A scheduled run that was asked to stop is continued by the next scheduler.
+        """
+        report, now = self.report, self._session.clock.now()
+        error = next(map(str, report.errors.values()), None)
+        streams = [name for name in report.tallies if name in names]  # without others that it only resumed
+        streams += sorted(names.difference(report.tallies))
+        writers = {scope: name for name, scope in self._session.project.scopes.items()}
+
+        def finish(tx: Transaction) -> None:
+            api_limits.write(tx, self._api_limits)
+            report.open = tx.open_records.counts(streams, writers)
+            for name in (name for name, counts in report.open.items() if counts.total):
+                report.tally(name)  # also of a stream that was not reached
+            tx.runs.finish(
+                report.run,
+                status=report.status,
+                requests=report.counters.requests,
+                throttled=report.counters.throttled,
+                tally=report.accounts(),
+                error=error,
+                duration_ms=report.duration_ms,
+                timings=self._timings.as_json() | {"apis": report.apis()},
+                at=now,
+            )
+            stopped = self._interrupt.is_set() and not report.completed
+            if self._due_run and not stopped:
+                note = error or (f"open: {report.all_open}" if report.status == "degraded" else None)
+                tx.scheduled_runs.finish(self._due_run, report.status, report.run, note, at=now)
+
+        self._session.state.apply(finish)
+
+
+def _as_crossdock_error(error: BaseException) -> CrossdockError:
+    if isinstance(error, CrossdockError):
+        return error
+    if isinstance(error, KeyboardInterrupt):
+        return StoppedError("interrupted twice", hint="run again: it continues from what was delivered")
+    return InternalError(f"unexpected {type(error).__name__}")

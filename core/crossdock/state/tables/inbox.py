@@ -1,0 +1,201 @@
+"""The inbox: which webhooks were received, and the records that are to be fetched because of them.
+
+A webhook leaves one hint for each record that it is about. Many hints for one record are one row, whose number grows,
+so that a record which changes again while it is fetched is fetched again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Insert, bindparam, delete, func, select, update
+
+from crossdock.state.db import sql_statements
+from crossdock.state.db.schema import hints, webhooks
+from crossdock.state.tables.dead_letters import ALL, DeadLetterFilter
+from crossdock.state.tables.record_version import DeleteByKey, of_stream
+
+REMOVED_AT_ONCE = 1_000  # webhooks in one transaction
+
+
+class NamedRecord(NamedTuple):
+    """A record by its key, of which nothing else is known.
+
+    Attributes:
+        key: In text form (`crossdock.records.key_text`).
+        key_hash: 128 bits of XXH3 over *key*.
+    """
+
+    stream: str
+    key: str
+    key_hash: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedWebhook:
+    """A webhook that was received, without its body.
+
+    Attributes:
+        delivery: The same for each copy of it.
+        problem: Why the connector cannot read it; None if it can.
+        records: That it is about.
+    """
+
+    connection: str
+    delivery: str
+    topic: str
+    problem: str | None = None
+    records: tuple[NamedRecord, ...] = ()
+
+
+class UnreadableWebhook(NamedTuple):
+    """A webhook whose body the connector cannot read."""
+
+    received_at: datetime
+    connection: str
+    topic: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class HintedRecord:
+    """A record that is to be fetched.
+
+    Attributes:
+        number: Grows with each hint for it.
+        due_at: When it is fetched next.
+        attempts: That failed since the last hint.
+        error: Of the last attempt.
+    """
+
+    stream: str
+    key: str
+    key_hash: int
+    number: int
+    first_at: datetime
+    last_at: datetime
+    due_at: datetime
+    attempts: int
+    error: str | None
+
+    @property
+    def record(self) -> NamedRecord:
+        return NamedRecord(self.stream, self.key, self.key_hash)
+
+
+_FIELDS = tuple(hints.c[name] for name in HintedRecord.__slots__)
+_NEW = (*NamedRecord._fields, "number", "first_at", "last_at", "due_at", "attempts")
+_RECEIVED = tuple(column.name for column in webhooks.c)
+_RECEIVE = sql_statements.Bulk(lambda insert: insert(webhooks).on_conflict_do_nothing(), _RECEIVED)
+
+
+def _hint(insert: Any) -> Insert:
+    statement = insert(hints)
+    changes = {name: statement.excluded[name] for name in ("last_at", "due_at", "attempts")}
+    keys = [column.name for column in hints.primary_key]
+    hinted: Insert = statement.on_conflict_do_update(
+        index_elements=keys, set_={**changes, "number": hints.c.number + 1}
+    )
+    return hinted
+
+
+_HINT = sql_statements.Bulk(_hint, _NEW)
+_AMONG = sql_statements.ByKey(select(hints.c.key_hash).where(of_stream(hints)), hints.c.key_hash)
+_THIS = hints.c.stream == bindparam("of"), hints.c.key_hash == bindparam("this")
+_DONE = sql_statements.Bulk(delete(hints).where(*_THIS, hints.c.number == bindparam("fetched")))
+_AGAIN = sql_statements.Bulk(
+    update(hints).where(*_THIS).values(due_at=bindparam("later"), attempts=bindparam("failed"), error=bindparam("why"))
+)
+_DELETE = DeleteByKey(hints)
+
+
+class Inbox:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    # ---- received
+
+    def receive(self, received: Sequence[ReceivedWebhook], *, at: datetime) -> None:
+        """Store webhooks and what they are about; a copy of one that was received before changes nothing."""
+        new = [each for each in received if self._is_new(each, at)]
+        self.hint([record for each in new for record in each.records], at=at)
+
+    def _is_new(self, received: ReceivedWebhook, at: datetime) -> bool:
+        values = received.connection, received.delivery, at, received.topic, received.problem
+        return (
+            _RECEIVE.run(self._connection, {name: [value] for name, value in zip(_RECEIVED, values, strict=True)}) > 0
+        )
+
+    def hint(self, records: Sequence[NamedRecord], *, at: datetime) -> None:
+        """Have *records* fetched at once, even if earlier attempts failed."""
+        columns = sql_statements.by_column(dict.fromkeys(records), *NamedRecord._fields)
+        _HINT.run(self._connection, columns, {"number": 1, "first_at": at, "last_at": at, "due_at": at, "attempts": 0})
+
+    def receives(self, connection: str) -> bool:
+        """Whether a webhook of *connection* was received."""
+        query = select(webhooks.c.delivery).where(webhooks.c.connection == connection, webhooks.c.problem.is_(None))
+        return self._connection.execute(query.limit(1)).first() is not None
+
+    def unreadable(self, *, limit: int) -> list[UnreadableWebhook]:
+        """The latest webhooks that their connector cannot read."""
+        columns = (webhooks.c[name] for name in UnreadableWebhook._fields)
+        query = select(*columns).where(webhooks.c.problem.is_not(None)).order_by(webhooks.c.received_at.desc())
+        return [UnreadableWebhook(*row) for row in self._connection.execute(query.limit(limit))]
+
+    def forget(self, before: datetime) -> int:
+        """Remove some webhooks that were received before then; the number removed."""
+        old = select(webhooks.c.connection, webhooks.c.delivery).where(webhooks.c.received_at < before)
+        rows = self._connection.execute(old.limit(REMOVED_AT_ONCE)).all()
+        for name, delivery in rows:
+            these = webhooks.c.connection == name, webhooks.c.delivery == delivery
+            self._connection.execute(delete(webhooks).where(*these))
+        return len(rows)
+
+    # ---- to fetch
+
+    def due(self, now: datetime, *, limit: int) -> list[HintedRecord]:
+        """At most *limit* records to fetch now, longest due first."""
+        query = select(*_FIELDS).where(hints.c.due_at <= now).order_by(hints.c.due_at, hints.c.key_hash).limit(limit)
+        return [HintedRecord(*row) for row in self._connection.execute(query)]
+
+    def next_due(self) -> datetime | None:
+        """When a record is to be fetched next; None without any."""
+        return self._connection.execute(select(func.min(hints.c.due_at))).scalar()
+
+    def fetched(self, done: Sequence[HintedRecord]) -> None:
+        """Remove *done*, except those that were hinted at again."""
+        columns = sql_statements.by_column(done, of="stream", this="key_hash", fetched="number")
+        _DONE.run(self._connection, columns)
+
+    def again(self, failed: Sequence[HintedRecord]) -> None:
+        """Write when *failed* are due again, their attempts and errors."""
+        columns = sql_statements.by_column(
+            failed, of="stream", this="key_hash", later="due_at", failed="attempts", why="error"
+        )
+        _AGAIN.run(self._connection, columns)
+
+    def drop(self, stream: str, key_hashes: Sequence[int]) -> None:
+        """Remove hints: these records are not fetched."""
+        _DELETE.run(self._connection, stream, key_hashes)
+
+    def among(self, stream: str, key_hashes: Sequence[int]) -> Collection[int]:
+        """Those of *key_hashes* that are to be fetched."""
+        return {key_hash for (key_hash,) in _AMONG.rows(self._connection, {"stream": stream}, key_hashes)}
+
+    def listed(self, *, limit: int, choice: DeadLetterFilter = ALL) -> list[HintedRecord]:
+        """At most *limit* hints of *choice*, the oldest first."""
+        query = select(*_FIELDS).where(*choice.conditions(hints)).order_by(hints.c.first_at, hints.c.key).limit(limit)
+        return [HintedRecord(*row) for row in self._connection.execute(query)]
+
+    def count(self, choice: DeadLetterFilter = ALL) -> int:
+        """The number of hints of *choice*."""
+        query = select(func.count()).select_from(hints).where(*choice.conditions(hints))
+        return int(self._connection.execute(query).scalar_one())
+
+    def failing(self) -> Iterator[tuple[str, int]]:
+        """Number of records by stream whose last attempt failed."""
+        query = select(hints.c.stream, func.count()).where(hints.c.error.is_not(None)).group_by(hints.c.stream)
+        yield from ((stream, number) for stream, number in self._connection.execute(query))

@@ -1,0 +1,70 @@
+"""The inbox takes each webhook once, and keeps a hint until the record was fetched after it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from tests.unit.state.samples import AT
+
+from crossdock.state import NamedRecord, ReceivedWebhook, State
+from crossdock.state.tables.inbox import UnreadableWebhook
+
+LATER = AT + timedelta(minutes=1)
+ONE, TWO = NamedRecord("shop.orders", "1", 2**128 - 1), NamedRecord("shop.orders", "2", 1)
+
+
+def _received(delivery: str, *records: NamedRecord) -> ReceivedWebhook:
+    return ReceivedWebhook("shop", delivery, "orders/updated", records=records)
+
+
+def test_a_copy_of_a_webhook_changes_nothing(state: State) -> None:
+    """A delivery that was received before leaves no second hint, also within one transaction."""
+    with state.begin() as tx:
+        tx.inbox.receive([_received("a", ONE), _received("a", ONE), _received("b", TWO)], at=AT)
+    with state.begin() as tx:
+        tx.inbox.receive([_received("a", ONE, TWO)], at=LATER)
+    with state.look() as tx:
+        found = tx.inbox.due(AT, limit=5)
+    assert [(each.record, each.number, each.last_at) for each in found] == [(TWO, 1, AT), (ONE, 1, AT)]
+
+
+def test_many_hints_for_a_record_are_one(state: State) -> None:
+    """The number of a record grows with each hint, and it is due at once even after failures."""
+    with state.begin() as tx:
+        tx.inbox.receive([_received("a", ONE)], at=AT)
+        (first,) = tx.inbox.due(AT, limit=5)
+        tx.inbox.again([replace(first, due_at=LATER, attempts=1, error="unavailable")])
+        assert tx.inbox.due(AT, limit=5) == []
+        assert tx.inbox.next_due() == LATER
+        assert list(tx.inbox.failing()) == [("shop.orders", 1)]
+        tx.inbox.receive([_received("b", ONE)], at=AT + timedelta(seconds=1))
+        (again,) = tx.inbox.due(AT + timedelta(seconds=1), limit=5)
+    assert (again.number, again.attempts, again.first_at, again.error) == (2, 0, AT, "unavailable")
+
+
+def test_a_hint_that_comes_while_the_record_is_fetched_stays(state: State) -> None:
+    """A record that was hinted at again since it was listed is fetched again."""
+    with state.begin() as tx:
+        tx.inbox.hint([ONE, TWO], at=AT)
+        listed = tx.inbox.due(AT, limit=5)
+        tx.inbox.hint([ONE], at=LATER)
+        tx.inbox.fetched(listed)
+        assert [(each.record, each.number) for each in tx.inbox.due(LATER, limit=5)] == [(ONE, 2)]
+        assert tx.inbox.count() == 1
+        assert tx.inbox.among("shop.orders", [1, 2**128 - 1]) == {2**128 - 1}
+        tx.inbox.drop("shop.orders", [ONE.key_hash])
+        assert tx.inbox.next_due() is None
+
+
+def test_webhooks_are_forgotten_by_age(state: State) -> None:
+    """Old webhooks are removed, and their hints stay."""
+    with state.begin() as tx:
+        tx.inbox.receive([_received("a", ONE)], at=AT)
+        tx.inbox.receive([replace(_received("b"), problem="/id is missing")], at=LATER)
+        assert tx.inbox.unreadable(limit=5) == [UnreadableWebhook(LATER, "shop", "orders/updated", "/id is missing")]
+        assert tx.inbox.receives("shop")
+        assert not tx.inbox.receives("other")
+        assert tx.inbox.forget(LATER) == 1
+        assert not tx.inbox.receives("shop")
+        assert tx.inbox.count() == 1

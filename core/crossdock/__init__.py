@@ -31,6 +31,8 @@ if TYPE_CHECKING:
         Reference,
         WarehouseBinDraft,
     )
+    from crossdock.runs.run import run
+    from crossdock.runs.run_report import Report
     from crossdock.stream_facts import FailureLimits, GoneLimits
 
 _NAMES = {
@@ -43,6 +45,8 @@ _NAMES = {
     "mapping.ordering": "OrderBy",
     "mapping.repairs_and_filters": "Filter Repair",
     "records": "RawBatch Record",
+    "runs.run": "run",
+    "runs.run_report": "Report",
     "resources": "Address CustomerDraft InventoryLotDraft InvoiceDraft LedgerAccountDraft LineDraft OrderDraft"
     " ProductDraft Reference WarehouseBinDraft",
 }
@@ -52,7 +56,8 @@ __all__ = [
     "Address", "ConfigModel", "Connector", "Context", "CrossdockError", "CustomerDraft", "DeclaredStream",
     "FailureLimits", "Filter", "Finding", "GoneLimits", "InventoryLotDraft", "InvoiceDraft", "LedgerAccountDraft",
     "LineDraft", "OrderBy", "OrderDraft", "ProductDraft", "RawBatch", "Record", "RecordError", "Reference",
-    "RefusedError", "Repair", "SecretRef", "Settings", "Stream", "StreamConfig", "WarehouseBinDraft", "convert",
+    "RefusedError", "Repair", "Report", "SecretRef", "Settings", "Stream", "StreamConfig",
+    "WarehouseBinDraft", "convert", "run",
 ]  # fmt: skip
 
 

@@ -65,6 +65,13 @@ def utf8(_ctx: click.Context, _parameter: click.Parameter, value: str | None) ->
     return value
 
 
+def utf8_each(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """As `utf8`, for an option that is repeatable."""
+    for value in values:
+        utf8(ctx, parameter, value)
+    return values
+
+
 def load(config: Path) -> Project:
     """Load the selected config; its models are imported here, so that ``--help`` need not wait for them."""
     from crossdock.project import project

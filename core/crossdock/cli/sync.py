@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,21 +16,36 @@ from crossdock.cli.shared_options import (
     example,
     interruptible,
     load,
+    overrides,
     say,
+    utf8_each,
 )
 from crossdock.clock import SystemClock
 
 if TYPE_CHECKING:
+    from crossdock.runs.named_records import Key
     from crossdock.runs.run_report import Report
 
 
-@click.command(epilog=example("crossdock sync", "crossdock sync wms.invoices --json"))
+@click.command(
+    epilog=example("crossdock sync", "crossdock sync wms.invoices --json", "crossdock sync shop.orders --key 1001")
+)
 @click.argument("streams", nargs=-1, metavar="[CONNECTION[.STREAM]]...")
 @config_option
+@click.option(
+    "--key",
+    "keys",
+    multiple=True,
+    metavar="KEY",
+    callback=utf8_each,
+    help="Only this record of the named stream, read now from its source. Repeatable.",
+)
 @click.option("--live", is_flag=True, help="Take priority over batch syncs that share the allowance.")
 @click.option("--wait", is_flag=True, help="Wait for late files where the config says so, as scheduled runs do.")
 @as_json
-def sync(streams: tuple[str, ...], config: Path, *, live: bool, wait: bool, as_json: bool) -> int:
+def sync(
+    streams: tuple[str, ...], config: Path, *, keys: tuple[str, ...], live: bool, wait: bool, as_json: bool
+) -> int:
     """Deliver what is new or changed to the platform.
 
     Reads all streams, or those named.
@@ -40,27 +56,36 @@ def sync(streams: tuple[str, ...], config: Path, *, live: bool, wait: bool, as_j
     often; 70 the tally does not balance; 130 interrupted.
     """
     from crossdock.cli.trace_export import traced
-    from crossdock.runs import runner
+    from crossdock.runs.run import run
     from crossdock.runs.timings import Timings
-    from crossdock.sources.source_context import Patience
 
-    loaded, clock = load(config), SystemClock()
     with traced() as trace:
         with interruptible() as interrupt, terminal_output.progress(wanted=not as_json) as progress:
-            timings = Timings(clock, progress)
+            timings = Timings(SystemClock(), progress)
             try:
-                report = runner.sync(
-                    loaded,
-                    list(streams),
-                    clock=clock,
+                report = run(
+                    [config, *overrides(config)],
+                    () if keys else streams,
+                    keys=_named(streams, keys),
+                    priority="live" if live else "batch",
+                    wait=wait,
                     progress=timings,
                     interrupt=interrupt,
-                    priority="live" if live else "batch",
-                    patience=Patience(clock.now()) if wait else None,
                 )
             finally:
                 trace(timings)
         return show_report(report, as_json=as_json)
+
+
+def _named(streams: Sequence[str], keys: Sequence[str]) -> dict[str, list[Key]] | None:
+    """The records of ``--key``, whose stream is the only one of *streams*."""
+    if not keys:
+        return None
+    from crossdock.records import key_parts_of
+
+    if len(streams) != 1 or "." not in streams[0]:
+        raise click.UsageError("--key needs one stream: crossdock sync CONNECTION.STREAM --key KEY")
+    return {streams[0]: [key_parts_of(key) for key in keys]}
 
 
 @click.command(epilog=example("crossdock plan -o daily.plan", "crossdock apply daily.plan"))

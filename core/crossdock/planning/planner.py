@@ -36,8 +36,8 @@ class Planner:
         held: The stream's records that wait for others; those of earlier parts of its reading included.
         gone: The stream's removals; the last round plans them.
         failing: Stops the stream when its mapping fails too often.
+        own_records: What other runs of the session must not work on; None if there are no others.
         at_once: Records per chunk.
-        own_records: What other runs of the session must not work on; None if there are none.
 
     Attributes:
         stopped: Why no further record is decided about; None while the planner continues.

@@ -76,6 +76,11 @@ class Project:
         return frozenset(name for name, stream in self._named_streams() if stream.conflicts == "reject")
 
     @property
+    def fetching(self) -> set[str]:
+        """The streams that can fetch named records."""
+        return {name for name, stream in self._named_streams() if stream.fetches}
+
+    @property
     def scopes(self) -> dict[str, Scope]:
         """Where the keys of each stream are unique."""
         return {

@@ -23,19 +23,25 @@ class FetchedInput(StreamInput):
     """The records that `Stream.fetch` gives for *records*. It reads no list and moves no cursor.
 
     Attributes:
-        blocked: The key hashes of records of which an operation must be settled first: they are to be fetched again.
+        taken: The key hashes of the records that `fetch` gave.
+        blocked: Those of records of which an operation must be settled first: they are to be fetched again.
     """
 
     def __init__(
         self, bound: BoundStream, state: State, tally: Tally, run_id: int, records: Sequence[NamedRecord]
     ) -> None:
         self._keys = [key_parts_of(record.key) for record in records]
+        self.taken: Collection[int] = ()
         self.blocked: Collection[int] = ()
         super().__init__(bound, state, tally, run_id)
 
     def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
         super().read(unsettled, advance)
         self.blocked = {intent.identity.key_hash for intent in unsettled}
+
+    def _compared(self, unsettled: list[Intent]) -> Delta:
+        self.taken = self._scan.latest[KEY_HASH].to_list()
+        return super()._compared(unsettled)
 
     def _read_part(self, counted: Tally, advance: Callable[[int], None]) -> None:
         self._scan.take(fetched_batches(self._bound, self._keys), counted, advance)

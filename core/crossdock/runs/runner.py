@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 
 from crossdock.clock import Clock
 from crossdock.errors import ConfigError
@@ -11,13 +12,14 @@ from crossdock.progress import Progress
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
 from crossdock.runs.dead_letter_replay import Replay
+from crossdock.runs.named_records import NamedRecords, check_fetching
 from crossdock.runs.open_run import OpenRun
 from crossdock.runs.run_report import Report
 from crossdock.runs.source_or_replay import SourceFactory
 from crossdock.runs.state_session import Session, open_session
 from crossdock.runs.stream_input import StreamInput
 from crossdock.sources.source_context import Patience
-from crossdock.state import DeadLetterFilter, DueRun
+from crossdock.state import DeadLetterFilter, DueRun, NamedRecord
 from crossdock.tally import Tally
 
 
@@ -30,18 +32,42 @@ def sync(
     interrupt: threading.Event,
     priority: Priority = "batch",
     patience: Patience | None = None,
+    records: Sequence[NamedRecord] = (),
 ) -> Report:
-    """Deliver the selected streams to the platform.
+    """Deliver the selected streams, or named records, to their targets.
 
     Args:
         priority: ``live`` takes its tokens before the batches that share the bucket.
         patience: Wait for late files as the streams' ``wait`` says; without it, missing files are not waited for.
+        records: Fetched in place of the streams, with records that they refer to and that were not delivered yet.
 
     Raises:
+        ConfigError: If a stream cannot fetch *records*.
         CrossdockError: If the run could not begin. What stops it later is in the report.
     """
+    if records:
+        return _sync_records(project, records, clock, progress, interrupt, priority)
     with open_session(project, clock) as session:
         return Run(session, progress, interrupt, priority, patience).execute(project.selected(selection))
+
+
+def _sync_records(
+    project: Project,
+    records: Sequence[NamedRecord],
+    clock: Clock,
+    progress: Progress,
+    interrupt: threading.Event,
+    priority: Priority,
+) -> Report:
+    check_fetching(project, records)
+    with open_session(project, clock) as session:
+        run = OpenRun(session, progress, interrupt, priority)
+        with run.opened(project.fetching, answers_for={record.stream for record in records}):
+            delivered = NamedRecords(session, run).deliver(records)
+            for record in sorted(delivered.blocked):
+                unsettled = "another operation on it is not settled yet; it stays as it is"
+                progress.warn(f"{record.stream} {record.key}: {unsettled}")
+        return run.report
 
 
 def run_scheduled(

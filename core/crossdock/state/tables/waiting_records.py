@@ -83,6 +83,11 @@ class WaitingRecords:
         found = self._connection.execute(query)
         return [_record(row) for row in found]
 
+    def first(self, stream: str, number: int) -> list[WaitingRecord]:
+        """At most *number* waiting records of *stream*, longest waiting first."""
+        query = select(*_FIELDS).where(table.c.stream == stream).order_by(table.c.since, table.c.key).limit(number)
+        return [_record(row) for row in self._connection.execute(query)]
+
     def clear(self, stream: str, key_hashes: Sequence[int]) -> None:
         """Delete records that no longer wait."""
         _DELETE.run(self._connection, stream, key_hashes)

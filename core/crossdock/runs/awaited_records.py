@@ -1,0 +1,61 @@
+"""Which named records to fetch besides others: those that they refer to, and those that waited for them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from crossdock.planning.references import key_hashes
+from crossdock.project.connector_instances import BoundStream
+from crossdock.state import NamedRecord, Scope, State
+
+WAITING_AT_MOST = 1_000  # of one stream, among which those are searched that waited for a record
+
+
+class AwaitedRecords:
+    """The references between records of streams that fetch.
+
+    Args:
+        streams: That fetch.
+    """
+
+    def __init__(self, state: State, streams: Iterable[BoundStream]) -> None:
+        self._state, self._streams = state, {bound.name: bound for bound in streams}
+        self._writers = {bound.scope: bound for bound in self._streams.values()}
+
+    def missing(self, fetched: Mapping[str, Collection[int]]) -> Iterator[NamedRecord]:
+        """The records for which records with the key hashes *fetched*, by stream, wait."""
+        for name, hashes in fetched.items():
+            with self._state.look() as tx:
+                waits = tx.waiting_records.waits_of(name, list(hashes)).values()
+            waits_for = [each for record in waits for each in record]
+            for scope, key, key_hash in _awaited(self._streams[name], waits_for):
+                if (writer := self._writers.get(scope)) is not None:
+                    yield NamedRecord(writer.name, key, key_hash)
+
+    def waiting(self, fetched: Mapping[str, Collection[int]]) -> set[str]:
+        """The streams of which records with the key hashes *fetched* wait."""
+        with self._state.look() as tx:
+            return {name for name, hashes in fetched.items() if tx.waiting_records.waits_of(name, list(hashes))}
+
+    def released(self, fetched: Mapping[str, Collection[int]]) -> Iterator[NamedRecord]:
+        """The records that wait for records with the key hashes *fetched*."""
+        parents = {self._streams[name].scope: set(hashes) for name, hashes in fetched.items()}
+        resources = {scope.resource for scope in parents}
+        for bound in self._writers.values():
+            if resources.isdisjoint(bound.kind.parents):
+                continue
+            with self._state.look() as tx:
+                waiting = tx.waiting_records.first(bound.name, WAITING_AT_MOST)
+            for record in waiting:
+                awaited = _awaited(bound, record.waits_for)
+                if any(key_hash in parents.get(scope, ()) for scope, _, key_hash in awaited):
+                    yield NamedRecord(bound.name, record.identity.key, record.identity.key_hash)
+
+
+def _awaited(bound: BoundStream, waits_for: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Scope, str, int]]:
+    """Scope, key and key hash of each record in *waits_for*."""
+    hashes = key_hashes([each["key"] for each in waits_for])
+    for each in waits_for:
+        key = each["key"]
+        yield Scope(bound.scope.target, each["resource"], each["namespace"]), key, hashes[key]

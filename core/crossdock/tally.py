@@ -37,6 +37,14 @@ class Tally:
     rows_in_records: int = 0
     records: Counter[Term] = field(default_factory=Counter)
 
+    @classmethod
+    def of_json(cls, document: Mapping[str, Any]) -> Self:
+        """From `as_json`."""
+        rows, records = document["rows"], document["records"]
+        terms = Counter({term: records[term] for term in (*IN, *OUT) if records.get(term)})
+        counts = rows["read"], dict(rows["filtered"]), rows["superseded"], rows["rejected"], rows["in_records"]
+        return cls(*counts, terms)
+
     def count(self, term: Term, number: int = 1) -> None:
         self.records[term] += number
 

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
 
-from crossdock.cli.shared_options import as_json, config_option, example, interruptible, load, say
+from crossdock.cli.service import ServiceOptions, interruptible_service, listen_address, serve
+from crossdock.cli.shared_options import as_json, config_option, example, load, say
 
 if TYPE_CHECKING:
     from crossdock.clock import Clock
-    from crossdock.notifications.notifier import Notifier
     from crossdock.project.project import Project
     from crossdock.runs.timings import Timings
     from crossdock.scheduler.stderr_log import LogFormat
@@ -27,7 +24,10 @@ if TYPE_CHECKING:
 
 @click.command(
     epilog=example(
-        "crossdock schedule", "crossdock schedule --preview 7", "crossdock schedule --once 2026-11-20 --job nightly"
+        "crossdock schedule",
+        "crossdock schedule --listen 8090",
+        "crossdock schedule --preview 7",
+        "crossdock schedule --once 2026-11-20 --job nightly",
     )
 )
 @click.option("--once", "once", metavar="DATE", help="Run what is due for this business date, and exit.")
@@ -41,6 +41,11 @@ if TYPE_CHECKING:
     default=4,
     show_default=True,
     help="Maximum number of jobs that run at the same time; jobs that share a connection never do.",
+)
+@click.option(
+    "--listen",
+    metavar="[HOST:]PORT",
+    help="Also receive webhooks, as 'crossdock listen' does; by default on 127.0.0.1 only.",
 )
 @click.option("--health", metavar="PORT", type=click.IntRange(0, 65_535), help="Serve /healthz, /readyz and /metrics.")
 @click.option(
@@ -65,6 +70,7 @@ def schedule(
     days: int | None,
     job: str | None,
     at_once: int,
+    listen: str | None,
     health: int | None,
     allow_host: tuple[str, ...],
     log_format: LogFormat,
@@ -89,7 +95,8 @@ def schedule(
         return _preview(loaded, days, as_json=as_json)
     if once is not None:
         return _once(loaded, once, job, log_format, as_json=as_json)
-    return _serve(loaded, config, at_once, health, allow_host, log_format)
+    address = None if listen is None else listen_address(listen)
+    return serve(loaded, config, ServiceOptions(log_format, at_once, health, allow_host, address))
 
 
 def _preview(loaded: Project, days: int, *, as_json: bool) -> int:
@@ -172,7 +179,7 @@ def _run_once(
             timings = log.timings(clock)
         else:
             timings = Timings(clock, stack.enter_context(terminal_output.progress(wanted=not as_json)))
-        interrupt = stack.enter_context(_interruptible(log_format))
+        interrupt = stack.enter_context(interruptible_service(log_format))
         try:
             with state_session.open_session(loaded, clock) as opened:
                 report = runner.run_scheduled(opened, due_run, progress=timings, interrupt=interrupt)
@@ -220,82 +227,3 @@ def _why_not(loaded: Project, due_run: DueRun) -> str:
     with loaded.look() as tx:
         run = tx.scheduled_runs.get(due_run.job, due_run.due, due_run.business_date)
     return "not run: older than the retention period" if run is None else "has already been run"
-
-
-def _serve(
-    loaded: Project,
-    config: Path,
-    at_once: int,
-    health: int | None,
-    allowed_hosts: tuple[str, ...],
-    log_format: LogFormat,
-) -> int:
-    from crossdock.cli.trace_export import traced
-    from crossdock.clock import SystemClock
-    from crossdock.observability.health import serve
-    from crossdock.observability.metrics import Metrics
-    from crossdock.scheduler import stderr_log
-    from crossdock.scheduler.daemon import Daemon
-    from crossdock.scheduler.monitored_scheduler import Service
-
-    clock, daemon = SystemClock(), Daemon(at_once)
-    metrics, notifier = Metrics(clock), _notifier(loaded)
-    with stderr_log.logging_to_stderr(log_format), traced(stderr_log.warn) as trace, ExitStack() as stack:
-        interrupt = stack.enter_context(_interruptible(log_format))
-        if health is not None:
-            base_url = stack.enter_context(serve(metrics, port=health, allowed_hosts=allowed_hosts))
-            stderr_log.LOGGER.info("serving %s", base_url)
-        reloaded = stack.enter_context(_hangups(config))
-        stderr_log.LOGGER.info("watching %s", ", ".join(loaded.jobs))
-        service = Service(
-            loaded, clock, interrupt, metrics, notifier=notifier, trace=trace, executor=daemon.executor, at_once=at_once
-        )
-        try:
-            daemon.run(service, interrupt, reloaded)
-        except KeyboardInterrupt:  # the second signal; threads cannot be ended, and the state survives any kill
-            os._exit(130)
-    return 0
-
-
-def _interruptible(log_format: LogFormat) -> AbstractContextManager[threading.Event]:
-    """Like `interruptible`, for a process whose threads log."""
-    from crossdock.scheduler.stderr_log import LOGGER, print_notice
-
-    return interruptible(LOGGER.info if log_format == "json" else print_notice)
-
-
-def _notifier(loaded: Project) -> Notifier | None:
-    from crossdock.clock import SystemClock
-    from crossdock.notifications.notifier import Notifier
-
-    return None if loaded.notify is None else Notifier(loaded.notify, SystemClock())
-
-
-@contextmanager
-def _hangups(config: Path) -> Iterator[Callable[[], Project | None]]:
-    """Returns the reloaded config after SIGHUP; an invalid one is logged and ignored."""
-    from crossdock.errors import ConfigError
-    from crossdock.scheduler.stderr_log import LOGGER
-
-    asked = threading.Event()
-
-    def ask(_number: int, _frame: FrameType | None) -> None:
-        asked.set()
-
-    def reloaded() -> Project | None:
-        if not asked.is_set():
-            return None
-        asked.clear()
-        try:
-            fresh = load(config)
-        except ConfigError as error:
-            LOGGER.error("SIGHUP: the config was not reloaded: %s", error)
-            return None
-        LOGGER.info("SIGHUP: watching %s", ", ".join(fresh.jobs))
-        return fresh
-
-    before = signal.signal(signal.SIGHUP, ask)
-    try:
-        yield reloaded
-    finally:
-        signal.signal(signal.SIGHUP, before)

@@ -30,6 +30,7 @@ _METRICS: Mapping[str, tuple[str, tuple[str, ...]]] = {  # help and labels by na
     "throttled_total": ("Requests that the platform answered with 429.", ()),
     "records_total": ("Records by term of the tally.", ("stream", "term")),
     "open_records": ("Open records after the last run.", ("stream", "state")),
+    "webhooks_refused_total": ("Webhooks that were refused.", ("connection", "reason")),
     "allowance_tokens": ("Requests that can be sent now.", ()),
     "allowance_burst_tokens": ("Capacity of the token bucket.", ()),
     "allowance_rate_per_second": ("Refill rate of the token bucket.", ()),
@@ -104,6 +105,11 @@ class Metrics:
         with self._lock:
             for state, number in counts.as_json().items():
                 self._set("open_records", number, stream, state)
+
+    def refused(self, connection: str, reason: str, number: int) -> None:
+        """Add webhooks that were refused."""
+        with self._lock:
+            self._increase("webhooks_refused_total", number, connection, reason)
 
     def allowance(self, *, tokens: float | None, rate_per_s: float | None, burst: int | None) -> None:
         """Record the state of the token bucket; None for unknown values."""

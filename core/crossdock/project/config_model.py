@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
+from crossdock.addresses import BaseUrl
 from crossdock.config_file import ConfigModel, ConfigPath, Name
 from crossdock.notifications.notifier import NotifyConfig
 from crossdock.platform.platform_config import Profile
@@ -31,6 +32,13 @@ _RETENTION_SCHEMA = {"anyOf": [{"type": "string", "pattern": "^([1-9][0-9]{0,4})
 Retention = Annotated[str, BeforeValidator(_retention), WithJsonSchema(_RETENTION_SCHEMA)]
 
 
+class ListenConfig(ConfigModel):
+    """How webhooks reach ``crossdock listen``."""
+
+    public_url: BaseUrl
+    """The public address of the receiver, such as ``https://hooks.example.com``, without ``/webhooks/CONNECTION``."""
+
+
 class ConfigFile(ConfigModel):
     """All sections of a config file."""
 
@@ -46,6 +54,8 @@ class ConfigFile(ConfigModel):
     everything."""
     jobs: Mapping[Name, JobConfig] = {}
     """What ``crossdock schedule`` runs, and when."""
+    listen: ListenConfig | None = None
+    """Where vendors send webhooks, for ``crossdock listen register``."""
     notify: NotifyConfig | None = None
     """Who is notified of the runs of ``crossdock schedule``."""
 

@@ -23,6 +23,7 @@ from crossdock.sources.source_context import SourceContext
 from crossdock.state import Scope
 from crossdock.stream_facts import PLATFORM, Destinations
 from crossdock.targets import ApiTarget, Target
+from crossdock.webhooks import Webhooks
 
 _Load = Callable[[str], Connector[Any]]
 
@@ -72,6 +73,11 @@ class Connection:
         read = (system, targets[system].resources[resource]) if stream.reads else None
         own = origins.get(scope.target, frozenset())
         return BoundStream(name, self.namespace, stream, scope, context, targets[scope.target], read, own)
+
+    @property
+    def webhooks(self) -> Webhooks[Any] | None:
+        """The webhooks that it receives; None if it receives none."""
+        return None if self.connector.webhooks is None else self.connector.webhooks(self.settings)
 
     def target(self, account: str, clock: Clock) -> ApiTarget | None:
         """The target that the connection is; None if it is none.

@@ -21,7 +21,7 @@ from crossdock.errors import ConfigError
 from crossdock.notifications.notifier import NotifyConfig
 from crossdock.pacing.bucket_store import BucketState, BucketStore, MemoryStore
 from crossdock.platform.platform_config import Profile
-from crossdock.project.config_model import ConfigFile
+from crossdock.project.config_model import ConfigFile, ListenConfig
 from crossdock.project.connector_instances import BoundStream, Connection, load_connections
 from crossdock.resource_types import RESOURCES, Action, personal_members
 from crossdock.resources import ResourceName
@@ -52,6 +52,7 @@ class Project:
     jobs: Mapping[str, JobConfig] = field(default_factory=dict)
     retention: timedelta | None = None
     notify: NotifyConfig | None = None
+    listen: ListenConfig | None = None
 
     # ---- streams
 
@@ -277,7 +278,7 @@ def load(path: Path, *overrides: Path) -> Project:
         _database(document, file.platform.rate.shared, ("platform", "rate", "shared"))
     spool = file.spool or _default_spool(url, document.folder)
     retention = None if file.retention == "off" else span(file.retention)
-    project = Project(path, file.platform, url, spool, connections, file.jobs, retention, file.notify)
+    project = Project(path, file.platform, url, spool, connections, file.jobs, retention, file.notify, file.listen)
     for name, job in file.jobs.items():
         try:
             project.selected(job.streams)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import date
+from datetime import date, timedelta
 
 from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.records_in_progress import OwnRecords
@@ -39,6 +39,7 @@ class OpenRun:
         priority: ``live`` takes its tokens before the batches that share the bucket.
         patience: Wait for late files as the streams' ``wait`` says; without it, missing files are not waited for.
         job: That it is a run of; None for a manual one.
+        continues: Continue the last run of the job, if it is of this date and has reached its end.
 
     Attributes:
         report: What it has done so far; from `opened` on.
@@ -59,10 +60,13 @@ class OpenRun:
         patience: Patience | None = None,
         due_run: DueRun | None = None,
         job: str | None = None,
+        *,
+        continues: bool = False,
     ) -> None:
         self._session, self._interrupt, self._timings = session, interrupt, Timings.over(progress, session.clock)
         self._priority, self._patience, self._due_run = priority, patience, due_run
-        self._job = due_run.job if due_run else job
+        self._job, self._continues = due_run.job if due_run else job, continues
+        self._before = timedelta()  # how long the run took that is continued
         self._api_limits: dict[str, BucketState] = {}
         self._dispatchers: dict[str, tuple[Dispatcher, ExitStack]] = {}
         self._running: RunningStreams | None = None
@@ -90,7 +94,7 @@ class OpenRun:
             self.report.errors[""] = _as_crossdock_error(error)
             raise
         finally:
-            self.report.lasted = self._timings.end()
+            self.report.lasted = self._before + self._timings.end()
             self._finish(names if answers_for is None else answers_for)
 
     def deliver(self, streams: Sequence[BoundStream], source: SourceFactory, *, whole: bool = False) -> None:
@@ -119,9 +123,11 @@ class OpenRun:
         session, now = self._session, self._session.clock.now()
         day: date = self._due_run.business_date if self._due_run else now.astimezone().date()
         with session.state.begin() as tx:
-            run_id = tx.runs.start(business_date=day.isoformat(), at=now, job=self._job)
+            last = tx.runs.reopen(business_date=day.isoformat(), job=self._job or "") if self._continues else None
+            run_id = tx.runs.start(business_date=day.isoformat(), at=now, job=self._job) if last is None else last.id
             self._state_restored = tx.runs.restored()
-        self.report = Report(run_id, day.isoformat())
+        self.report = Report(run_id, day.isoformat()) if last is None else Report.of_earlier(last)
+        self._before = self.report.lasted
         self._timings.start(self.report, self._job)
 
     def _bind(self, stack: ExitStack, names: set[str]) -> None:

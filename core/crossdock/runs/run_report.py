@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from crossdock.delivery.turn_writer import Counters
 from crossdock.errors import CrossdockError, InternalError, most_severe
 from crossdock.sources.api_usage import ApiUsage
 from crossdock.sources.input_facts import InputFacts
+from crossdock.state import RunRecord
 from crossdock.state.tables.run_history import COMPLETED
 from crossdock.tally import NOTHING_OPEN, OpenCounts, Tally
 
@@ -42,6 +43,13 @@ class Report:
     warnings: list[str] = field(default_factory=list)
     api_usage: dict[str, ApiUsage] = field(default_factory=dict)
     open: dict[str, OpenCounts] = field(default_factory=dict)
+
+    @classmethod
+    def of_earlier(cls, run: RunRecord) -> Self:
+        """The report of a run that ended, to be continued."""
+        tallies = {name: Tally.of_json(account) for name, account in (run.tally or {}).items()}
+        counters = Counters(run.requests, run.throttled)
+        return cls(run.id, run.business_date, run.duration or timedelta(), counters, tallies)
 
     @property
     def duration_ms(self) -> int:

@@ -64,6 +64,10 @@ class Daemon:
         self.executor: Executor = _RunExecutor(self._timer, self._news.set)
         self._error: BaseException | None = None
 
+    def wake(self) -> None:
+        """Call the service soon; from any thread."""
+        self._news.set()
+
     def run(self, service: Service, interrupt: threading.Event, reloaded: Callable[[], Project | None]) -> None:
         """Call *service* until *interrupt* is set and its runs have ended.
 

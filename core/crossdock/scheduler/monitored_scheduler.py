@@ -11,6 +11,8 @@ from datetime import datetime, timedelta
 
 from crossdock.clock import Clock
 from crossdock.errors import ClockError, CrossdockError
+from crossdock.inbox.hint_worker import HintWorker
+from crossdock.inbox.receiver import RefusedCounts
 from crossdock.notifications.events import RunOverdue, ScheduledRunEnded
 from crossdock.notifications.notifier import Notifier
 from crossdock.observability.metrics import Metrics
@@ -37,6 +39,8 @@ class Service:
         trace: Called with the timings of each run that has ended.
         executor: Executes runs, in threads of this process.
         at_once: Maximum number of runs at the same time.
+        hint_worker: Delivers the records that webhooks are about; None if none are received.
+        refused: The webhooks that were refused.
 
     Attributes:
         project: The config in effect.
@@ -53,10 +57,15 @@ class Service:
         trace: Callable[[Timings], None],
         executor: Executor,
         at_once: int = 1,
+        hint_worker: HintWorker | None = None,
+        refused: RefusedCounts | None = None,
     ) -> None:
+        self._hint_worker, self._refused = hint_worker, refused
         self.project, self._clock, self._interrupt = project, clock, interrupt
         self._metrics, self._notifier, self._trace = metrics, notifier, trace
-        self._scheduler = Scheduler(project, clock, self._run, self._ended, executor, at_once=at_once)
+        self._scheduler = Scheduler(
+            project, clock, self._run, self._ended, executor, at_once=at_once, hint_worker=hint_worker
+        )
         self._retention = RetentionTask(clock)
         self._logs: dict[str, RunLog] = {}  # by job, of runs that have started
         self._fresh: Project | None = None  # takes effect once no run is in progress
@@ -85,6 +94,7 @@ class Service:
             self._metrics.found("state")
             self._metrics.found("clock")
             self._looked_at, self._reported_lost = now, set()
+        self._report_refused()
         for job, instant in self._scheduler.next_due().items():
             self._metrics.due(job, instant)
 
@@ -96,11 +106,20 @@ class Service:
     def reload(self, project: Project) -> None:
         """Use another config from the first `look` at which no run is in progress; none starts until then."""
         self._fresh = project
+        if self._hint_worker is not None:
+            self._hint_worker.stop()
 
     def close(self) -> None:
         """Close the state, unless runs still write to it: they keep the lease until they end."""
         if not self.busy:
             self._scheduler.close()
+
+    def _report_refused(self) -> None:
+        """Log how many webhooks were refused since the last call."""
+        for (connection, reason), number in (self._refused.take() if self._refused else {}).items():
+            of = f" of {connection}" if connection else ""
+            LOGGER.warning("refused webhooks%s: %s %s", of, f"{number:,}", reason)
+            self._metrics.refused(connection, reason, number)
 
     def _step(self) -> bool:
         """Do the next thing; False if there is nothing to do."""

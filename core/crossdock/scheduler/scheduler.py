@@ -10,11 +10,13 @@ from datetime import datetime, timedelta
 
 from crossdock.clock import Clock
 from crossdock.errors import CrossdockError, StateBusyError, StateError
+from crossdock.inbox.hint_worker import HintWorker
 from crossdock.project.project import Project, this_process
 from crossdock.runs import state_session
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
 from crossdock.scheduler.due_jobs import DueJob, DueJobs
+from crossdock.scheduler.stderr_log import LOGGER
 from crossdock.scheduling.due_times import Due
 from crossdock.state import DueRun, State, Transaction
 from crossdock.targets.platform_access import check_clock
@@ -51,6 +53,7 @@ class Scheduler:
         run: Executes a run, in a thread of *executor*; returns None if another scheduler has already done it.
         on_end: Called for each run that has ended.
         at_once: Maximum number of runs at the same time.
+        hint_worker: Delivers the records that webhooks are about; None if none are received.
     """
 
     def __init__(
@@ -62,7 +65,11 @@ class Scheduler:
         executor: Executor,
         *,
         at_once: int = 1,
+        hint_worker: HintWorker | None = None,
     ) -> None:
+        self._hint_worker = hint_worker
+        self._hints: Future[None] | None = None
+        self._hints_failed: str | None = None  # why the last work on hints ended early, until it is tried again
         self._clock, self._run, self._on_end, self._executor, self._at_once = clock, run, on_end, executor, at_once
         self._use(project)
         self._state: State | None = None
@@ -83,11 +90,12 @@ class Scheduler:
         self._project, self._due_jobs = project, DueJobs(project.jobs)
         connections = {name for job in project.jobs for name in project.connections_of(job)}
         self._width = max(1, min(self._at_once, len(project.jobs), len(connections)))
+        self._width += self._hint_worker is not None
 
     @property
     def busy(self) -> bool:
         """True while a run is in progress, or its end has not been reported."""
-        return bool(self._running)
+        return bool(self._running) or self._hints is not None
 
     def tick(self, *, may_start: bool = True) -> bool:
         """Report the runs that have ended, or else start those that may start; False if there were none.
@@ -108,8 +116,9 @@ class Scheduler:
             self._close_state()
             raise
         started = [each for each in ready if self._start(*each)]
-        if started:
+        if started or self._start_hints():
             return True
+        self._hints_failed = None
         self._on_time_since = {plan.job: plan.on_time_since for plan in plans}  # what has to wait stays on time
         self._postponed.clear()
         return False
@@ -125,6 +134,7 @@ class Scheduler:
 
     def _collect(self) -> bool:
         """Report what has ended; after the last run, release the lease."""
+        hints_ended = self._collect_hints()
         ended = [job for job, running in self._running.items() if running.future.done()]
         for job in ended:
             running = self._running.pop(job)
@@ -142,9 +152,34 @@ class Scheduler:
                 self._reported.pop(job, None)
                 if report is not None:
                     self._on_end(FinishedRun(job, running.due, report))
-        if not self._running:
+        if not self.busy:
             self._close_session()
-        return bool(ended)
+        return bool(ended) or hints_ended
+
+    def _collect_hints(self) -> bool:
+        if self._hints is None or not self._hints.done():
+            return False
+        error, self._hints = self._hints.exception(), None
+        if error is not None:
+            if not isinstance(error, Exception):
+                raise error
+            self._hints_failed = str(error) if isinstance(error, CrossdockError) else f"{type(error).__name__}"
+            LOGGER.error("webhooks: their records are not delivered now: %s", self._hints_failed)
+        return True
+
+    def _start_hints(self) -> bool:
+        """Work on hints, if there are any and the last work on them did not fail just now."""
+        if self._hint_worker is None or self._hints is not None or self._hints_failed is not None:
+            return False
+        now = self._clock.now()
+        if not self._open_state().ask(lambda tx: tx.inbox.due(now, limit=1)):
+            return False
+        try:
+            opened = self._open_session()
+        except StateBusyError:
+            return False  # another process is running; hints wait for its end
+        self._hints = self._executor.submit(self._hint_worker.work, opened)
+        return True
 
     def _plan(self, state: State, now: datetime) -> tuple[list[DueJob], list[tuple[DueJob, Due]]]:
         """All plans, and the runs to start now, in order."""

@@ -76,6 +76,22 @@ class _JsonFormatter(logging.Formatter):
         return json.dumps(line)
 
 
+class WebhookLog(Silent):
+    """Logs the warnings of runs that deliver what webhooks are about."""
+
+    def warn(self, text: str) -> None:
+        _WARNINGS.warning(text)
+
+
+def hints_ended(fetched: int, failed: int) -> None:
+    """Log how many records were fetched because of webhooks, and how many of them failed and are tried again."""
+    if failed:
+        text = "webhooks: %s records fetched, %s failed; 'crossdock records list --state inbox' shows them"
+        LOGGER.warning(text, f"{fetched:,}", f"{failed:,}")
+    elif fetched:
+        LOGGER.info("webhooks: %s records fetched", f"{fetched:,}")
+
+
 class RunLog(Silent):
     """The log of one scheduled run, which also listens to the progress of that run.
 

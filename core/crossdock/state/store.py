@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -46,6 +47,7 @@ from crossdock.state.tables.waiting_records import WaitingRecords
 from crossdock.state.upkeep.retention import Retention
 
 T = TypeVar("T")
+IN_ORDER_S = 10.0  # longer than any transaction of ours takes
 TRIES = 6  # with pauses of 0.1 s doubling to 1.6 s, in which a restarting server is back
 
 
@@ -72,6 +74,27 @@ class Transaction:
         self.statistics = StateSize(connection, self.bindings)
 
 
+@cache
+def _lock_of(_database: str) -> threading.Lock:
+    return threading.Lock()
+
+
+def _write_lock(url: URL) -> threading.Lock:
+    """Of a SQLite file for all its states in this process: it has one writer, and lets others wait out of order."""
+    return _lock_of(str(url.database)) if url.drivername == "sqlite" else threading.Lock()
+
+
+@contextmanager
+def _in_order(lock: threading.Lock) -> Iterator[None]:
+    """Threads write one after the other; one that has waited for `IN_ORDER_S` leaves the order to the database."""
+    is_first = lock.acquire(timeout=IN_ORDER_S)
+    try:
+        yield
+    finally:
+        if is_first:
+            lock.release()
+
+
 class State:
     """An open state. Several threads may use it; they write one after the other.
 
@@ -94,7 +117,7 @@ class State:
         self._unmarked: Watermark | None = None  # while the lease is held and nothing was sent
         self._lease: run_lease.Lease | None = None
         self._expected: ExpectedDeliveries | None = None
-        self._write_lock = threading.Lock()  # the database allows one writer anyway; a lock keeps threads in order
+        self._write_lock = _write_lock(url)
 
     @property
     def fence(self) -> int:
@@ -179,7 +202,7 @@ class State:
 
     @contextmanager
     def _writing(self) -> Iterator[Transaction]:
-        with self._write_lock:
+        with _in_order(self._write_lock):
             with self._engine.begin() as connection:
                 if self._lease:
                     self._lease.confirm(connection)

@@ -68,6 +68,18 @@ class Runs:
         assert result.inserted_primary_key is not None
         return int(result.inserted_primary_key[0])
 
+    def reopen(self, *, business_date: str, job: str) -> RunRecord | None:
+        """Continue the last run of *job*, if it is of this date and has reached its end."""
+        query = select(*_LISTED, runs.c.timings).where(runs.c.job == job).order_by(runs.c.id.desc()).limit(1)
+        row = self._connection.execute(query).first()
+        last = None if row is None else RunRecord(*row)
+        if last is None or last.business_date != business_date or last.status not in COMPLETED:
+            return None
+        self._connection.execute(
+            update(runs).where(runs.c.id == last.id).values(status="running", finished_at=None, duration_ms=None)
+        )
+        return last
+
     def abandon(self, *, at: datetime) -> None:
         """Mark all running runs as incomplete; only for the holder of the run lease."""
         changes = {"status": "incomplete", "error": UNRECORDED, "finished_at": at}

@@ -1,0 +1,207 @@
+"""The service that ``crossdock schedule`` and ``crossdock listen`` run until it is stopped."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, NamedTuple
+
+from crossdock.cli.shared_options import interruptible, load
+from crossdock.errors import ConfigError
+
+if TYPE_CHECKING:
+    from crossdock.inbox.endpoint import Endpoint
+    from crossdock.inbox.receiver import Receiver
+    from crossdock.notifications.notifier import Notifier
+    from crossdock.project.project import Project
+    from crossdock.scheduler.stderr_log import LogFormat
+
+_ADDRESS = re.compile(r"(?:(?P<host>\[[0-9a-fA-F:.]+\]|[^\[\]:]+):)?(?P<port>[0-9]{1,5})")
+
+
+class ListenAddress(NamedTuple):
+    """Where webhooks are received."""
+
+    host: str
+    port: int
+
+
+def listen_address(text: str) -> ListenAddress:
+    """``[HOST:]PORT``; without a host, of this machine only.
+
+    Raises:
+        ConfigError: If it has another form.
+    """
+    found = _ADDRESS.fullmatch(text)
+    if found is None or int(found["port"]) > 65_535:
+        raise ConfigError(f"{text!r} is not [HOST:]PORT", where="--listen", hint="for example 8090 or 0.0.0.0:8090")
+    return ListenAddress((found["host"] or "127.0.0.1").strip("[]"), int(found["port"]))
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceOptions:
+    """Options of the service.
+
+    Attributes:
+        at_once: Maximum number of jobs that run at the same time.
+        health: Port of the health endpoints; None for none.
+        allowed_hosts: Further names of this machine that requests to them may use.
+        listen: Where webhooks are received; None if they are not.
+        runs_jobs: Whether jobs are run when they are due.
+    """
+
+    log_format: LogFormat
+    at_once: int = 1
+    health: int | None = None
+    allowed_hosts: tuple[str, ...] = ()
+    listen: ListenAddress | None = None
+    runs_jobs: bool = True
+
+
+def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
+    """Run jobs when they are due, and deliver what webhooks are about, until a signal stops it."""
+    from crossdock.cli.trace_export import traced
+    from crossdock.clock import SystemClock
+    from crossdock.inbox.hint_worker import HintWorker
+    from crossdock.inbox.receiver import RefusedCounts
+    from crossdock.observability.health import serve as serve_health
+    from crossdock.observability.metrics import Metrics
+    from crossdock.scheduler import stderr_log
+    from crossdock.scheduler.daemon import Daemon
+    from crossdock.scheduler.monitored_scheduler import Service
+
+    listens = options.listen is not None
+    clock, daemon = SystemClock(), Daemon(options.at_once + listens)
+    loaded = _chosen(loaded, options)
+    metrics, refused = Metrics(clock), RefusedCounts()
+    with stderr_log.logging_to_stderr(options.log_format), traced(stderr_log.warn) as trace, ExitStack() as stack:
+        interrupt = stack.enter_context(interruptible_service(options.log_format))
+        if options.health is not None:
+            served = serve_health(metrics, port=options.health, allowed_hosts=options.allowed_hosts)
+            stderr_log.LOGGER.info("serving %s", stack.enter_context(served))
+        worker = HintWorker(clock, stderr_log.WebhookLog, interrupt, stderr_log.hints_ended) if listens else None
+        receiver = None
+        if options.listen is not None and worker is not None:
+
+            def on_hint() -> None:
+                worker.wake()
+                daemon.wake()
+
+            receiver = stack.enter_context(_receiving(loaded, options.listen, refused, on_hint))
+        reloaded = stack.enter_context(_hangups(config, options, receiver))
+        if loaded.jobs:
+            stderr_log.LOGGER.info("watching %s", ", ".join(loaded.jobs))
+        service = Service(
+            loaded,
+            clock,
+            interrupt,
+            metrics,
+            notifier=_notifier(loaded),
+            trace=trace,
+            executor=daemon.executor,
+            at_once=options.at_once,
+            hint_worker=worker,
+            refused=refused,
+        )
+        try:
+            daemon.run(service, interrupt, reloaded)
+        except KeyboardInterrupt:  # the second signal; threads cannot be ended, and the state survives any kill
+            os._exit(130)
+    return 0
+
+
+def _chosen(loaded: Project, options: ServiceOptions) -> Project:
+    return loaded if options.runs_jobs else replace(loaded, jobs={})
+
+
+def _endpoints(loaded: Project) -> dict[str, Endpoint]:
+    """The endpoints of *loaded*.
+
+    Raises:
+        ConfigError: If there are none, or a secret cannot be used.
+    """
+    from crossdock.clock import SystemClock
+    from crossdock.inbox.endpoint import endpoints
+
+    found = endpoints(loaded.connections, SystemClock())
+    if not found:
+        hint = "add webhooks: to a connection; docs/listen.md has an example"
+        raise ConfigError("no connection receives webhooks", where=str(loaded.path), hint=hint)
+    return found
+
+
+@contextmanager
+def _receiving(
+    loaded: Project, address: ListenAddress, refused: Callable[[str, str], None], on_hint: Callable[[], None]
+) -> Iterator[Receiver]:
+    """Receive webhooks of the connections of *loaded*."""
+    from crossdock.clock import SystemClock
+    from crossdock.inbox import receiver
+    from crossdock.inbox.webhook_writer import WebhookWriter
+    from crossdock.scheduler.stderr_log import LOGGER
+
+    found = _endpoints(loaded)
+    loaded.open_state().close()  # one that does not exist is reported before anything is received
+    writer = WebhookWriter(loaded.open_state, SystemClock(), on_hint)
+    try:
+        made = receiver.Receiver(found, writer, refused)
+        with receiver.serve(made, address.host, address.port) as base_url:
+            for name in found:
+                LOGGER.info("receiving webhooks at %s%s%s", base_url, receiver.PATH, name)
+            yield made
+    finally:
+        writer.close()
+
+
+def interruptible_service(log_format: LogFormat) -> AbstractContextManager[threading.Event]:
+    """Like `interruptible`, for a process whose threads log."""
+    from crossdock.scheduler.stderr_log import LOGGER, print_notice
+
+    return interruptible(LOGGER.info if log_format == "json" else print_notice)
+
+
+def _notifier(loaded: Project) -> Notifier | None:
+    from crossdock.clock import SystemClock
+    from crossdock.notifications.notifier import Notifier
+
+    return None if loaded.notify is None else Notifier(loaded.notify, SystemClock())
+
+
+@contextmanager
+def _hangups(
+    config: Path, options: ServiceOptions, receiver: Receiver | None
+) -> Iterator[Callable[[], Project | None]]:
+    """Returns the reloaded config after SIGHUP; an invalid one is logged and ignored."""
+    from crossdock.scheduler.stderr_log import LOGGER
+
+    asked = threading.Event()
+
+    def ask(_number: int, _frame: FrameType | None) -> None:
+        asked.set()
+
+    def reloaded() -> Project | None:
+        if not asked.is_set():
+            return None
+        asked.clear()
+        try:
+            fresh = _chosen(load(config), options)
+            if receiver is not None:
+                receiver.replace(_endpoints(fresh), fresh.open_state)
+        except ConfigError as error:
+            LOGGER.error("SIGHUP: the config was not reloaded: %s", error)
+            return None
+        LOGGER.info("SIGHUP: watching %s", ", ".join(fresh.jobs) or "webhooks")
+        return fresh
+
+    before = signal.signal(signal.SIGHUP, ask)
+    try:
+        yield reloaded
+    finally:
+        signal.signal(signal.SIGHUP, before)

@@ -1,0 +1,168 @@
+"""Delivers the records that webhooks are about, in a session that scheduled runs may share."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import groupby
+from operator import attrgetter
+
+from crossdock.clock import Clock
+from crossdock.progress import Progress
+from crossdock.runs.named_records import Delivered, NamedRecords
+from crossdock.runs.open_run import OpenRun
+from crossdock.runs.state_session import Session
+from crossdock.state import HintedRecord, NamedRecord, Transaction
+
+JOB = "listen"
+"""What its runs are called among those of jobs."""
+TOGETHER = 100  # records that are fetched in one part; more that arrive meanwhile wait for its end
+IDLE_S = 2.0  # without hints, after which the lease is released for other processes
+WORKS_S = 600.0  # at most; then retention and other processes have a chance
+FAILED_ALONE = 3  # in succession: then it is not the records that fail
+SOON = timedelta(milliseconds=250)  # after which a record is looked at again whose operation another run sends
+FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(hours=1)  # after failures; each is twice as long
+_DOUBLED = 12  # at most
+
+
+class HintWorker:
+    """Works while there are hints; in one thread at a time.
+
+    Args:
+        progress: Makes the listener of a run.
+        interrupt: Set when the process is to end.
+        on_end: Called after each work with how many records were fetched, and how many of them failed.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        progress: Callable[[], Progress],
+        interrupt: threading.Event,
+        on_end: Callable[[int, int], None],
+    ) -> None:
+        self._clock, self._progress, self._interrupt, self._on_end = clock, progress, interrupt, on_end
+        self._news, self._is_to_stop = threading.Event(), False
+
+    def wake(self) -> None:
+        """There are new hints."""
+        self._news.set()
+
+    def stop(self) -> None:
+        """End the work soon, so that it can begin anew with another config."""
+        self._is_to_stop = True
+        self._news.set()
+
+    def work(self, session: Session) -> None:
+        """Deliver hints until there were none for `IDLE_S`, for at most `WORKS_S`, or until it is told to stop.
+
+        Raises:
+            CrossdockError: If the run could not begin, or the state failed.
+        """
+        self._is_to_stop = False
+        run = OpenRun(session, self._progress(), self._interrupt, "live", job=JOB, continues=True)
+        with run.opened(session.project.fetching):
+            part = _Part(session, run, self._clock, self._interrupt)
+            began = idle_since = self._clock.monotonic()
+            while not self._is_over(began):
+                self._news.clear()
+                if part.deliver():
+                    idle_since = self._clock.monotonic()
+                elif (idle_s := self._clock.monotonic() - idle_since) < IDLE_S:
+                    self._news.wait(min(IDLE_S - idle_s, part.next_due_s()))
+                else:
+                    break
+        self._on_end(part.fetched, part.failed)
+
+    def _is_over(self, began: float) -> bool:
+        return self._is_to_stop or self._interrupt.is_set() or self._clock.monotonic() - began >= WORKS_S
+
+
+class _Part:
+    """Delivers the hints that are due, a part at a time.
+
+    Attributes:
+        fetched: How many records were fetched.
+        failed: How many of them failed.
+    """
+
+    def __init__(self, session: Session, run: OpenRun, clock: Clock, interrupt: threading.Event) -> None:
+        self._state, self._run, self._clock, self._interrupt = session.state, run, clock, interrupt
+        self._named = NamedRecords(session, run)
+        self.fetched = self.failed = 0
+        self._able = {bound.name for bound in run.streams}
+
+    def next_due_s(self) -> float:
+        """Seconds until a record is due; `IDLE_S` without any."""
+        with self._state.look() as tx:
+            due = tx.inbox.next_due()
+        return IDLE_S if due is None else max(0.0, (due - self._clock.now()).total_seconds())
+
+    def deliver(self) -> bool:
+        """Deliver a part; False if nothing is due."""
+        now = self._clock.now()
+        due = self._state.ask(lambda tx: tx.inbox.due(now, limit=TOGETHER))
+        if not due:
+            return False
+        records = [hint.record for hint in due]
+        result = self._delivered([record for record in records if record.stream in self._able])
+        for record in records:
+            if record.stream not in self._able:
+                result.failed[record] = f"the config has no stream {record.stream} that can fetch named records"
+        self.fetched += len(due)
+        self.failed += len(result.failed)
+        if not self._interrupt.is_set():  # else what was stopped is due again at once
+            self._settle(due, result)
+        return True
+
+    def _delivered(self, records: Sequence[NamedRecord]) -> Delivered:
+        result, errors = self._deliver(records)
+        by_stream = attrgetter("stream")
+        for name, group in groupby(sorted(result.failed, key=by_stream), key=by_stream):
+            failed = list(group)
+            if name in errors and len(failed) > 1 and not self._interrupt.is_set():
+                self._one_by_one(failed, result)
+        return result
+
+    def _one_by_one(self, records: Iterable[NamedRecord], result: Delivered) -> None:
+        """One record that cannot be fetched must not keep the others from it."""
+        failed_alone = 0
+        for record in records:
+            if failed_alone == FAILED_ALONE or self._interrupt.is_set():
+                return
+            again, _ = self._deliver([record])
+            failed_alone = failed_alone + 1 if again.failed else 0
+            if record not in again.failed:
+                del result.failed[record]
+            result.blocked |= again.blocked
+
+    def _deliver(self, records: Sequence[NamedRecord]) -> tuple[Delivered, set[str]]:
+        """What became of *records*, and the names under which the run had errors."""
+        if not records:
+            return Delivered(), set()
+        result, errors = self._named.deliver(records), self._run.report.errors
+        names = set(errors)
+        errors.clear()  # they are told with the hints
+        if names - self._able:
+            self._run.reset()
+        return result, names
+
+    def _settle(self, due: Sequence[HintedRecord], result: Delivered) -> None:
+        now = self._clock.now()
+        failed = [self._failed(hint, result, now) for hint in due if hint.record in result.failed]
+        left = {hint.record for hint in due if hint.record in result.blocked} - result.failed.keys()
+        blocked = [replace(hint, due_at=now + SOON) for hint in due if hint.record in left]
+        done = [hint for hint in due if hint.record not in result.failed and hint.record not in left]
+
+        def settle(tx: Transaction) -> None:
+            tx.inbox.fetched(done)
+            tx.inbox.again([*failed, *blocked])
+
+        self._state.apply(settle)
+
+    @staticmethod
+    def _failed(hint: HintedRecord, result: Delivered, now: datetime) -> HintedRecord:
+        pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(hint.attempts, _DOUBLED))
+        return replace(hint, due_at=now + pause, attempts=hint.attempts + 1, error=result.failed[hint.record])

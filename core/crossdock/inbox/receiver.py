@@ -1,0 +1,160 @@
+"""The HTTP server that receives webhooks: ``POST /webhooks/CONNECTION``.
+
+The answer is 204 once a webhook is stored. A sender that gets 503 tries again; one that gets another status need not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from crossdock import serving
+from crossdock.errors import ConfigError, CrossdockError
+from crossdock.inbox.endpoint import Endpoint
+from crossdock.inbox.webhook_writer import WebhookWriter
+from crossdock.platform.webhooks import WebhookError
+from crossdock.serving import ConnectionLimits, problem
+from crossdock.state import State
+
+PATH = "/webhooks/"
+STORED_WITHIN_S = 4.0  # Shopify waits for 5 s: shopify.dev/docs/apps/build/webhooks/subscribe/https
+RETRY_AFTER_S = 5
+_STARTS_WITHIN_S, _STOPS_WITHIN_S = 10.0, 5
+_LIMITS = ConnectionLimits(header_s=10.0, body_s=10.0, answer_s=10.0, connections=512)
+
+Refused = Callable[[str, str], None]
+"""Told of each webhook that is refused: its connection, and the reason code."""
+
+
+class Receiver:
+    """The application.
+
+    Args:
+        endpoints: By connection; `replace` sets others.
+        refused: Told of each webhook that is refused.
+    """
+
+    def __init__(self, endpoints: Mapping[str, Endpoint], writer: WebhookWriter, refused: Refused) -> None:
+        self._endpoints, self._writer, self._refused = endpoints, writer, refused
+        self.app = Starlette(routes=[Route(f"{PATH}{{connection}}", self._receive, methods=["POST"])])
+        self.app.router.redirect_slashes = False
+
+    def replace(self, endpoints: Mapping[str, Endpoint], open_state: Callable[[], State]) -> None:
+        """Use other endpoints, and another state, from the next webhook on."""
+        self._endpoints = endpoints
+        self._writer.use(open_state)
+
+    async def _receive(self, request: Request) -> Response:
+        name = request.path_params["connection"]
+        endpoint = self._endpoints.get(name)
+        if endpoint is None:
+            self._refused("", "unknown_connection")
+            return problem(404, "No connection of this name receives webhooks.")
+        try:
+            body = await _body(request, endpoint.max_body_bytes)
+            received = endpoint.accept(body, request.scope["headers"])
+        except WebhookError as error:
+            self._refused(name, error.reason)
+            headers = {"connection": "close"} if error.reason == "too_large" else None
+            return problem(error.status, f"{error.message[:1].upper()}{error.message[1:]}.", headers=headers)
+        except ClientDisconnect:
+            return Response(status_code=400)  # nobody reads it
+        stored = asyncio.wrap_future(self._writer.put(received))
+        try:
+            await asyncio.wait_for(asyncio.shield(stored), STORED_WITHIN_S)
+        except (CrossdockError, TimeoutError):
+            self._refused(name, "not_stored")
+            detail = "The webhook could not be stored now. Send it again."
+            return problem(503, detail, headers={"retry-after": str(RETRY_AFTER_S)})
+        if received.problem is not None:
+            self._refused(name, "unreadable")
+        return Response(status_code=204)
+
+
+async def _body(request: Request, most: int) -> bytes:
+    """The body.
+
+    Raises:
+        WebhookError: If it is larger than *most* bytes; the rest of it is not read.
+    """
+    said = request.headers.get("content-length", "0")
+    too_large = WebhookError("too_large", f"the body has more than {most:,} bytes")
+    if said.isdecimal() and int(said) > most:
+        raise too_large
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > most:
+            raise too_large
+        parts.append(part)
+    return b"".join(parts)
+
+
+class RefusedCounts:
+    """Counts refused webhooks by connection and reason; thread-safe. A forger must not fill the log."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._lock = threading.Lock()
+
+    def __call__(self, connection: str, reason: str) -> None:
+        with self._lock:
+            self._counts[connection, reason] += 1
+
+    def take(self) -> Mapping[tuple[str, str], int]:
+        """The counts since the last call."""
+        with self._lock:
+            counts, self._counts = self._counts, Counter()
+        return counts
+
+
+@contextmanager
+def serve(receiver: Receiver, host: str, port: int) -> Iterator[str]:
+    """Serve *receiver* from a thread and yield the base address.
+
+    Args:
+        port: 0 for a free one.
+
+    Raises:
+        ConfigError: If the address is not available.
+    """
+    with _listener(host, port) as listener:
+        server = _Server(receiver)
+        thread = threading.Thread(target=server.run, args=([listener],), name="receiver", daemon=True)
+        thread.start()
+        try:
+            if not server.is_up.wait(_STARTS_WITHIN_S):
+                raise RuntimeError(f"the receiver did not start within {_STARTS_WITHIN_S:.0f} s")
+            address, bound = listener.getsockname()[:2]
+            yield f"http://[{address}]:{bound}" if ":" in address else f"http://{address}:{bound}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, receiver: Receiver) -> None:
+        super().__init__(serving.config(receiver.app, _LIMITS, backlog=1024, timeout_graceful_shutdown=_STOPS_WITHIN_S))
+        self.is_up = threading.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self.is_up.set()
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except OSError as error:
+        hint = "stop the process that listens there, or use another port"
+        raise ConfigError(f"cannot listen: {error.strerror}", where=f"{host}:{port}", hint=hint) from error

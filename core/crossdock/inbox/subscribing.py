@@ -1,0 +1,95 @@
+"""The subscriptions of a connection at its vendor, for ``crossdock listen``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from crossdock.clock import Clock
+from crossdock.connector import Context
+from crossdock.errors import ConfigError
+from crossdock.inbox.receiver import PATH
+from crossdock.progress import Silent
+from crossdock.project.connector_instances import Connection
+from crossdock.project.project import Project
+from crossdock.runs.intake_logs import NoIntake
+from crossdock.runs.temporary_folder import run_folder
+from crossdock.sources.source_context import SourceContext
+from crossdock.webhooks import Subscription, SubscriptionApi, Webhooks
+
+
+class Subscriptions:
+    """What one connection subscribes to.
+
+    Args:
+        address: Where its webhooks are sent; empty if the config does not say.
+    """
+
+    def __init__(
+        self, api: SubscriptionApi[Any], webhooks: Webhooks[Any], context: Context[Any], address: str
+    ) -> None:
+        self._api, self._webhooks, self._context, self._address = api, webhooks, context, address
+
+    def listed(self) -> Iterator[Subscription]:
+        """All subscriptions at the vendor."""
+        yield from self._api.listed(self._context)
+
+    def register(self) -> Iterator[Subscription]:
+        """Subscribe to each topic of the connection, unless it is subscribed; yields all of them.
+
+        Raises:
+            ConfigError: If the config names no public address.
+        """
+        address = self._own_address()
+        for topic in self._webhooks.topics:
+            yield self._api.create(self._context, topic, address)
+
+    def remove(self) -> Iterator[Subscription]:
+        """End the subscriptions to our address, and yield them.
+
+        Raises:
+            ConfigError: If the config names no public address.
+        """
+        address = self._own_address()
+        for subscription in list(self._api.listed(self._context)):
+            if subscription.address == address:
+                self._api.remove(self._context, subscription)
+                yield subscription
+
+    def _own_address(self) -> str:
+        if not self._address:
+            hint = "add listen: {public_url: https://...}, the address that the vendor reaches"
+            raise ConfigError("the config does not say where webhooks are received", hint=hint)
+        return self._address
+
+
+@contextmanager
+def subscriptions(project: Project, name: str, clock: Clock) -> Iterator[Subscriptions]:
+    """The subscriptions of the connection *name*.
+
+    Raises:
+        ConfigError: If there is no such connection, it receives no webhooks, or its vendor has no API for that.
+    """
+    connection = _connection(project, name)
+    webhooks, where = connection.webhooks, f"{project.path}: connections.{name}"
+    if webhooks is None:
+        hint = "add webhooks: to it; docs/listen.md has an example"
+        raise ConfigError("the connection receives no webhooks", where=where, hint=hint)
+    if webhooks.subscriptions is None:
+        hint = f"enter the address in the system itself; it ends with {PATH}{name}"
+        raise ConfigError("its system has no API for subscriptions", where=where, hint=hint)
+    address = f"{project.listen.public_url.rstrip('/')}{PATH}{name}" if project.listen else ""
+    with ExitStack() as stack:
+        work = run_folder(stack, None)
+        run = SourceContext(clock, Silent(), NoIntake(), work, work, work)
+        stack.enter_context(run.at_end)
+        yield Subscriptions(webhooks.subscriptions, webhooks, connection.context(run), address)
+
+
+def _connection(project: Project, name: str) -> Connection:
+    found = {connection.name: connection for connection in project.connections}
+    if name not in found:
+        known = ", ".join(found)
+        raise ConfigError(f"there is no connection {name!r}", where=str(project.path), hint=f"known: {known}")
+    return found[name]

@@ -1,0 +1,115 @@
+"""Stores received webhooks: those that arrive together in one transaction, which costs one flush to the disk."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from datetime import timedelta
+from typing import NamedTuple
+
+from crossdock.clock import Clock
+from crossdock.errors import CrossdockError, StateError
+from crossdock.state import ReceivedWebhook, State
+from crossdock.state.tables.inbox import REMOVED_AT_ONCE
+
+TOGETHER = 500  # webhooks in one transaction
+KEPT = timedelta(days=14)  # longer than any sender sends copies
+FORGET_EVERY_S = 600.0
+QUEUED = 2_000  # more of them are refused, so that their senders try again
+
+
+class _Waiting(NamedTuple):
+    received: ReceivedWebhook
+    stored: Future[None]
+
+
+class WebhookWriter:
+    """A thread with a state of its own, which needs no lease: other processes may run meanwhile.
+
+    Args:
+        open_state: Called when a webhook arrives and no state is open, as after a failure.
+        on_hint: Called after webhooks were stored that are about records.
+    """
+
+    def __init__(self, open_state: Callable[[], State], clock: Clock, on_hint: Callable[[], None]) -> None:
+        self._open, self._clock, self._on_hint = open_state, clock, on_hint
+        self._queue: queue.Queue[_Waiting | None] = queue.Queue(QUEUED)
+        self._state: State | None = None
+        self._is_other = False  # the open state is not the one to use
+        self._forgot_at: float | None = None
+        self._thread = threading.Thread(target=self._run, name="webhooks", daemon=True)
+        self._thread.start()
+
+    def put(self, received: ReceivedWebhook) -> Future[None]:
+        """Store *received*; the future is done once it is on the disk, and has an error if it could not be stored."""
+        waiting = _Waiting(received, Future())
+        try:
+            self._queue.put_nowait(waiting)
+        except queue.Full:
+            waiting.stored.set_exception(StateError("too many webhooks wait to be stored"))
+        return waiting.stored
+
+    def use(self, open_state: Callable[[], State]) -> None:
+        """Store what comes from now on in another state."""
+        self._open, self._is_other = open_state, True
+
+    def close(self) -> None:
+        """Store what is waiting, and end."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        goes_on = True
+        while goes_on:
+            together, goes_on = self._next()
+            if together:
+                self._store(together)
+        self._close_state()
+
+    def _next(self) -> tuple[list[_Waiting], bool]:
+        """Everything that is waiting; False at the end."""
+        first = self._queue.get()
+        together = [] if first is None else [first]
+        goes_on = first is not None
+        with suppress(queue.Empty):
+            while goes_on and len(together) < TOGETHER:
+                item = self._queue.get_nowait()
+                goes_on = item is not None
+                together += [item] if item is not None else []
+        return together, goes_on
+
+    def _store(self, together: list[_Waiting]) -> None:
+        received, at = [each.received for each in together], self._clock.now()
+        if self._is_other:
+            self._is_other = False
+            self._close_state()
+        try:
+            if self._state is None:
+                self._state = self._open()
+            self._state.apply(lambda tx: tx.inbox.receive(received, at=at))
+            self._forget(self._state)
+        except CrossdockError as error:
+            self._close_state()
+            for each in together:
+                each.stored.set_exception(error)
+            return
+        for each in together:
+            each.stored.set_result(None)
+        if any(each.records for each in received):
+            self._on_hint()
+
+    def _forget(self, state: State) -> None:
+        """Remove what was received so long ago that no copy can come any more, now and then and a part at a time."""
+        now = self._clock.monotonic()
+        if self._forgot_at is None or now - self._forgot_at >= FORGET_EVERY_S:
+            before = self._clock.now() - KEPT
+            if state.apply(lambda tx: tx.inbox.forget(before)) < REMOVED_AT_ONCE:
+                self._forgot_at = now
+
+    def _close_state(self) -> None:
+        if self._state is not None:
+            self._state.close()
+            self._state = None

@@ -20,14 +20,14 @@ def hints_of(connection: Connection, webhooks: Webhooks[Any], webhook: Webhook) 
     """
     try:
         found = list(dict.fromkeys(webhooks.hints(webhook)))
-    except RecordError:
-        raise
-    except UNTOUCHED:
+    except (RecordError, *UNTOUCHED):
         raise
     except Exception as error:
-        message = f"hints raised {brief(type(error).__name__)}"
-        hint = "fix the connector; the exception's text is not shown because it may quote data"
-        raise ConnectorError(message, where=connection.name, hint=hint) from error
+        raise ConnectorError(
+            f"hints raised {brief(type(error).__name__)}",
+            where=connection.name,
+            hint="fix the connector; the exception's text is not shown because it may quote data",
+        ) from error
     streams = {stream.name: stream for stream in connection.streams}
     for hint in found:
         stream = streams.get(hint.stream)

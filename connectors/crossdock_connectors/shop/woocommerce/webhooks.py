@@ -81,5 +81,5 @@ _OF_TOPIC: Mapping[str, Callable[[WooCommerceSettings, Webhook], _Hints]] = {
     "product.updated": _product,
     "product.restored": _product,
 }
-"""Deleted customers and products cannot be fetched: the next run finds that they are gone. A deleted order is read in the
-trash."""
+"""Without deleted customers and products, which cannot be fetched: the next run finds that they are gone. A deleted
+order is read in the trash."""

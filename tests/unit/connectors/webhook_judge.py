@@ -70,6 +70,5 @@ def judge(connector: Connector[Any], settings: Any, topic: str, body: Any, empty
         return
     for hint in hints:
         assert len(hint.key) == len(keys[hint.stream])
-        assert all(isinstance(part, str) and (part or hint.stream in empty) for part in hint.key)
-
-
+        assert all(type(part) is str for part in hint.key)
+        assert all(hint.key) or hint.stream in empty

@@ -53,18 +53,9 @@ def _customer(settings: WooCommerceSettings, webhook: Webhook) -> _Hints:  # noq
 
 
 def _product(settings: WooCommerceSettings, webhook: Webhook) -> _Hints:
-    """A product or a variation; a variable product stands for its variations, and for itself if it has their stock."""
-    is_variable = webhook.at("/type", str, default="").startswith("variable")
-    if not is_variable or webhook.at("/manage_stock", bool, default=False):
-        yield from _variant(settings, webhook.identifier("/id"), webhook.at("/sku", str, default=None))
-    if is_variable:
-        for variation in webhook.each("/variations", default=()):
-            yield from _variant(settings, variation.identifier(""), None)
-
-
-def _variant(settings: WooCommerceSettings, key: str, sku: str | None) -> _Hints:
-    """Args: sku: None where it is not known."""
-    product = sku if settings.product_key == "sku" else key
+    """A product or a variation. A variable product stands for its variations, which are fetched with it."""
+    key = webhook.identifier("/id")
+    product = key if settings.product_key == "id" else webhook.at("/sku", str, default=None)
     if product and settings.product_namespace is None:
         yield Hint("products", (product,))
     yield Hint("stock", (key,))

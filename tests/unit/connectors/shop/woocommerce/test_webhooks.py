@@ -21,7 +21,7 @@ from crossdock_connectors.shop.woocommerce import CONNECTOR
 from crossdock_connectors.shop.woocommerce.webhooks import SCHEME
 
 BASE = {"base_url": "https://shop.example", "consumer_key": "env:KEY", "consumer_secret": "env:SECRET"}
-MEMBERS = ("id", "customer_id", "type", "manage_stock", "variations", "sku", "billing", "email", "code")
+MEMBERS = ("id", "customer_id", "type", "sku", "billing", "email", "code")
 TOPICS = declared(CONNECTOR, settings_of(CONNECTOR, BASE)).topics
 CHOICES: list[dict[str, Any]] = [{}, {"product_key": "sku"}, {"product_namespace": "erp"}, {"invoices": "never"}]
 
@@ -72,13 +72,11 @@ def test_a_variation_has_webhooks_of_its_own() -> None:
     assert of("product.updated", body, product_key="sku") == [("products", "LAMP-S"), ("stock", "732")]
 
 
-def test_a_variable_product_is_its_variations() -> None:
-    """It is a record itself if it keeps their stock; their SKUs are not in the body."""
+def test_a_variable_product_stands_for_its_variations() -> None:
+    """Its own id or SKU is enough to fetch them."""
     body = {"id": 22, "type": "variable", "sku": "LAMP", "manage_stock": False, "variations": [732, 733]}
-    both = [("products", "732"), ("stock", "732"), ("products", "733"), ("stock", "733")]
-    assert of("product.updated", body) == both
-    assert of("product.updated", {**body, "manage_stock": True}) == [("products", "22"), ("stock", "22"), *both]
-    assert of("product.updated", body, product_key="sku") == [("stock", "732"), ("stock", "733")]
+    assert of("product.updated", body) == [("products", "22"), ("stock", "22")]
+    assert of("product.updated", body, product_key="sku") == [("products", "LAMP"), ("stock", "22")]
 
 
 @pytest.mark.parametrize("topic", ["coupon.created", "product.deleted", "customer.deleted", "action.wc_x", ""])

@@ -20,7 +20,7 @@ from crossdock_connectors.threepl.shipbob.webhooks import SCHEME
 BASE = {"token": "env:TOKEN", "owner": "4711", "channel": 100102}
 MOVED = {"stock_leaves": "movement", "receipts": "lot"}
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-MEMBERS = ("id", "reference_id", "order_id", "shipments", "status")
+MEMBERS = ("id", "reference_id", "order_id", "status")
 TOPICS = declared(CONNECTOR, settings_of(CONNECTOR, BASE, **MOVED)).topics
 SHIPMENT = {"id": 67890, "order_id": 12345, "reference_id": "platform:ord_1%2F2", "status": "Completed"}
 
@@ -35,18 +35,6 @@ def test_a_shipment_is_the_order_that_crossdock_has_sent(topic: str) -> None:
     assert of(topic, SHIPMENT) == [("shipments", "ord_1/2")]
     assert of(topic, {**SHIPMENT, "reference_id": "ORD-001"}) == []
     assert of(topic, {"id": 67890}) == []
-
-
-def test_where_units_leave_by_movements_a_shipment_is_its_departures_too() -> None:
-    """All of them, whatever items and lots they are of; the body may be the order with its shipments."""
-    departures = ("departures", "4711", "67890", "", "")
-    assert of("order.shipped", SHIPMENT, **MOVED) == [("shipments", "ord_1/2"), departures]
-    order = {"id": 12345, "reference_id": "platform:9", "shipments": [{"id": 67890}, {"id": 67891}]}
-    assert of("order.shipped", order, **MOVED) == [
-        ("shipments", "9"),
-        departures,
-        ("departures", "4711", "67891", "", ""),
-    ]
 
 
 def test_a_completed_receiving_order_is_its_receipts() -> None:
@@ -64,15 +52,17 @@ def test_other_topics_give_nothing(topic: str) -> None:
 
 def test_an_id_that_is_missing_is_named() -> None:
     """The error has the place, not the body."""
-    with pytest.raises(RecordError, match="/shipments/0/id: is missing"):
-        of("order.shipped", {"shipments": [{}]}, **MOVED)
+    with pytest.raises(RecordError, match="/id: is missing"):
+        of("wro.completed", {"status": "Completed"}, **MOVED)
+    with pytest.raises(RecordError, match="/reference_id: is a whole number"):
+        of("order.shipped", {"reference_id": 7})
 
 
 @given(bodies(MEMBERS), st.sampled_from([*TOPICS, "return.created"]), st.sampled_from([{}, MOVED]))
 def test_any_body_gives_hints_or_a_record_error(body: Any, topic: str, choice: dict[str, Any]) -> None:
-    """Hints name streams of the connection; keys of departures and receipts may stand for several records."""
+    """Hints name streams of the connection; a key of receipts stands for several records."""
     settings = settings_of(CONNECTOR, BASE, **choice)
-    judge(CONNECTOR, settings, topic, body, empty=("departures", "receipts"))
+    judge(CONNECTOR, settings, topic, body, empty=("receipts",))
 
 
 @given(st.binary(max_size=50).map(lambda raw: raw.hex()))

@@ -1,7 +1,8 @@
 """ShipBob's webhooks: Standard Webhooks, with the topic in a header.
 
-Sources: developer.shipbob.com/webhooks (headers, topics, retries); the bodies are as the shipments, orders and
-receiving orders of the API, version 2026-01. No stream reads returns or single charges.
+Source: developer.shipbob.com/webhooks (headers, topics, retries). It has no schemas of the bodies: they are taken to be
+the shipments and receiving orders of the API, version 2026-01. No stream reads returns or single charges. Departures
+need all receiving orders, so the next run reads them.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
 
 SCHEME = WebhookScheme()
 ANY = ""
-"""In a key, in place of the item and of the lot: all rows of the shipment or of the receiving order."""
+"""In a key, in place of the item and of the lot: all that the receiving order has brought."""
 _Hints = Iterator[Hint]
 
 
 def received(settings: ShipBobSettings) -> Webhooks[ShipBobSettings] | None:
-    """The webhooks of a connection; ShipBob makes the secret when a subscription is created."""
+    """The webhooks of a connection; they are signed with the secret of the subscription."""
     if settings.webhooks is None:
         return None
     return Webhooks(
@@ -39,14 +40,10 @@ def hints(settings: ShipBobSettings, webhook: Webhook) -> _Hints:
 
 
 def _shipment(settings: ShipBobSettings, webhook: Webhook) -> _Hints:
-    """The order, if crossdock has sent it, and what left the stock; the body is a shipment, or the order with all."""
+    """The order, if crossdock has sent it; a shipment has the name of its order as well."""
     key = key_in(webhook.at("/reference_id", str, default=None), settings.orders.namespace)
     if key is not None:
         yield Hint("shipments", (key,))
-    if settings.stock_leaves == "movement":
-        is_order = webhook.at("/shipments", list, default=None) is not None
-        for shipment in webhook.each("/shipments") if is_order else (webhook,):
-            yield Hint("departures", (settings.owner, shipment.identifier("/id"), ANY, ANY))
 
 
 def _receiving_order(settings: ShipBobSettings, webhook: Webhook) -> _Hints:

@@ -54,6 +54,20 @@ class JsonAccess(ABC):
             return default
         return json_values.checked(value, kind, self._shown(pointer))
 
+    def identifier(self, pointer: str) -> str:
+        """The identifier at *pointer* as a column of a record key has it: a text, or the text of a whole number.
+
+        Raises:
+            RecordError: If there is neither, or the text is empty.
+        """
+        value = json_values.at_pointer(self._document, pointer, shown=self._shown)
+        if type(value) is int:
+            return str(value)
+        text: str = json_values.checked(value, str, self._shown(pointer))
+        if not text:
+            raise RecordError("bad_value", "is empty", pointer=self._shown(pointer))
+        return text
+
     @overload
     def decimal(self, pointer: str, *, minor_units: int = 0) -> Decimal: ...
     @overload

@@ -14,6 +14,7 @@ A connector declares its webhooks:
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -126,6 +127,8 @@ class Webhooks(Generic[S]):
         topic_member: Pointer of the member of the body that names the topic if no header does; empty without one.
         topics: To subscribe to, as the vendor names them.
         subscriptions: The vendor's API for subscriptions; None if it has none.
+        ping: The whole body by which the vendor tests an address, without a signature; None if it never does. It is to
+            be answered with 200, and tells nothing.
     """
 
     schemes: Sequence[WebhookScheme]
@@ -135,3 +138,8 @@ class Webhooks(Generic[S]):
     topic_member: str = ""
     topics: Sequence[str] = ()
     subscriptions: SubscriptionApi[S] | None = None
+    ping: re.Pattern[bytes] | None = None
+
+    def is_ping(self, body: bytes) -> bool:
+        """Whether *body* is the vendor's test of an address."""
+        return self.ping is not None and self.ping.fullmatch(body) is not None

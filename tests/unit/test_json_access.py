@@ -37,6 +37,18 @@ def test_a_record_of_json_gives_typed_values() -> None:
     assert record.decimal("/lines/0/discount", default=None) is None
 
 
+def test_an_identifier_is_text() -> None:
+    """A whole number becomes its text; nothing else is an identifier."""
+    record = record_of(
+        {"id": 17, "sku": "0017", "empty": "", "price": Decimal("1.5"), "on": True, "none": None, "list": []}
+    )
+    assert (record.identifier("/id"), record.identifier("/sku")) == ("17", "0017")
+    for pointer in ("/empty", "/price", "/on", "/none", "/list", "/other"):
+        with pytest.raises(RecordError) as refused:
+            record.identifier(pointer)
+        assert refused.value.pointer == pointer
+
+
 def test_the_elements_of_a_list_are_read_as_records_are() -> None:
     """Their errors name the element, whatever the depth."""
     record = record_of({"id": 7, "lines": [{"taxes": [{"rate": "0.19"}, {"rate": "x"}], "sku": "a"}], "notes": None})

@@ -21,6 +21,7 @@ from crossdock_connectors.http_json.recognized_answers import ThrottledAnswer
 from crossdock_connectors.http_json.request_templates import Param, Path
 from crossdock_connectors.http_json.request_times import UNIX
 from crossdock_connectors.http_json.target_settings import TargetConfig
+from crossdock_connectors.http_json.webhooks import HttpJsonWebhooks, check_rules
 
 _UNITS = "smhd"
 _NOT_SPLIT = "{kind: single_page} for an API that does not"
@@ -191,6 +192,8 @@ class HttpJsonSettings(HttpSettings):
     streams: Mapping[Name, HttpJsonStreamConfig] = {}
     target: TargetConfig | None = None
     """What streams with ``to`` may write to this API; none by default."""
+    webhooks: HttpJsonWebhooks | None = None
+    """The webhooks that the API sends; by default none are accepted."""
 
     @model_validator(mode="after")
     def _is_used(self) -> Self:
@@ -212,6 +215,12 @@ class HttpJsonSettings(HttpSettings):
             if isinstance(listed, GraphQLPages):
                 message = "needs a pagination of its own: this list does not use graphql"
                 raise misplaced(("streams", name, "existing"), message)
+        return self
+
+    @model_validator(mode="after")
+    def _hints_fit(self) -> Self:
+        if self.webhooks is not None:
+            check_rules(self.webhooks, {name: stream.key for name, stream in self.streams.items()})
         return self
 
     def pagination_of(self, stream: HttpJsonStreamConfig) -> Pagination:

@@ -10,6 +10,7 @@ from pydantic import Field
 from crossdock import ConfigModel
 from crossdock.field_types import Code, Instant, Text
 from crossdock.sources import HttpSettings, Name
+from crossdock.webhooks import WebhookSettings
 
 ChargeKind = Literal[
     "discount", "shipping", "fee", "tax", "duty", "tip", "gift_card", "custom_item", "rounding", "refund"
@@ -78,6 +79,8 @@ class ShopSettings(HttpSettings):
     """The first run reads orders that changed since then; by default all."""
     page_size: Annotated[int, Field(ge=1, le=250)] | None = None
     """The most records that are requested at a time; by default as many as the shop permits."""
+    webhooks: WebhookSettings | None = None
+    """The webhooks that the shop sends; by default none are accepted."""
 
     @property
     def all_statuses(self) -> Mapping[str, str]:

@@ -3,6 +3,7 @@
 from crossdock.connector import Connector
 from crossdock.platform_source.settings import PlatformSourceSettings
 from crossdock.platform_source.streams import check, streams
+from crossdock.platform_source.webhooks import received
 
 CONNECTOR = Connector(
     name="platform",
@@ -11,4 +12,5 @@ CONNECTOR = Connector(
     streams=streams,
     check=check,
     api=PlatformSourceSettings.declared_api,
+    webhooks=received,
 )

@@ -19,6 +19,7 @@ from crossdock.resources import ResourceName
 from crossdock.sources.api import Api
 from crossdock.stream_facts import PLATFORM, Columns
 from crossdock.transport.http_auth import BearerAuth, ClientCredentialsAuth
+from crossdock.webhooks import WebhookSettings
 
 CHANGED = "updatedAt"
 _INCREMENTAL_ONLY = "needs mode: incremental"
@@ -77,6 +78,8 @@ class PlatformSourceSettings(Settings):
     """Whether the platform lists records by ``updatedAt``, ascending. Then a run stores the cursor while it reads;
     otherwise only at the end."""
     streams: Annotated[Mapping[Name, PlatformStreamConfig], Field(min_length=1)]
+    webhooks: WebhookSettings | None = None
+    """The webhooks that the platform sends; by default none are accepted."""
 
     _profile: Profile | None = PrivateAttr(None)
 

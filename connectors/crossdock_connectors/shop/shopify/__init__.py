@@ -7,6 +7,7 @@ from crossdock_connectors.shop.shopify.check import check
 from crossdock_connectors.shop.shopify.dialect import ShopifyDialect
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 from crossdock_connectors.shop.shopify.target import ShopifyTarget
+from crossdock_connectors.shop.shopify.webhooks import received
 from crossdock_connectors.shop.streams import ShopStream, streams
 
 
@@ -22,4 +23,5 @@ CONNECTOR = Connector(
     check=check,
     api=ShopifySettings.declared_api,
     target=ShopifyTarget,
+    webhooks=received,
 )

@@ -8,6 +8,7 @@ from crossdock_connectors.shop.woocommerce.checks import check
 from crossdock_connectors.shop.woocommerce.dialect import WooCommerceDialect
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 from crossdock_connectors.shop.woocommerce.target import WooCommerceTarget
+from crossdock_connectors.shop.woocommerce.webhooks import received
 
 
 def _streams(settings: WooCommerceSettings) -> Sequence[ShopStream[WooCommerceSettings]]:
@@ -22,4 +23,5 @@ CONNECTOR = Connector(
     check=check,
     api=WooCommerceSettings.declared_api,
     target=lambda _: WooCommerceTarget(),
+    webhooks=received,
 )

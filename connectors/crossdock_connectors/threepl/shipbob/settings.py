@@ -12,6 +12,7 @@ from crossdock.addresses import BaseUrl
 from crossdock.config_file import misplaced
 from crossdock.field_types import Code
 from crossdock.sources import Api, BearerAuth, Name, RateLimit
+from crossdock.webhooks import WebhookSettings
 from crossdock_connectors.threepl.settings import ThreePlSettings
 
 StockState = Literal["fulfillable", "committed", "awaiting"]
@@ -67,6 +68,8 @@ class ShipBobSettings(ThreePlSettings):
     """For ``receipts: movement``: the namespace of the announced lots, whose key is the SKU and the lot number."""
     bills: Bills | None = None
     """Make invoices of ShipBob's bills. Default: do not read them."""
+    webhooks: WebhookSettings | None = None
+    """The webhooks that ShipBob sends; by default none are accepted."""
 
     @model_validator(mode="after")
     def _stock_is_counted_once(self) -> Self:

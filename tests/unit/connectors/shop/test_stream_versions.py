@@ -20,7 +20,7 @@ MAPPED: list[dict[str, Any]] = [
 READ: list[dict[str, Any]] = [
     {"base_url": "https://other.myshopify.com"}, {"bulk": False}, {"bulk_timeout_s": 60}, {"file_hosts": ["a.example"]},
     {"first": "2026-01-01T00:00:00Z"}, {"page_size": 10}, {"test_orders": True}, {"timeout_s": 5},
-    {"token": "env:OTHER"}, {"total_timeout_s": 9},
+    {"token": "env:OTHER"}, {"total_timeout_s": 9}, {"webhooks": {"secrets": ["env:S"]}},
 ]  # fmt: skip
 
 

@@ -1,0 +1,114 @@
+"""Webhooks of an API, as a config declares them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from crossdock import ConfigModel
+from crossdock.config_file import misplaced
+from crossdock.json_values import is_pointer
+from crossdock.sources import Name
+from crossdock.webhooks import Hint, Webhook, Webhooks, WebhookScheme, WebhookSettings
+from crossdock_connectors.http_json.credentials import HeaderName
+
+if TYPE_CHECKING:
+    from crossdock_connectors.http_json.settings import HttpJsonSettings
+
+
+def _pointer(text: str) -> str:
+    if not is_pointer(text):
+        raise ValueError("must be a JSON pointer such as /order/id, or empty for the whole")
+    return text
+
+
+Pointer = Annotated[str, AfterValidator(_pointer)]
+
+
+class HintRule(ConfigModel):
+    """Which records of one stream a webhook is about."""
+
+    stream: Name
+    """A stream of this connection."""
+    topics: tuple[str, ...] = ()
+    """The topics of such webhooks; by default all."""
+    key: Pointer | Annotated[tuple[Pointer, ...], Field(min_length=1)]
+    """Where the body has the columns of the stream's key, in their order: texts or whole numbers."""
+    each: Pointer | None = None
+    """A list in the body: each of its elements names a record, and ``key`` begins there."""
+
+    @property
+    def pointers(self) -> tuple[str, ...]:
+        return (self.key,) if isinstance(self.key, str) else self.key
+
+    def hints(self, webhook: Webhook) -> Iterator[Hint]:
+        """The records that a webhook of one of the topics is about."""
+        for part in (webhook,) if self.each is None else webhook.each(self.each):
+            yield Hint(self.stream, tuple(part.identifier(pointer) for pointer in self.pointers))
+
+
+class HttpJsonWebhooks(WebhookSettings):
+    """The webhooks that an API sends."""
+
+    scheme: WebhookScheme = WebhookScheme()
+    """How they are signed; by default as Standard Webhooks 1.0 says."""
+    topic_header: HeaderName | None = None
+    """The header that names the topic."""
+    topic_member: Pointer | None = None
+    """Where the body names the topic, if no header does."""
+    hints: Annotated[tuple[HintRule, ...], Field(min_length=1)]
+    """The records that webhooks are about."""
+
+    @model_validator(mode="after")
+    def _topics_are_known(self) -> Self:
+        if self.topic_header is None and self.topic_member is None:
+            for number, rule in enumerate(self.hints):
+                if rule.topics:
+                    raise misplaced(("hints", number, "topics"), "needs topic_header or topic_member")
+        return self
+
+
+def check_rules(webhooks: HttpJsonWebhooks, keys: Mapping[str, Sequence[str]]) -> None:
+    """Check the hints against the streams of the connection.
+
+    Args:
+        keys: The key columns of each stream.
+
+    Raises:
+        PydanticCustomError: If one names no stream, or has not as many pointers as the stream's key has columns.
+    """
+    for number, rule in enumerate(webhooks.hints):
+        place = ("webhooks", "hints", number)
+        if rule.stream not in keys:
+            near = get_close_matches(rule.stream, keys, n=1)
+            advice = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(keys)) or 'none'}"
+            raise misplaced((*place, "stream"), f"no stream of this connection is called {rule.stream!r}; {advice}")
+        columns = keys[rule.stream]
+        if len(rule.pointers) != len(columns):
+            message = f"needs a pointer for each column of the key: {', '.join(columns)}"
+            raise misplaced((*place, "key"), message)
+
+
+def received(settings: HttpJsonSettings) -> Webhooks[HttpJsonSettings] | None:
+    """The webhooks of a connection."""
+    declared = settings.webhooks
+    if declared is None:
+        return None
+    return Webhooks(
+        [declared.scheme],
+        declared.secrets,
+        partial(_hints, declared.hints),
+        topic_headers=() if declared.topic_header is None else (declared.topic_header,),
+        topic_member=declared.topic_member or "",
+        topics=tuple(dict.fromkeys(topic for rule in declared.hints for topic in rule.topics)),
+    )
+
+
+def _hints(rules: Sequence[HintRule], webhook: Webhook) -> Iterator[Hint]:
+    for rule in rules:
+        if not rule.topics or webhook.topic in rule.topics:
+            yield from rule.hints(webhook)

@@ -1,0 +1,172 @@
+"""Shopify's webhooks.
+
+Sources: shopify.dev/docs/apps/build/webhooks/verify-deliveries (the signature; ``X-Shopify-Webhook-Id`` is the same in
+each attempt, while one ``X-Shopify-Event-Id`` is that of several webhooks), shopify.dev/docs/api/webhooks (the topics
+and their bodies), shopify.dev/docs/apps/build/events/delivery-structure (deliveries of Events: the topic is a type, the
+headers may have no ``X-``, and the body names records by ``query_variables``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+
+from crossdock import RecordError
+from crossdock.json_access import JsonAccess
+from crossdock.webhooks import Hint, Webhook, Webhooks
+from crossdock_connectors.shop.shopify.pages import number_of
+from crossdock_connectors.shop.shopify.settings import ShopifySettings
+from crossdock_connectors.shop.streams import CREDIT_NOTE
+from crossdock_connectors.shop.webhooks import guest_hint, order_hints, signed_body
+
+SCHEMES = tuple(signed_body(f"{x}Shopify-Hmac-SHA256", f"{x}Shopify-Webhook-Id") for x in ("X-", ""))
+_GID = "gid://shopify/"
+_Hints = Iterator[Hint]
+
+
+def received(settings: ShopifySettings) -> Webhooks[ShopifySettings] | None:
+    """The webhooks of a connection; they are signed with the client secret of the app."""
+    if settings.webhooks is None:
+        return None
+    return Webhooks(
+        SCHEMES,
+        settings.webhooks.secrets,
+        partial(hints, settings),
+        topic_headers=("X-Shopify-Topic", "Shopify-Topic"),
+        topics=[topic for topic in TOPICS if settings.product_namespace is None or not topic.startswith("products/")],
+    )
+
+
+def hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:
+    """The records that a webhook is about."""
+    if "/" not in webhook.topic:
+        yield from _of_event(settings, webhook)
+    elif webhook.topic in _OF_TOPIC:
+        yield from _OF_TOPIC[webhook.topic](settings, webhook)
+
+
+def _order(settings: ShopifySettings, webhook: Webhook) -> _Hints:
+    if webhook.at("/test", bool, default=False) and not settings.test_orders:
+        return
+    key = webhook.identifier("/id")
+    if webhook.at("/customer", dict, default=None) is None:
+        yield guest_hint(key)
+    yield from order_hints(settings, key)
+
+
+def _deleted_order(settings: ShopifySettings, webhook: Webhook) -> _Hints:
+    return order_hints(settings, webhook.identifier("/id"))
+
+
+def _edited_order(settings: ShopifySettings, webhook: Webhook) -> _Hints:
+    return order_hints(settings, webhook.identifier("/order_edit/order_id"))
+
+
+def _fulfillment(settings: ShopifySettings, webhook: Webhook) -> _Hints:
+    return order_hints(settings, webhook.identifier("/order_id"))
+
+
+def _refund(settings: ShopifySettings, webhook: Webhook) -> _Hints:
+    yield from order_hints(settings, webhook.identifier("/order_id"))
+    if settings.invoices != "never" and settings.refunds == "credit_note":
+        yield Hint("invoices", (f"{CREDIT_NOTE}-{webhook.identifier('/id')}",))
+
+
+def _customer(settings: ShopifySettings, webhook: Webhook) -> _Hints:  # noqa: ARG001  one of several
+    yield Hint("customers", (webhook.identifier("/id"),))
+
+
+def _merged_customers(settings: ShopifySettings, webhook: Webhook) -> _Hints:  # noqa: ARG001  one of several
+    for which in ("kept", "deleted"):
+        yield Hint("customers", (_number(webhook, f"/admin_graphql_api_customer_{which}_id"),))
+
+
+def _product(settings: ShopifySettings, webhook: Webhook) -> _Hints:
+    """The variants; beyond the first hundred, Shopify names their ids only."""
+    if settings.product_namespace is not None:
+        return
+    if settings.product_key == "sku":
+        for variant in webhook.each("/variants", default=()):
+            if sku := variant.at("/sku", str, default=None):
+                yield Hint("products", (sku,))
+        return
+    for variant in webhook.each("/variants", default=()):
+        yield Hint("products", (variant.identifier("/id"),))
+    for variant in webhook.each("/variant_gids", default=()):
+        yield Hint("products", (_number(variant, "/admin_graphql_api_id"),))
+
+
+def _stock(settings: ShopifySettings, webhook: Webhook) -> _Hints:
+    item, location = webhook.identifier("/inventory_item_id"), webhook.identifier("/location_id")
+    if not settings.locations or location in settings.locations:
+        yield Hint("stock", (f"{item}-{location}",))
+
+
+def _location(settings: ShopifySettings, webhook: Webhook) -> _Hints:  # noqa: ARG001  one of several
+    yield Hint("locations", (webhook.identifier("/id"),))
+
+
+def _number(part: JsonAccess, pointer: str) -> str:
+    """The number in the global id at *pointer*."""
+    if number := number_of(part.at(pointer, str)):
+        return number
+    raise RecordError("bad_value", "is no global id", pointer=part.place(pointer))
+
+
+def _of_event(settings: ShopifySettings, webhook: Webhook) -> _Hints:
+    """The records that a delivery of Events names by their global ids."""
+    for gid in webhook.at("/query_variables", dict, default={}).values():
+        if not isinstance(gid, str) or not gid.startswith(_GID) or not (number := number_of(gid)):
+            continue
+        kind = gid.removeprefix(_GID).partition("/")[0]
+        if kind == "Order":
+            yield from order_hints(settings, number)
+        elif kind == "ProductVariant" and settings.product_namespace is None and settings.product_key == "id":
+            yield Hint("products", (number,))
+        elif kind in _STREAMS:
+            yield Hint(_STREAMS[kind], (number,))
+
+
+_STREAMS: Mapping[str, str] = {"Customer": "customers", "Location": "locations"}
+_OF_TOPIC: Mapping[str, Callable[[ShopifySettings, Webhook], _Hints]] = {
+    "orders/create": _order,
+    "orders/updated": _order,
+    "orders/paid": _order,
+    "orders/cancelled": _order,
+    "orders/fulfilled": _order,
+    "orders/partially_fulfilled": _order,
+    "orders/delete": _deleted_order,
+    "orders/edited": _edited_order,
+    "refunds/create": _refund,
+    "fulfillments/create": _fulfillment,
+    "fulfillments/update": _fulfillment,
+    "customers/create": _customer,
+    "customers/update": _customer,
+    "customers/enable": _customer,
+    "customers/disable": _customer,
+    "customers/delete": _customer,
+    "customers/merge": _merged_customers,
+    "products/create": _product,
+    "products/update": _product,
+    "inventory_levels/connect": _stock,
+    "inventory_levels/update": _stock,
+    "inventory_levels/disconnect": _stock,
+    "locations/create": _location,
+    "locations/update": _location,
+    "locations/activate": _location,
+    "locations/deactivate": _location,
+    "locations/delete": _location,
+}
+_REPEATED = frozenset(  # orders/updated and customers/update tell the same
+    {
+        "orders/paid",
+        "orders/cancelled",
+        "orders/fulfilled",
+        "orders/partially_fulfilled",
+        "orders/edited",
+        "customers/enable",
+        "customers/disable",
+    }
+)
+TOPICS = tuple(topic for topic in _OF_TOPIC if topic not in _REPEATED)
+"""To subscribe to. ``products/delete`` is none of them: it names no variant."""

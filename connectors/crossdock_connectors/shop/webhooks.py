@@ -1,0 +1,34 @@
+"""Webhooks of shops: how they are signed, and the records that an order is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from crossdock.webhooks import Hint, WebhookScheme
+from crossdock_connectors.shop.settings import ShopSettings
+
+_OF_ORDER = "order-"
+
+
+def signed_body(signature_header: str, id_header: str | None = None) -> WebhookScheme:
+    """HMAC-SHA256 of the body alone, in base64, with the secret's text as the key."""
+    return WebhookScheme(
+        signature_header=signature_header,
+        id_header=id_header,
+        timestamp_header=None,
+        signed_content="{body}",
+        prefix="",
+        secret_encoding="text",  # noqa: S106  the name of an encoding
+    )
+
+
+def order_hints(settings: ShopSettings, key: str) -> Iterator[Hint]:
+    """The order *key*, and its invoice with its credit notes."""
+    yield Hint("orders", (key,))
+    if settings.invoices != "never":
+        yield Hint("invoices", (key,))
+
+
+def guest_hint(order_key: str) -> Hint:
+    """The guest of an order. No shop finds guests by their own key, so that of the order stands for it."""
+    return Hint("customers", (f"{_OF_ORDER}{order_key}",))

@@ -1,0 +1,76 @@
+"""WooCommerce's webhooks.
+
+Source: ``WC_Webhook`` in github.com/woocommerce/woocommerce. A webhook is sent once. Its ``X-WC-Webhook-Delivery-ID``
+is made of the webhook's id and the second: two changes in one second have the same, so it is no id of a delivery.
+When a webhook is created, an unsigned form with its id tests the address; an answer other than 200 is an error there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+
+from crossdock.webhooks import Hint, Webhook, Webhooks
+from crossdock_connectors.shop.webhooks import guest_hint, order_hints, signed_body
+from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
+
+SCHEME = signed_body("X-WC-Webhook-Signature")
+PING = re.compile(rb"webhook_id=[0-9]{1,20}")
+_Hints = Iterator[Hint]
+
+
+def received(settings: WooCommerceSettings) -> Webhooks[WooCommerceSettings] | None:
+    """The webhooks of a connection; they are signed with the secret that each has in the shop."""
+    if settings.webhooks is None:
+        return None
+    return Webhooks(
+        [SCHEME],
+        settings.webhooks.secrets,
+        partial(hints, settings),
+        topic_headers=("X-WC-Webhook-Topic",),
+        topics=tuple(_OF_TOPIC),
+        ping=PING,
+    )
+
+
+def hints(settings: WooCommerceSettings, webhook: Webhook) -> _Hints:
+    """The records that a webhook is about."""
+    if webhook.topic in _OF_TOPIC:
+        yield from _OF_TOPIC[webhook.topic](settings, webhook)
+
+
+def _order(settings: WooCommerceSettings, webhook: Webhook) -> _Hints:
+    """A refund and its deletion are updates of the order. The body of a deleted order is its id alone."""
+    key = webhook.identifier("/id")
+    if webhook.at("/customer_id", int, default=None) == 0:
+        yield guest_hint(key)
+    yield from order_hints(settings, key)
+
+
+def _customer(settings: WooCommerceSettings, webhook: Webhook) -> _Hints:  # noqa: ARG001  one of several
+    yield Hint("customers", (webhook.identifier("/id"),))
+
+
+def _product(settings: WooCommerceSettings, webhook: Webhook) -> _Hints:
+    """A product or a variation. A variable product stands for its variations, which are fetched with it."""
+    key = webhook.identifier("/id")
+    product = key if settings.product_key == "id" else webhook.at("/sku", str, default=None)
+    if product and settings.product_namespace is None:
+        yield Hint("products", (product,))
+    yield Hint("stock", (key,))
+
+
+_OF_TOPIC: Mapping[str, Callable[[WooCommerceSettings, Webhook], _Hints]] = {
+    "order.created": _order,
+    "order.updated": _order,
+    "order.deleted": _order,
+    "order.restored": _order,
+    "customer.created": _customer,
+    "customer.updated": _customer,
+    "product.created": _product,
+    "product.updated": _product,
+    "product.restored": _product,
+}
+"""Without deleted customers and products, which cannot be fetched: the next run finds that they are gone. A deleted
+order is read in the trash."""

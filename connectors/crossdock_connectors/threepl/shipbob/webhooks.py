@@ -1,0 +1,62 @@
+"""ShipBob's webhooks: Standard Webhooks, with the topic in a header.
+
+Source: developer.shipbob.com/webhooks (headers, topics, retries). It has no schemas of the bodies: they are taken to be
+the shipments and receiving orders of the API, version 2026-01. No stream reads returns or single charges. Departures
+need all receiving orders, so the next run reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+
+from crossdock.webhooks import Hint, Webhook, Webhooks, WebhookScheme
+from crossdock_connectors.threepl.record_values import key_in
+from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
+
+SCHEME = WebhookScheme()
+ANY = ""
+"""In a key, in place of the item and of the lot: all that the receiving order has brought."""
+_Hints = Iterator[Hint]
+
+
+def received(settings: ShipBobSettings) -> Webhooks[ShipBobSettings] | None:
+    """The webhooks of a connection; they are signed with the secret of the subscription."""
+    if settings.webhooks is None:
+        return None
+    return Webhooks(
+        [SCHEME],
+        settings.webhooks.secrets,
+        partial(hints, settings),
+        topic_headers=("x-webhook-topic",),
+        topics=[topic for topic in _OF_TOPIC if settings.receipts != "nothing" or not topic.startswith("wro.")],
+    )
+
+
+def hints(settings: ShipBobSettings, webhook: Webhook) -> _Hints:
+    """The records that a webhook is about."""
+    if webhook.topic in _OF_TOPIC:
+        yield from _OF_TOPIC[webhook.topic](settings, webhook)
+
+
+def _shipment(settings: ShipBobSettings, webhook: Webhook) -> _Hints:
+    """The order, if crossdock has sent it; a shipment has the name of its order as well."""
+    key = key_in(webhook.at("/reference_id", str, default=None), settings.orders.namespace)
+    if key is not None:
+        yield Hint("shipments", (key,))
+
+
+def _receiving_order(settings: ShipBobSettings, webhook: Webhook) -> _Hints:
+    if settings.receipts != "nothing":
+        yield Hint("receipts", (settings.owner, webhook.identifier("/id"), ANY, ANY))
+
+
+_OF_TOPIC: Mapping[str, Callable[[ShipBobSettings, Webhook], _Hints]] = {
+    "order.shipped": _shipment,
+    "order.shipment.delivered": _shipment,
+    "order.shipment.exception": _shipment,
+    "order.shipment.on_hold": _shipment,
+    "order.shipment.cancelled": _shipment,
+    "order.shipment.tracking.updated": _shipment,
+    "wro.completed": _receiving_order,
+}

@@ -1,0 +1,39 @@
+"""The platform's webhooks as hints: Standard Webhooks, whose body has the type of the event and the resource."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+from crossdock.platform_source.settings import PlatformSourceSettings
+from crossdock.resources import ResourceName
+from crossdock.webhooks import Hint, Webhook, Webhooks, WebhookScheme
+
+SCHEME = WebhookScheme()
+RESOURCES: Mapping[str, ResourceName] = {
+    "order.created": "order",
+    "inventory.lot_moved": "inventory_lot",
+    "invoice.approved": "invoice",
+}
+"""The resource by the type of the event, as ``webhooks`` of the sandbox's OpenAPI document has them."""
+
+
+def received(settings: PlatformSourceSettings) -> Webhooks[PlatformSourceSettings] | None:
+    """The webhooks of a connection."""
+    if settings.webhooks is None:
+        return None
+    read = {stream.read for stream in settings.streams.values()}
+    return Webhooks(
+        [SCHEME],
+        settings.webhooks.secrets,
+        partial(hints, settings),
+        topic_member="/type",
+        topics=[event for event, resource in RESOURCES.items() if resource in read],
+    )
+
+
+def hints(settings: PlatformSourceSettings, webhook: Webhook) -> Iterator[Hint]:
+    """The record of an event, in each stream that reads the resource by its id."""
+    for name, stream in settings.streams.items():
+        if stream.read == RESOURCES.get(webhook.topic) and tuple(stream.key) == ("id",):
+            yield Hint(name, (webhook.identifier("/data/id"),))

@@ -1,0 +1,100 @@
+"""The hints of a connector are those of its streams, or the connector has a defect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal
+
+import pytest
+
+from crossdock.connector import Connector, Context, Settings, Stream
+from crossdock.errors import ConnectorError, RecordError, StoppedError
+from crossdock.project.connector_instances import Connection
+from crossdock.project.webhook_hints import hints_of
+from crossdock.records import RawBatch, Record
+from crossdock.webhooks import Hint, Webhook, Webhooks, WebhookScheme
+
+
+class DepotSettings(Settings):
+    kind: Literal["depot"] = "depot"
+
+
+class _Stream(Stream[DepotSettings]):
+    def pull(self, ctx: Context[DepotSettings], since: str | None) -> Iterator[RawBatch]:
+        return iter(())
+
+    def to_resource(self, record: Record) -> dict[str, Any]:
+        return {}
+
+
+class Listed(_Stream):
+    """A stream that fetches nothing."""
+
+    name, resource, key = "bins", "warehouse_bin", ("code",)
+
+
+class Fetched(_Stream):
+    """A stream with `fetch`."""
+
+    name, resource, key = "lots", "inventory_lot", ("item", "place")
+
+    def fetch(self, ctx: Context[DepotSettings], keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
+        return iter(())
+
+
+DEPOT = Connector("depot", "A depot", DepotSettings, lambda _: [Listed(), Fetched()])
+CONNECTION = Connection("depot", DEPOT, DepotSettings(), (Listed(), Fetched()))
+LOT = Hint("lots", ("1", "A"))
+
+
+def of(*hints: Hint) -> list[Hint]:
+    return hints_of(CONNECTION, Webhooks([WebhookScheme()], [], lambda _: iter(hints)), Webhook("", {}, {}))
+
+
+def raising(error: BaseException) -> list[Hint]:
+    def hints(webhook: Webhook) -> Iterable[Hint]:
+        yield LOT
+        raise error
+
+    return hints_of(CONNECTION, Webhooks([WebhookScheme()], [], hints), Webhook("", {}, {}))
+
+
+def test_each_record_is_named_once() -> None:
+    """In the connector's order."""
+    other = Hint("lots", ("2", "A"))
+    assert of(other, LOT, other) == [other, LOT]
+
+
+def test_hints_of_streams_that_fetch_nothing_are_left_out() -> None:
+    """The next run reads them."""
+    assert of(Hint("bins", ("A",)), LOT) == [LOT]
+
+
+@pytest.mark.parametrize(
+    ("hint", "says"),
+    [
+        (Hint("lotts", ("1", "A")), "depot: a hint names the stream 'lotts'; known: bins, lots"),
+        (Hint("lots", ("1",)), "depot: a hint names a key of lots with 1 columns instead of item, place"),
+        (Hint("bins", ()), "depot: a hint names a key of bins with 0 columns instead of code"),
+    ],
+)
+def test_a_hint_that_fits_no_stream_is_a_defect(hint: Hint, says: str) -> None:
+    """The error says what to fix."""
+    with pytest.raises(ConnectorError) as defect:
+        of(LOT, hint)
+    assert says in str(defect.value)
+    assert "fix the function hints" in str(defect.value)
+
+
+def test_another_exception_is_a_defect_that_shows_no_data() -> None:
+    """Its class alone."""
+    with pytest.raises(ConnectorError, match="depot: hints raised ValueError") as defect:
+        raising(ValueError("Jane Doe"))
+    assert "Jane" not in str(defect.value)
+
+
+@pytest.mark.parametrize("error", [RecordError("bad_value", "is missing", pointer="/id"), StoppedError("stopped")])
+def test_errors_of_the_record_and_of_the_run_stay_what_they_are(error: Exception) -> None:
+    """The caller decides about them."""
+    with pytest.raises(type(error)):
+        raising(error)

@@ -143,6 +143,11 @@ class Platform:
                 self._answers[asked.key] = said
             return _AFTER.get(fate, said)
 
+    def named(self, external_id: str) -> dict[str, Any]:
+        """What it holds under a name of ours."""
+        with self._lock:
+            return next(dict(held) for held in self._stored.values() if held.get("externalId") == external_id)
+
     def find(self, intent: Intent) -> str | None:
         """The id of what *intent* wanted, if it happened; as a person would look for it."""
         stream = next(name for name, resource in RESOURCE.items() if resource == intent.resource)

@@ -3,77 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.chaos.mappings import Bench, BenchSettings, open_bench
+from tests.chaos.shelves import Customers, Orders
 
 import crossdock
-from crossdock import Context, OrderBy, RawBatch, Record, RecordError, Reference, Stream
-from crossdock.errors import ConfigError, UnavailableError
+from crossdock import Context, RawBatch, Record, Stream
+from crossdock.errors import ConfigError
 from crossdock.progress import Silent
 from crossdock.runs import runner
 from crossdock.runs.named_records import named
 from crossdock.runs.run_report import Report
 from crossdock.state import StateUrl
-
-Item = dict[str, Any]
-
-
-class _Shelf(Stream[BenchSettings]):
-    """Records by key, which may change while nobody lists them."""
-
-    key = ("id",)
-    order_by = (OrderBy(column="version", as_="integer"),)
-    yields_deleted = True
-    on_gone = "delete"
-
-    def __init__(self) -> None:
-        self.items: dict[str, Item] = {}
-        self.asked: list[tuple[str, ...]] = []
-        self.pulls = 0
-        self.failing: set[str] = set()
-
-    def put(self, key: str, **members: Any) -> None:
-        version = self.items.get(key, {}).get("version", 0) + 1
-        self.items[key] = {"id": key, "version": version, **members}
-
-    def pull(self, ctx: Context[BenchSettings], since: str | None) -> Iterator[RawBatch]:
-        self.pulls += 1
-        yield RawBatch.json(list(self.items.values()), source=f"list {self.pulls}")
-
-    def fetch(self, ctx: Context[BenchSettings], keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
-        names = tuple(key for (key,) in keys)
-        self.asked.append(names)
-        if self.failing.intersection(names):
-            raise UnavailableError("the shop does not answer")
-        found = [self.items[key] for key in names if key in self.items]
-        gone = [key for key in names if key not in self.items]
-        yield RawBatch.json(found, source=f"fetch {len(self.asked)}", deleted=gone)
-
-
-class Customers(_Shelf):
-    name, resource = "customers", "customer"
-
-    def to_resource(self, record: Record) -> dict[str, Any]:
-        name = record.at("/name", str)
-        if name == "bad":
-            raise RecordError("bad_value", "is bad", pointer="/name")
-        return {"name": name}
-
-
-class Orders(_Shelf):
-    name, resource, fetch_size = "orders", "order", 2
-
-    def to_resource(self, record: Record) -> dict[str, Any]:
-        return {
-            "customerId": Reference("customer", record.at("/customer", str)),
-            "currency": "EUR",
-            "placedAt": "2026-07-01T00:00:00Z",
-            "items": [{"productId": "prd_1", "quantity": 1, "unitPrice": 1}],
-        }
 
 
 class Invoices(Stream[BenchSettings]):

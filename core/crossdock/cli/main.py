@@ -31,6 +31,7 @@ _COMMANDS = {  # command -> module of crossdock.cli
     "apply": "sync",
     "approve": "approve",
     "schedule": "schedule",
+    "listen": "listen",
     "jobs": "jobs",
     "runs": "runs",
     "show": "runs",

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
 from crossdock import exact_json
 from crossdock.clock import Clock
-from crossdock.connector import Stream
 from crossdock.delta.row_preparation import MAX_KEY_BYTES
-from crossdock.errors import ConfigError, RecordError
+from crossdock.errors import ConfigError, ConnectorError, RecordError
 from crossdock.platform.webhooks import Delivery, WebhookVerifier
 from crossdock.printable import is_storable, printable
 from crossdock.project.connector_instances import Connection
+from crossdock.project.webhook_hints import hints_of
 from crossdock.runs.named_records import named
 from crossdock.state import NamedRecord, ReceivedWebhook
-from crossdock.webhooks import Hint, Webhook, Webhooks
+from crossdock.webhooks import Webhook, Webhooks
 
 MOST_HINTS = 1_000  # of one webhook
 _MAX_TOPIC = 200  # characters
@@ -28,13 +29,15 @@ RawHeaders = Sequence[tuple[bytes, bytes]]
 class Endpoint:
     """What one connection receives. Reads the connection's secrets when it is made.
 
+    Attributes:
+        max_body_bytes: Largest body that is accepted.
+
     Raises:
         ConfigError: If a secret cannot be read, or is not written as the scheme says.
     """
 
     def __init__(self, connection: Connection, webhooks: Webhooks[Any], clock: Clock) -> None:
-        self.connection, self._webhooks = connection, webhooks
-        self._streams = {stream.name: stream for stream in connection.streams}
+        self._connection, self._webhooks = connection, webhooks
         secrets = [secret.reveal() for secret in webhooks.secrets]
         try:
             self._verifiers = [WebhookVerifier(scheme, secrets, clock) for scheme in webhooks.schemes]
@@ -43,22 +46,30 @@ class Endpoint:
             raise ConfigError(error.message, where=where, hint=error.hint) from error
         self.max_body_bytes = max(scheme.max_body_bytes for scheme in webhooks.schemes)
 
-    def accept(self, body: bytes, headers: RawHeaders) -> ReceivedWebhook:
-        """Verify a webhook, and find out which records it is about.
+    def accept(self, body: bytes, headers: RawHeaders) -> ReceivedWebhook | None:
+        """Verify a webhook, and find out which records it is about; None for a vendor's ping, which needs no signature.
 
         Raises:
             WebhookError: If it must not be processed; its `status` is the answer.
         """
+        if self._webhooks.is_ping(body):
+            return None
         delivery = self._verifier(headers).verify(body, headers)
-        key, topic, problem = _delivery_key(delivery), "", None
+        fields = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
+        topic = next((fields[name.lower()] for name in self._webhooks.topic_headers if name.lower() in fields), "")
         records: tuple[NamedRecord, ...] = ()
+        problem: str | None = None
         try:
-            webhook = self._read(body, headers)
+            webhook = self._read(body, fields, topic)
             topic = webhook.topic
             records = self._records(webhook)
-        except _UnreadableError as error:
-            topic, problem = error.topic, str(error)
-        return ReceivedWebhook(self.connection.name, key, printable(topic)[:_MAX_TOPIC], problem, records)
+        except RecordError as error:
+            problem = f"{error.pointer}: {error.message}" if error.pointer else error.message
+        except ConnectorError as error:
+            problem = error.message
+        shown = None if problem is None else printable(problem)[:_MAX_PROBLEM]
+        name, topic = self._connection.name, printable(topic)[:_MAX_TOPIC]
+        return ReceivedWebhook(name, _delivery_key(delivery, topic), topic, shown, records)
 
     def _verifier(self, headers: RawHeaders) -> WebhookVerifier:
         """The first whose signature header is there; else the first, which says what is missing."""
@@ -66,54 +77,29 @@ class Endpoint:
         given = (each for each in self._verifiers if each.scheme.signature_header.lower() in names)
         return next(given, self._verifiers[0])
 
-    def _read(self, body: bytes, headers: RawHeaders) -> Webhook:
-        fields = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in headers}
-        topic = next((fields[name.lower()] for name in self._webhooks.topic_headers if name.lower() in fields), "")
+    def _read(self, body: bytes, fields: Mapping[str, str], topic: str) -> Webhook:
         try:
-            document = exact_json.loads(body)
+            webhook = Webhook(topic, fields, exact_json.loads(body))
         except (ValueError, RecursionError):
-            raise _UnreadableError("the body is not JSON", topic) from None
-        webhook = Webhook(topic, fields, document)
+            raise RecordError("bad_value", "the body is not JSON, or goes beyond its limits") from None
         if topic or not self._webhooks.topic_member:
             return webhook
-        try:
-            return Webhook(webhook.at(self._webhooks.topic_member, str), fields, document)
-        except RecordError as error:
-            raise _UnreadableError(_said(error), topic) from None
+        return Webhook(webhook.at(self._webhooks.topic_member, str), fields, webhook.body)
 
     def _records(self, webhook: Webhook) -> tuple[NamedRecord, ...]:
         found: dict[str, list[tuple[str, ...]]] = {}
-        try:
-            hints = list(self._webhooks.hints(webhook))
-        except RecordError as error:
-            raise _UnreadableError(_said(error), webhook.topic) from None
-        except Exception as error:  # noqa: BLE001  a defect of the connector; its text may quote data
-            raise _UnreadableError(f"the connector raised {type(error).__name__}", webhook.topic) from None
-        if len(hints) > MOST_HINTS:
-            raise _UnreadableError(f"it is about {len(hints):,} records, more than {MOST_HINTS:,}", webhook.topic)
-        for hint in hints:
-            self._check(hint, webhook.topic)
-            found.setdefault(f"{self.connection.name}.{hint.stream}", []).append(hint.key)
+        for number, hint in enumerate(hints_of(self._connection, self._webhooks, webhook), 1):
+            if number > MOST_HINTS:
+                raise RecordError("bad_value", f"it is about more than {MOST_HINTS:,} records")
+            if not _is_key(hint.key):
+                raise RecordError("bad_value", f"a key of {hint.stream} is empty, too long or not storable")
+            found.setdefault(f"{self._connection.name}.{hint.stream}", []).append(hint.key)
         return tuple(record for stream, keys in found.items() for record in named(stream, keys))
 
-    def _check(self, hint: Hint, topic: str) -> None:
-        stream: Stream[Any] | None = self._streams.get(hint.stream)
-        if stream is None:
-            raise _UnreadableError(f"the connection has no stream {hint.stream!r}", topic)
-        if not stream.fetches:
-            raise _UnreadableError(f"the stream {hint.stream} cannot fetch named records", topic)
-        if len(hint.key) != len(stream.key):
-            raise _UnreadableError(f"a key of {hint.stream} has {len(stream.key)} parts, not {len(hint.key)}", topic)
-        if not _is_key(hint.key):
-            raise _UnreadableError(f"a key of {hint.stream} is empty, too long or not storable", topic)
 
-
-class _UnreadableError(Exception):
-    """A webhook whose body cannot be used."""
-
-    def __init__(self, message: str, topic: str) -> None:
-        super().__init__(printable(message)[:_MAX_PROBLEM])
-        self.topic = topic
+def _is_key(key: tuple[str, ...]) -> bool:
+    """Whether *key* may name a record; parts may be empty where `fetch` finds several records by the others."""
+    return any(key) and all(is_storable(part) and len(part.encode()) <= MAX_KEY_BYTES for part in key)
 
 
 def endpoints(connections: Iterable[Connection], clock: Clock) -> dict[str, Endpoint]:
@@ -122,27 +108,20 @@ def endpoints(connections: Iterable[Connection], clock: Clock) -> dict[str, Endp
     Raises:
         ConfigError: As `Endpoint`.
     """
-    found = {}
-    for connection in connections:
-        webhooks = connection.webhooks
-        if webhooks is not None:
-            found[connection.name] = Endpoint(connection, webhooks, clock)
-    return found
+    declared = ((connection, connection.webhooks) for connection in connections)
+    return {each.name: Endpoint(each, webhooks, clock) for each, webhooks in declared if webhooks is not None}
 
 
-def _delivery_key(delivery: Delivery) -> str:
-    """The same for each copy of a webhook. An id that is not signed counts with what is: somebody could change it.
+def _delivery_key(delivery: Delivery, topic: str) -> str:
+    """The same for each copy of a webhook.
 
-    Without an id, two webhooks with one body may tell of two changes: none counts as a copy.
+    An id that is not signed counts with what is signed and the topic: somebody could change it. Without an id, two
+    webhooks with one body may tell of two changes, so that none counts as a copy.
     """
     if delivery.id is None:
         return uuid4().hex
-    return delivery.key if delivery.key == delivery.id else f"{delivery.id} {delivery.key}"
+    return delivery.id if delivery.key == delivery.id else _hash(delivery.id, delivery.key, topic)
 
 
-def _is_key(key: tuple[str, ...]) -> bool:
-    return all(is_storable(part) and 0 < len(part.encode()) <= MAX_KEY_BYTES for part in key)
-
-
-def _said(error: RecordError) -> str:
-    return f"{error.pointer}: {error.message}" if error.pointer else error.message
+def _hash(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

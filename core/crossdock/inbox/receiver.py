@@ -1,6 +1,7 @@
 """The HTTP server that receives webhooks: ``POST /webhooks/CONNECTION``.
 
-The answer is 204 once a webhook is stored. A sender that gets 503 tries again; one that gets another status need not.
+The answer is 200 once a webhook is stored; WooCommerce counts any other as a failure. A sender that gets 503 tries
+again; one that gets another status need not.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from crossdock.state import State
 PATH = "/webhooks/"
 STORED_WITHIN_S = 4.0  # Shopify waits for 5 s: shopify.dev/docs/apps/build/webhooks/subscribe/https
 RETRY_AFTER_S = 5
+READ_AT_MOST = 64 << 20  # bytes of a body that is too large
 _STARTS_WITHIN_S, _STOPS_WITHIN_S = 10.0, 5
 _LIMITS = ConnectionLimits(header_s=10.0, body_s=10.0, answer_s=10.0, connections=512)
 
@@ -69,6 +71,8 @@ class Receiver:
             return problem(error.status, f"{error.message[:1].upper()}{error.message[1:]}.", headers=headers)
         except ClientDisconnect:
             return Response(status_code=400)  # nobody reads it
+        if received is None:
+            return Response()
         stored = asyncio.wrap_future(self._writer.put(received))
         try:
             await asyncio.wait_for(asyncio.shield(stored), STORED_WITHIN_S)
@@ -78,25 +82,25 @@ class Receiver:
             return problem(503, detail, headers={"retry-after": str(RETRY_AFTER_S)})
         if received.problem is not None:
             self._refused(name, "unreadable")
-        return Response(status_code=204)
+        return Response()
 
 
 async def _body(request: Request, most: int) -> bytes:
     """The body.
 
     Raises:
-        WebhookError: If it is larger than *most* bytes; the rest of it is not read.
+        WebhookError: If it is larger than *most* bytes. Up to `READ_AT_MOST` bytes of it are read and not kept, since a
+            sender whose connection is closed while it sends may not see the answer.
     """
-    said = request.headers.get("content-length", "0")
-    too_large = WebhookError("too_large", f"the body has more than {most:,} bytes")
-    if said.isdecimal() and int(said) > most:
-        raise too_large
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)
-        if size > most:
-            raise too_large
-        parts.append(part)
+        if size <= most:
+            parts.append(part)
+        elif size > READ_AT_MOST:
+            break
+    if size > most:
+        raise WebhookError("too_large", f"the body has more than {most:,} bytes")
     return b"".join(parts)
 
 

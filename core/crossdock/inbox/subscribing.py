@@ -26,9 +26,7 @@ class Subscriptions:
         address: Where its webhooks are sent; empty if the config does not say.
     """
 
-    def __init__(
-        self, api: SubscriptionApi[Any], webhooks: Webhooks[Any], context: Context[Any], address: str
-    ) -> None:
+    def __init__(self, api: SubscriptionApi[Any], webhooks: Webhooks[Any], context: Context[Any], address: str) -> None:
         self._api, self._webhooks, self._context, self._address = api, webhooks, context, address
 
     def listed(self) -> Iterator[Subscription]:

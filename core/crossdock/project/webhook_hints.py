@@ -36,6 +36,8 @@ def hints_of(connection: Connection, webhooks: Webhooks[Any], webhook: Webhook) 
         if len(hint.key) != len(stream.key):
             columns = ", ".join(stream.key)
             raise _defect(connection, f"names a key of {hint.stream} with {len(hint.key)} columns instead of {columns}")
+        if {*map(type, hint.key)} - {str}:
+            raise _defect(connection, f"names a key of {hint.stream} that is no text")
     return [hint for hint in found if streams[hint.stream].fetches]
 
 

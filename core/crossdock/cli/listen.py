@@ -1,0 +1,109 @@
+"""``crossdock listen``: receives webhooks, and registers for them at vendors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from crossdock.cli import terminal_output
+from crossdock.cli.service import ServiceOptions, listen_address, serve
+from crossdock.cli.shared_options import common_options, config_option, example, load, say
+
+if TYPE_CHECKING:
+    from crossdock.inbox.subscribing import Subscriptions
+    from crossdock.scheduler.stderr_log import LogFormat
+    from crossdock.webhooks import Subscription
+
+_CONNECTION = click.argument("connection", metavar="CONNECTION")
+_COLUMNS = ("id", "topic", "address", "active")
+
+
+@click.group(
+    invoke_without_command=True,
+    epilog=example("crossdock listen", "crossdock listen --address 0.0.0.0:8090", "crossdock listen register shop"),
+)
+@click.option(
+    "--address",
+    metavar="[HOST:]PORT",
+    default="127.0.0.1:8090",
+    show_default=True,
+    help="Where to receive webhooks; beyond this machine, behind a proxy with TLS.",
+)
+@click.option("--health", metavar="PORT", type=click.IntRange(0, 65_535), help="Serve /healthz, /readyz and /metrics.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Log to stderr as sentences, or as one JSON object per line.",
+)
+@config_option
+@click.pass_context
+def listen(ctx: click.Context, config: Path, *, address: str, health: int | None, log_format: LogFormat) -> int:
+    """Receive webhooks, and sync the records that they are about within seconds.
+
+    Each connection with a section 'webhooks' has the address /webhooks/CONNECTION. A webhook is verified and stored
+    before it is answered; then its records are fetched from the source and delivered. It runs until SIGTERM.
+    'crossdock schedule --listen PORT' does the same and runs the jobs, too.
+    """
+    if ctx.invoked_subcommand is not None:
+        return 0
+    options = ServiceOptions(log_format, health=health, listen=listen_address(address), runs_jobs=False)
+    return serve(load(config), config, options)
+
+
+@listen.command(epilog=example("crossdock listen register shop"))
+@_CONNECTION
+@common_options
+def register(connection: str, config: Path, *, as_json: bool) -> None:
+    """Subscribe to the webhooks of a connection at its vendor.
+
+    They are sent to 'listen.public_url' of the config. What is subscribed already stays as it is.
+    """
+    with _subscriptions(config, connection) as subscriptions:
+        _show(list(subscriptions.register()), f"Subscriptions of {connection}", as_json=as_json)
+
+
+@listen.command("list", epilog=example("crossdock listen list shop"))
+@_CONNECTION
+@common_options
+def list_(connection: str, config: Path, *, as_json: bool) -> None:
+    """List the subscriptions of a connection at its vendor, those to other addresses included."""
+    with _subscriptions(config, connection) as subscriptions:
+        _show(list(subscriptions.listed()), f"Subscriptions of {connection}", as_json=as_json)
+
+
+@listen.command(epilog=example("crossdock listen remove shop"))
+@_CONNECTION
+@common_options
+def remove(connection: str, config: Path, *, as_json: bool) -> None:
+    """End the subscriptions of a connection to 'listen.public_url' of the config."""
+    with _subscriptions(config, connection) as subscriptions:
+        _show(list(subscriptions.remove()), f"Subscriptions of {connection} that were removed", as_json=as_json)
+
+
+@contextmanager
+def _subscriptions(config: Path, connection: str) -> Iterator[Subscriptions]:
+    from crossdock.clock import SystemClock
+    from crossdock.inbox.subscribing import subscriptions
+
+    with subscriptions(load(config), connection, SystemClock()) as opened:
+        yield opened
+
+
+def _show(found: Sequence[Subscription], title: str, *, as_json: bool) -> None:
+    rows = [{name: getattr(each, name) for name in _COLUMNS} for each in found]
+    if as_json:
+        terminal_output.print_json(rows)
+    elif not rows:
+        say("no subscription")
+    else:
+        shown = [row | {"active": "yes" if row["active"] else "no"} for row in rows]
+        terminal_output.print_rows(title, _COLUMNS, shown, numbers=())
+    for each in found:
+        if each.secret is not None:
+            say(f"The vendor has made a secret for {each.topic}, and tells it only now:", f"  {each.secret}", err=True)

@@ -1,0 +1,75 @@
+"""A project whose records come from shelves in memory, with an inbox that a test fills."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.chaos.mappings import Bench
+from tests.chaos.shelves import Customers, Orders
+
+from crossdock.inbox.hint_worker import HintWorker
+from crossdock.progress import Silent
+from crossdock.project.project import Project
+from crossdock.runs.named_records import named
+from crossdock.runs.state_session import Session, open_session
+from crossdock.state import HintedRecord, RunRecord
+
+
+class InboxDesk:
+    """Customers and orders, and a worker that delivers hints.
+
+    Attributes:
+        ended: How many records each work fetched, and how many of them failed.
+    """
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench, self.customers, self.orders = bench, Customers(), Orders()
+        bench.begin([self.customers, self.orders])
+        self.interrupt, self.ended = threading.Event(), list[tuple[int, int]]()
+        self.worker = HintWorker(bench.clock, Silent, self.interrupt, lambda *counts: self.ended.append(counts))
+
+    @property
+    def project(self) -> Project:
+        found = self.bench._project
+        assert found is not None
+        return found
+
+    @contextmanager
+    def session(self) -> Iterator[Session]:
+        with open_session(self.project, self.bench.clock, width=2) as opened:
+            yield opened
+
+    def hint(self, session: Session, stream: str, *keys: str) -> None:
+        with session.state.begin() as tx:
+            tx.inbox.hint(named(f"b.{stream}", keys), at=self.bench.clock.now())
+
+    def hints(self, session: Session) -> list[HintedRecord]:
+        with session.state.look() as tx:
+            return tx.inbox.listed(limit=1_000)
+
+    def work(self, session: Session) -> None:
+        """Deliver what is due, and end at once when nothing is: the clock of the bench passes while it waits."""
+        with _impatient(self.bench):
+            self.worker.work(session)
+
+    def runs(self, session: Session) -> list[RunRecord]:
+        with session.state.look() as tx:
+            return tx.runs.listed(limit=100)
+
+    def effects(self) -> list[tuple[str, str]]:
+        """Each operation and the record's name on the platform, since the last call."""
+        found = [(operation, body.get("externalId", "")) for operation, _, body in self.bench.platform.effects]
+        self.bench.platform.effects.clear()
+        return found
+
+
+@contextmanager
+def _impatient(bench: Bench) -> Iterator[None]:
+    from unittest import mock
+
+    from crossdock.inbox import hint_worker
+
+    with mock.patch.object(hint_worker, "IDLE_S", 0.0):
+        yield

@@ -1,0 +1,179 @@
+"""Hints are delivered beside scheduled runs, and none is lost, whatever fails."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from tests.chaos.mappings import open_bench
+from tests.integration.inbox_desk import InboxDesk
+
+from crossdock.inbox import hint_worker
+from crossdock.progress import Silent
+from crossdock.runs.runner import Run
+from crossdock.runs.state_session import Session
+from crossdock.state import NamedRecord, StateUrl
+
+
+@pytest.fixture
+def desk(tmp_path: Path, state_url: StateUrl) -> Iterator[InboxDesk]:
+    with open_bench(tmp_path, state_url) as bench:
+        yield InboxDesk(bench)
+
+
+def _nightly(desk: InboxDesk, session: Session) -> None:
+    """A scheduled run of all streams in the same session."""
+    report = Run(session, Silent(), desk.interrupt).execute(desk.project.selected([]))
+    assert (report.errors, report.balanced) == ({}, True)
+
+
+def test_hinted_records_are_delivered_and_their_hints_removed(desk: InboxDesk) -> None:
+    """Each record is fetched once, with what it refers to; another day's work is a run of its own."""
+    desk.customers.put("C1", name="Ada")
+    desk.orders.put("O1", customer="C1")
+    with desk.session() as session:
+        desk.hint(session, "orders", "O1", "O2")
+        desk.work(session)
+        assert desk.effects() == [("create", "b:C1"), ("create", "b:O1")]
+        assert desk.hints(session) == []
+        assert desk.ended == [(2, 0)]
+        desk.orders.put("O2", customer="C1")
+        desk.hint(session, "orders", "O2")
+        desk.work(session)
+        (run,) = desk.runs(session)
+        assert (run.job, run.status, run.requests) == ("listen", "done", 3)
+        assert run.tally is not None
+        assert run.tally["b.orders"]["records"]["created"] == 2
+        desk.bench.clock.advance(86_400)
+        desk.hint(session, "orders", "O2")
+        desk.work(session)
+        assert len(desk.runs(session)) == 2
+
+
+def test_a_record_that_cannot_be_fetched_keeps_no_other_from_it(desk: InboxDesk) -> None:
+    """The others are delivered; the failed one is visible with its error and tried again after longer pauses."""
+    for number in range(5):
+        desk.customers.put(f"C{number}", name="Ada")
+    desk.customers.failing.add("C3")
+    with desk.session() as session:
+        desk.hint(session, "customers", *(f"C{number}" for number in range(5)))
+        desk.work(session)
+        assert len(desk.effects()) == 4
+        (left,) = desk.hints(session)
+        assert (left.key, left.attempts, left.due_at - desk.bench.clock.now()) == ("C3", 1, hint_worker.FIRST_PAUSE)
+        assert "the shop does not answer" in (left.error or "")
+        pauses = []
+        for _ in range(14):
+            desk.bench.clock.advance((desk.hints(session)[0].due_at - desk.bench.clock.now()).total_seconds())
+            desk.work(session)
+            pauses.append(desk.hints(session)[0].due_at - desk.bench.clock.now())
+        assert pauses[:3] == [timedelta(seconds=2), timedelta(seconds=4), timedelta(seconds=8)]
+        assert pauses[-1] == hint_worker.LONGEST_PAUSE
+        desk.customers.failing.clear()
+        desk.hint(session, "customers", "C3")
+        desk.work(session)
+        assert desk.hints(session) == []
+        assert desk.effects() == [("create", "b:C3")]
+
+
+def test_a_source_that_is_away_is_not_asked_for_each_record(desk: InboxDesk) -> None:
+    """After a few records that fail alone, the rest waits for the next attempt."""
+    desk.customers.failing.update(f"C{number}" for number in range(50))
+    with desk.session() as session:
+        desk.hint(session, "customers", *(f"C{number}" for number in range(50)))
+        desk.work(session)
+        assert len(desk.customers.asked) <= 1 + hint_worker.FAILED_ALONE
+        assert len(desk.hints(session)) == 50
+        desk.customers.failing.clear()
+        desk.bench.clock.advance(5)
+        desk.work(session)
+        assert desk.hints(session) == []
+
+
+def test_a_hint_of_a_stream_that_is_gone_stays_visible(desk: InboxDesk) -> None:
+    """A stream that the config does not have any more is told with the hint."""
+    with desk.session() as session:
+        with session.state.begin() as tx:
+            tx.inbox.hint([NamedRecord("old.orders", "1", 5)], at=desk.bench.clock.now())
+        desk.work(session)
+        (left,) = desk.hints(session)
+        assert left.error == "the config has no stream old.orders that can fetch named records"
+
+
+def test_a_target_that_is_away_loses_no_hint(desk: InboxDesk) -> None:
+    """While the platform does not answer the hints stay, and afterwards each record is there once."""
+    desk.customers.put("C1", name="Ada")
+    desk.bench.platform.fates.extend(["away"] * 200)
+    with desk.session() as session:
+        desk.hint(session, "customers", "C1")
+        desk.work(session)
+        assert len(desk.hints(session)) == 1
+        desk.bench.platform.fates.clear()
+        desk.bench.clock.advance(10)
+        desk.work(session)
+        assert desk.hints(session) == []
+    assert desk.effects() == [("create", "b:C1")]
+
+
+def test_a_hint_in_the_middle_of_a_run_is_delivered_once_and_not_undone(desk: InboxDesk) -> None:
+    """A record that changes after the run has read it is delivered by its hint, and the run does not put it back."""
+    desk.customers.put("C1", name="Ada")
+    desk.customers.put("C2", name="Bob")
+    with desk.session() as session:
+
+        def changes() -> None:
+            if desk.customers.pulls == 1 and not desk.customers.asked:
+                desk.customers.put("C1", name="Ada L.")
+                desk.customers.put("C3", name="Cyd")
+                desk.hint(session, "customers", "C1", "C3")
+                _in_thread(desk, session)
+
+        desk.customers.during = changes
+        _nightly(desk, session)
+        desk.customers.during = lambda: None
+        assert sorted(desk.effects()) == [("create", "b:C1"), ("create", "b:C2"), ("create", "b:C3")]
+        assert [hint.key for hint in desk.hints(session)] == ["C1"], "the run leaves C1 to be fetched"
+        desk.work(session)
+        _nightly(desk, session)
+        assert desk.effects() == []
+        assert desk.bench.platform.named("b:C1")["name"] == "Ada L."
+
+
+def test_a_run_does_not_delete_what_was_created_while_it_read(desk: InboxDesk) -> None:
+    """A record that a hint brings after a snapshot was listed is not gone."""
+    for number in range(100):
+        desk.customers.put(f"C{number}", name="Ada")
+    desk.customers.mode = "snapshot"
+    with desk.session() as session:
+        _nightly(desk, session)
+        desk.effects()
+
+        def changes() -> None:
+            if desk.customers.pulls == 2 and not desk.customers.asked:
+                desk.customers.put("new", name="Eve")
+                desk.hint(session, "customers", "new")
+                _in_thread(desk, session)
+
+        desk.customers.during = changes
+        _nightly(desk, session)
+    assert desk.effects() == [("create", "b:new")]
+
+
+def _in_thread(desk: InboxDesk, session: Session) -> None:
+    """Deliver hints as the service does, while a run holds its thread."""
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            desk.work(session)
+        except BaseException as error:  # noqa: BLE001  raised below
+            failed.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert not failed, failed

@@ -1,0 +1,140 @@
+"""An endpoint takes what its vendor signed, and says which records it is about, or why it cannot."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.inbox.depot import endpoint, new_secret, raw, signed
+
+from crossdock import exact_json
+from crossdock.errors import ConfigError
+from crossdock.inbox.endpoint import MOST_HINTS
+from crossdock.platform.webhooks import WebhookError, signed_headers
+from crossdock.state import ReceivedWebhook
+from crossdock.webhooks import Hint, Webhook, WebhookScheme
+
+BODY = b'{"keys": [["1"], ["2"], ["1"]]}'
+
+
+def test_a_webhook_names_its_records_once(tmp_path: Path) -> None:
+    """The records of a signed body are named with the full name of their stream, each once."""
+    secret = new_secret()
+    received = endpoint(tmp_path, secret).accept(BODY, raw(signed(secret, BODY, name="msg_1")))
+    assert received is not None
+    assert (received.connection, received.delivery, received.topic) == ("depot", "msg_1", "order.changed")
+    assert [(record.stream, record.key) for record in received.records] == [
+        ("depot.orders", "1"),
+        ("depot.orders", "2"),
+    ]
+    assert received.problem is None
+
+
+def test_two_secrets_are_valid_while_one_is_replaced(tmp_path: Path) -> None:
+    """Webhooks of the old and of the new secret are taken; of a third, none."""
+    old, new = new_secret(), new_secret()
+    both = endpoint(tmp_path, new, old)
+    for secret in (old, new):
+        assert both.accept(BODY, raw(signed(secret, BODY))) is not None
+    with pytest.raises(WebhookError) as refused:
+        both.accept(BODY, raw(signed(new_secret(), BODY)))
+    assert (refused.value.reason, refused.value.status) == ("wrong_signature", 401)
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (b"not json", "the body is not JSON, or goes beyond its limits"),
+        (b"\xff\xfe", "the body is not JSON, or goes beyond its limits"),
+        (b"[" * 100_000, "the body is not JSON, or goes beyond its limits"),
+        (b'{"keys": 7}', "/keys: is a whole number, and should be a list"),
+        (b'{"stream": "order", "keys": [["1"]]}', "a hint names the stream 'order'; known: orders"),
+        (b'{"keys": [["1", "2"]]}', "a hint names a key of orders with 2 columns instead of id"),
+        (b'{"keys": [[""]]}', "a key of orders is empty, too long or not storable"),
+        (b'{"keys": [["a\\u0000b"]]}', "a key of orders is empty, too long or not storable"),
+        (b'{"keys": [[7]]}', "a hint names a key of orders that is no text"),
+        (exact_json.dumps({"keys": [["x" * 1_001]]}), "a key of orders is empty, too long or not storable"),
+        (exact_json.dumps({"keys": [[str(n)] for n in range(MOST_HINTS + 1)]}), "it is about more than 1,000 records"),
+    ],
+)
+def test_what_cannot_be_read_is_said_and_kept(tmp_path: Path, body: bytes, problem: str) -> None:
+    """A signed body that is of no use is no error of the sender: its problem is told, without its data."""
+    secret = new_secret()
+    received = endpoint(tmp_path, secret).accept(body, raw(signed(secret, body)))
+    assert received is not None
+    assert received.records == ()
+    assert problem in (received.problem or "")
+
+
+def test_an_exception_of_the_connector_shows_no_data(tmp_path: Path) -> None:
+    """The class of the exception is told, and not its text."""
+
+    def broken(webhook: Webhook) -> Iterator[Hint]:
+        raise KeyError(webhook.at("/name", str))
+
+    secret, body = new_secret(), b'{"name": "Ada"}'
+    received = endpoint(tmp_path, secret, hints=broken).accept(body, raw(signed(secret, body)))
+    assert received is not None
+    assert received.problem == "hints raised KeyError"
+
+
+def test_a_topic_may_be_a_member_of_the_body(tmp_path: Path) -> None:
+    """A vendor that names the topic in the body has it there."""
+    secret, body = new_secret(), b'{"type": "order.created", "keys": []}'
+    made = endpoint(tmp_path, secret, topic_headers=(), topic_member="/type")
+    received = made.accept(body, raw(signed(secret, body)))
+    assert received == ReceivedWebhook("depot", received.delivery if received else "", "order.created")
+
+
+def test_an_id_that_is_not_signed_is_only_a_part_of_the_name(tmp_path: Path) -> None:
+    """Somebody who changes the id, or sends another body under it, gets no delivery taken for a copy of another."""
+    text = {"signed_content": "{body}", "timestamp_header": None, "id_header": "x-id", "secret_encoding": "text"}
+    unsigned = WebhookScheme.model_validate({**text, "prefix": "", "signature_header": "x-signature"})
+    without = unsigned.model_copy(update={"id_header": None})
+    names = []
+    for scheme, ids in ((unsigned, ("a", "a", "b")), (without, ("", "", ""))):
+        made = endpoint(tmp_path, "s", schemes=[scheme])
+        for name in ids:
+            received = made.accept(BODY, raw([*_signed_with(scheme, BODY, name)]))
+            assert received is not None
+            names.append(received.delivery)
+    assert names[0] == names[1] != names[2]
+    assert len({*names[2:]}) == 4, "without an id each is new"
+
+
+def _signed_with(scheme: WebhookScheme, body: bytes, name: str) -> Iterator[tuple[str, str]]:
+    yield from signed_headers(scheme, "s", body, delivery_id=name or None).items()
+
+
+def test_a_ping_needs_no_signature(tmp_path: Path) -> None:
+    """What a vendor sends to test an address is answered, and nothing is stored."""
+    made = endpoint(tmp_path, new_secret(), ping=re.compile(rb"webhook_id=\d+"))
+    assert made.accept(b"webhook_id=17", []) is None
+    with pytest.raises(WebhookError):
+        made.accept(b"webhook_id=17&more", [])
+
+
+def test_a_secret_that_is_none_is_refused_at_the_start(tmp_path: Path) -> None:
+    """A secret in another encoding is told with its place in the config, and not shown."""
+    with pytest.raises(ConfigError, match=r"connections\.depot\.webhooks\.secrets") as refused:
+        endpoint(tmp_path, "whsec_not!base64")
+    assert "not!base64" not in str(refused.value)
+
+
+HEADERS = st.lists(
+    st.tuples(st.sampled_from([b"webhook-id", b"webhook-timestamp", b"webhook-signature", b"x-topic"]), st.binary())
+)
+
+
+@given(body=st.binary(), headers=HEADERS)
+def test_no_forged_webhook_is_taken(
+    tmp_path_factory: pytest.TempPathFactory, body: bytes, headers: list[tuple[bytes, bytes]]
+) -> None:
+    """Whatever somebody without the secret sends is refused with a status, and raises nothing else."""
+    with pytest.raises(WebhookError) as refused:
+        endpoint(tmp_path_factory.mktemp("secrets"), new_secret()).accept(body, headers)
+    assert refused.value.status in {400, 401, 413}

@@ -1,0 +1,182 @@
+"""The receiver answers once a webhook is stored, refuses what is wrong with a status, and never with 500."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from tests.unit.inbox.depot import SCHEME, endpoint, new_secret, signed
+
+from crossdock.clock import SystemClock
+from crossdock.errors import ConfigError, StateError
+from crossdock.inbox import receiver
+from crossdock.inbox.receiver import Receiver, RefusedCounts
+from crossdock.inbox.webhook_writer import WebhookWriter
+from crossdock.state import Pin, State, StateUrl, create
+
+BODY = b'{"keys": [["1"]]}'
+PIN = Pin("http://127.0.0.1:9", "acme")
+
+
+@dataclass
+class Stage:
+    """A receiver of the connection ``depot``."""
+
+    base_url: str
+    url: StateUrl
+    secret: str
+    refused: RefusedCounts
+    woken: threading.Event
+    client: httpx.Client = field(default_factory=lambda: httpx.Client(trust_env=False, timeout=30))
+
+    def send(self, body: bytes = BODY, *, name: str | None = None, to: str = "depot") -> httpx.Response:
+        return self.post(body, signed(self.secret, body, name=name), to=to)
+
+    def post(self, body: bytes, fields: list[tuple[str, str]], *, to: str = "depot") -> httpx.Response:
+        return self.client.post(f"{self.base_url}/webhooks/{to}", content=body, headers=fields)
+
+    def keys(self) -> list[tuple[str, int]]:
+        """Each record that is to be fetched, and how often it was hinted at."""
+        opened = State(self.url, PIN)
+        try:
+            with opened.look() as tx:
+                return [(hint.key, hint.number) for hint in tx.inbox.listed(limit=10_000)]
+        finally:
+            opened.close()
+
+
+@contextmanager
+def stage(folder: Path, url: StateUrl, open_state: Callable[[], State] | None = None) -> Iterator[Stage]:
+    create(url, PIN)
+    secret, woken, refused = new_secret(), threading.Event(), RefusedCounts()
+    writer = WebhookWriter(open_state or (lambda: State(url, PIN)), SystemClock(), woken.set)
+    try:
+        made = Receiver({"depot": endpoint(folder, secret)}, writer, refused)
+        with receiver.serve(made, "127.0.0.1", 0) as base_url:
+            opened = Stage(base_url, url, secret, refused, woken)
+            with opened.client:
+                yield opened
+    finally:
+        writer.close()
+
+
+@pytest.fixture
+def each(tmp_path: Path, state_url: StateUrl) -> Iterator[Stage]:
+    with stage(tmp_path, state_url) as opened:
+        yield opened
+
+
+def test_a_webhook_is_stored_before_it_is_answered(each: Stage) -> None:
+    """After the answer the record is in the state, and the worker is woken; a copy changes nothing."""
+    assert each.send(name="msg_1").status_code == 200
+    assert each.keys() == [("1", 1)]
+    assert each.woken.wait(10)
+    assert each.send(name="msg_1").status_code == 200
+    assert each.send(name="msg_2").status_code == 200
+    assert each.keys() == [("1", 2)]
+
+
+def test_many_webhooks_at_once_are_all_stored(each: Stage) -> None:
+    """Webhooks that arrive together are stored together, each once."""
+    bodies = [b'{"keys": [["%d"]]}' % number for number in range(200)]
+    with ThreadPoolExecutor(20) as pool:
+        answers = list(pool.map(lambda pair: each.send(pair[1], name=f"m{pair[0]}"), list(enumerate(bodies)) * 2))
+    assert {answer.status_code for answer in answers} == {200}
+    assert sorted(each.keys()) == sorted((str(number), 1) for number in range(200))
+
+
+def test_what_is_wrong_is_refused_with_a_status(each: Stage) -> None:
+    """A forged, stale, malformed or too large webhook and an unknown connection are refused; nothing is stored."""
+    stale = SystemClock().now().timestamp() - 10 * SCHEME.tolerance_s
+    good = dict(signed(each.secret, BODY))
+    cases = {
+        "unknown_connection": (404, each.send(to="depots")),
+        "wrong_signature": (401, each.post(BODY, signed(new_secret(), BODY))),
+        "stale": (400, each.post(BODY, signed(each.secret, BODY, at=stale))),
+        "missing_header": (400, each.post(BODY, [("webhook-id", "a")])),
+        "malformed_header": (400, each.post(BODY, [*(good | {"webhook-timestamp": "now"}).items()])),
+        "doubled_header": (400, each.post(BODY, [*good.items(), ("webhook-id", "a")])),
+        "too_large": (413, each.post(b" " * (SCHEME.max_body_bytes + 1), [*good.items()])),
+    }
+    assert {reason: answer.status_code for reason, (_, answer) in cases.items()} == {
+        reason: status for reason, (status, _) in cases.items()
+    }
+    assert {answer.headers["content-type"] for _, answer in cases.values()} == {"application/problem+json"}
+    assert {reason for _, reason in each.refused.take()} == set(cases)
+    assert each.refused.take() == {}
+    assert each.client.get(f"{each.base_url}/webhooks/depot").status_code == 405
+    assert each.client.post(f"{each.base_url}/").status_code == 404
+    assert each.keys() == []
+
+
+def test_bytes_that_are_no_text_are_refused(each: Stage) -> None:
+    """Header fields with any bytes, and signatures that are no base64, get an answer below 500."""
+    for signature in (b"\xff\xfe", b"v1,\xff", b"v1,%%%", b"v1,", b"," * 50, b"v1,A=" * 30):
+        fields = [(b"webhook-id", b"\xff"), (b"webhook-signature", signature), (b"webhook-timestamp", b"1")]
+        assert _raw_status(each, fields) in {400, 401}, signature
+
+
+def _raw_status(each: Stage, fields: list[tuple[bytes, bytes]], length: int = len(BODY)) -> int:
+    """The status of a request whose header has these bytes."""
+    parts = urlsplit(each.base_url)
+    head = b"POST /webhooks/depot HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n" % length
+    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=30) as connection:
+        connection.sendall(head + b"".join(b"%s: %s\r\n" % pair for pair in fields) + b"\r\n" + BODY)
+        return int(connection.recv(1_000).split()[1])
+
+
+def test_a_body_that_says_less_than_it_sends_is_cut_off(each: Stage) -> None:
+    """A body in chunks that grows beyond the limit is refused before it is read to its end."""
+
+    def chunks() -> Iterator[bytes]:
+        for _ in range(1 + SCHEME.max_body_bytes // 65_536):
+            yield b" " * 65_536
+
+    url = f"{each.base_url}/webhooks/depot"
+    assert each.client.post(url, content=chunks(), headers=signed(each.secret, BODY)).status_code == 413
+
+
+def test_an_unreadable_body_is_no_error_of_the_sender(each: Stage) -> None:
+    """A signed body that the connector cannot read is answered 200, and its problem is kept."""
+    assert each.send(b"not json").status_code == 200
+    assert each.refused.take() == {("depot", "unreadable"): 1}
+    opened = State(each.url, PIN)
+    with opened.look() as tx:
+        assert [found.problem for found in tx.inbox.unreadable(limit=5)] == [
+            "the body is not JSON, or goes beyond its limits"
+        ]
+    opened.close()
+
+
+def test_a_state_that_is_away_is_told_so_that_the_sender_tries_again(tmp_path: Path, state_url: StateUrl) -> None:
+    """While the state cannot be opened the answer is 503, and the first webhook after that is stored."""
+    is_away = threading.Event()
+    is_away.set()
+
+    def open_state() -> State:
+        if is_away.is_set():
+            raise StateError("the disk is full")
+        return State(state_url, PIN)
+
+    with stage(tmp_path, state_url, open_state) as opened:
+        answer = opened.send(name="msg_1")
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
+        assert "disk" not in answer.text
+        is_away.clear()
+        assert opened.send(name="msg_1").status_code == 200
+        assert opened.keys() == [("1", 1)]
+
+
+def test_a_port_that_is_taken_is_told(each: Stage) -> None:
+    """A second receiver on the same port is an error of the call."""
+    port = urlsplit(each.base_url).port or 0
+    with pytest.raises(ConfigError, match="cannot listen"), receiver.serve(None, "127.0.0.1", port):  # type: ignore[arg-type]  # it is not reached
+        pass

@@ -83,6 +83,7 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "Cursor": "cursor.",
     "Windows": "windows.",
     "ExistingRecords": "existing.",
+    "FetchedRecord": "fetch.",
     "SourceConfig": "sources.NAME.",
     "WarehouseStreamConfig": "streams.NAME.",
     "DelimitedFormat": "format.",

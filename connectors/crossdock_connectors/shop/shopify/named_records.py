@@ -1,4 +1,4 @@
-"""The shop's records by their ids, as `fetch` needs them; the search, which lags behind, has no part in it."""
+"""The shop's records by their ids, as `fetch` needs them. Only SKUs are searched for: the search lags behind."""
 
 from __future__ import annotations
 

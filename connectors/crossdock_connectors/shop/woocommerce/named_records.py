@@ -1,6 +1,6 @@
 """The shop's records by their ids, as `fetch` needs them.
 
-Sources: ``WC_REST_CRUD_Controller``, ``WC_REST_Products_V2_Controller`` and ``WC_REST_Refunds_Controller`` in
+Sources: ``WC_REST_CRUD_Controller``, ``WC_REST_Products_Controller`` and ``WC_REST_Refunds_Controller`` in
 github.com/woocommerce/woocommerce. An empty ``include`` names all records, so nothing is requested without ids.
 """
 

@@ -55,6 +55,7 @@ class Settings(ConfigModel):
 
 S = TypeVar("S", bound=Settings)
 T = TypeVar("T")
+_API = "crossdock.api"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class Context(Generic[S]):
             ConnectorError: If it declares none.
             ConfigError: If its address or a certificate cannot be used.
         """
-        return self.shared("crossdock.api", self._open_api)
+        return self.shared(_API, self._open_api)
 
     def _open_api(self) -> ApiClient:
         from crossdock.sources.api_client import ApiClient  # noqa: PLC0415  most commands read no API
@@ -97,6 +98,11 @@ class Context(Generic[S]):
         if client.allowance.usage.requests:
             self.run.limits[self.connection] = client.allowance.bucket_state
             self.run.api_usage[self.connection] = client.allowance.usage
+
+    def renew(self) -> None:
+        """Forget what `shared` has kept, except the API: what is read next is read as it is then."""
+        for name in self._shared.keys() - {_API}:
+            del self._shared[name]
 
     def shared(self, name: object, make: Callable[[], T]) -> T:
         """The result of *make*, called once in a run and shared by all streams of the connection."""

@@ -118,8 +118,11 @@ def test_a_target_that_is_away_loses_no_hint(desk: InboxDesk) -> None:
     assert desk.effects() == [("create", "b:C1")]
 
 
-def test_a_hint_in_the_middle_of_a_run_is_delivered_once_and_not_undone(desk: InboxDesk) -> None:
+@pytest.mark.parametrize("versioned", [True, False])
+def test_a_hint_in_the_middle_of_a_run_is_delivered_and_not_undone(desk: InboxDesk, versioned: bool) -> None:
     """A record that changes after the run has read it is delivered by its hint, and the run does not put it back."""
+    if not versioned:
+        desk.customers.order_by = None  # type: ignore[assignment]  # as a stream without versions has
     desk.customers.put("C1", name="Ada")
     desk.customers.put("C2", name="Bob")
     with desk.session() as session:
@@ -135,7 +138,8 @@ def test_a_hint_in_the_middle_of_a_run_is_delivered_once_and_not_undone(desk: In
         _nightly(desk, session)
         desk.customers.during = lambda: None
         assert sorted(desk.effects()) == [("create", "b:C1"), ("create", "b:C2"), ("create", "b:C3")]
-        assert [hint.key for hint in desk.hints(session)] == ["C1"], "the run leaves C1 to be fetched"
+        left = [hint.key for hint in desk.hints(session)]
+        assert left == ([] if versioned else ["C1"]), "without a version, the run leaves C1 to be fetched"
         desk.work(session)
         _nightly(desk, session)
         assert desk.effects() == []

@@ -87,6 +87,7 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "WebhookScheme": "scheme.",
     "HintRule": "hints.",
     "ExistingRecords": "existing.",
+    "FetchedRecord": "fetch.",
     "SourceConfig": "sources.NAME.",
     "WarehouseStreamConfig": "streams.NAME.",
     "DelimitedFormat": "format.",

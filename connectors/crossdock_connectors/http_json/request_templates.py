@@ -1,4 +1,4 @@
-"""Parts of a request: path, parameters, and ``{since}``, ``{start}`` and ``{end}`` in their texts."""
+"""Parts of a request: path, parameters, ``{since}``, ``{start}`` and ``{end}`` in their texts, and keys in paths."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag, WithJsonSchema
 
@@ -14,6 +15,8 @@ from crossdock.json_values import MISSING
 
 NAMES = frozenset({"since", "start", "end"})
 _PLACE = re.compile(r"\{(since|start|end)\}")
+_IN_PATH = re.compile(r"\{([^{}]+)\}")
+_NO_SEGMENTS = frozenset({"", ".", ".."})
 
 
 def _param(value: Any) -> Any:
@@ -37,6 +40,21 @@ def _below_base_url(path: str) -> str:
 
 
 Path = Annotated[str, AfterValidator(_below_base_url)]
+
+
+def columns_in(path: str) -> list[str]:
+    """The columns of the key that *path* names, each as ``{COLUMN}``."""
+    return _IN_PATH.findall(path)
+
+
+def path_of(path: str, key: Mapping[str, str]) -> str | None:
+    """*path* with the texts of *key*, percent-encoded, in place of its columns.
+
+    None if one of them is empty or a dot segment (RFC 3986, 5.2.4): the path would be that of something else.
+    """
+    if any(key[column] in _NO_SEGMENTS for column in columns_in(path)):
+        return None
+    return _IN_PATH.sub(lambda place: quote(key[place[1]], safe=""), path)
 
 
 def texts_in(value: Any) -> Iterator[str]:

@@ -81,6 +81,15 @@ class ExistingRecords(ConfigModel):
     """How the API splits the list into pages; default: that of the stream."""
 
 
+class FetchedRecord(ConfigModel):
+    """A request for one record, such as one that a webhook names."""
+
+    path: Path
+    """Below the base URL, with columns of the key in braces: ``/orders/{id}``."""
+    record: Place = ""
+    """Where the record is in an answer; a list has the rows of one record. Default: the answer is the record."""
+
+
 class HttpJsonStreamConfig(StreamConfig):
     """A list of an API, and what its records become."""
 
@@ -112,6 +121,8 @@ class HttpJsonStreamConfig(StreamConfig):
 
     existing: ExistingRecords | None = None
     """A list of all records that exist, read after the changes in each run with ``on_gone``."""
+    fetch: FetchedRecord | None = None
+    """How one record is requested. An answer of 404 or 410 means with ``deleted`` that it was deleted."""
 
     @property
     def lists_existing(self) -> bool:
@@ -127,6 +138,18 @@ class HttpJsonStreamConfig(StreamConfig):
             raise misplaced(("existing",), "cannot be used with deleted: choose one way to find deleted records")
         if self.on_gone == "nothing":
             raise misplaced(("existing",), "needs on_gone: archive or delete; the list is not read without it")
+        return self
+
+    @model_validator(mode="after")
+    def _fetch_fits(self) -> Self:
+        if self.fetch is None:
+            return self
+        columns = request_templates.columns_in(self.fetch.path)
+        if not columns:
+            raise misplaced(("fetch", "path"), f"names no column of the key, such as {{{self.key[0]}}}")
+        for column in columns:
+            if column not in self.key:
+                raise misplaced(("fetch", "path"), f"{{{column}}} is no column of the key: {', '.join(self.key)}")
         return self
 
     @model_validator(mode="after")
@@ -220,7 +243,8 @@ class HttpJsonSettings(HttpSettings):
     @model_validator(mode="after")
     def _hints_fit(self) -> Self:
         if self.webhooks is not None:
-            check_rules(self.webhooks, {name: stream.key for name, stream in self.streams.items()})
+            fetching = {name for name, stream in self.streams.items() if stream.fetch is not None}
+            check_rules(self.webhooks, {name: stream.key for name, stream in self.streams.items()}, fetching)
         return self
 
     def pagination_of(self, stream: HttpJsonStreamConfig) -> Pagination:

@@ -18,6 +18,7 @@ from crossdock.records import JSON, LINE, with_paths
 from crossdock.scheduling.times_and_durations import span
 from crossdock.sources import ApiAnswer, Checkpoint, CursorInBody, NextUrl, UnavailableError, windows
 from crossdock.sources.api_request import ApiRequest
+from crossdock.sources.retried_requests import NotFoundError
 from crossdock_connectors.http_json import request_templates, request_times
 from crossdock_connectors.http_json.pagination import Pagination
 from crossdock_connectors.http_json.settings import HttpJsonSettings, HttpJsonStreamConfig
@@ -37,6 +38,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             layout["cursor"] = config.cursor.model_dump(include=facts, exclude_none=True)
         super().__init__(name, config, layout)
         self.cursor, self._config, self._pagination = config.cursor, config, pagination
+        self.yields_deleted = config.fetch is not None and config.deleted is not None
 
     def pull(self, ctx: Context[HttpJsonSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
         for values, checkpoint in self._requests(ctx, since):
@@ -114,6 +116,34 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             message = f"lists texts or numbers, but the key of {self.name} has {len(self.key)} columns"
             raise RefusedError(message, where=page.address, hint=f"it needs objects with {', '.join(self.key)}")
         return {self.key[0]: item}
+
+    @property
+    def fetches(self) -> bool:
+        return self._config.fetch is not None
+
+    def fetch(self, ctx: Context[HttpJsonSettings], keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
+        fetch, named = self._config.fetch, dict[str, list[tuple[str, ...]]]()
+        assert fetch is not None
+        for key in keys:
+            path = request_templates.path_of(fetch.path, dict(zip(self.key, key, strict=True)))
+            if path is not None:
+                named.setdefault(path, []).append(key)
+        for path, own in named.items():
+            try:
+                answer = ctx.api.get(path)
+            except NotFoundError:
+                yield RawBatch.json([], source=path, key=self.key, deleted=own if self.yields_deleted else ())
+            else:
+                yield self._fetched(ctx, answer, fetch.record)
+
+    def _fetched(self, ctx: Context[HttpJsonSettings], answer: ApiAnswer, place: str) -> RawBatch:
+        found = answer.at(place)
+        if not isinstance(found, dict | list):
+            key = f"connections.{ctx.connection}.streams.{self.name}.fetch.record"
+            message = f"has no record at {place or 'the top'}, as {key} says"
+            raise RefusedError(message, where=answer.address, hint=_what_is_there(answer, place))
+        items = found if isinstance(found, list) else [found]
+        return RawBatch.json(items, source=answer.address, key=self.key, explode=self._config.explode)
 
     def check(self, ctx: Context[HttpJsonSettings]) -> Finding:
         """Request the first page as the first run does, and say what it has."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Self
@@ -72,14 +72,15 @@ class HttpJsonWebhooks(WebhookSettings):
         return self
 
 
-def check_rules(webhooks: HttpJsonWebhooks, keys: Mapping[str, Sequence[str]]) -> None:
+def check_rules(webhooks: HttpJsonWebhooks, keys: Mapping[str, Sequence[str]], fetching: Container[str]) -> None:
     """Check the hints against the streams of the connection.
 
     Args:
         keys: The key columns of each stream.
+        fetching: The streams with ``fetch``.
 
     Raises:
-        PydanticCustomError: If one names no stream, or has not as many pointers as the stream's key has columns.
+        PydanticCustomError: If one names no stream, or a stream without ``fetch``, or has not as many pointers as the stream's key has columns.
     """
     for number, rule in enumerate(webhooks.hints):
         place = ("webhooks", "hints", number)
@@ -87,6 +88,11 @@ def check_rules(webhooks: HttpJsonWebhooks, keys: Mapping[str, Sequence[str]]) -
             near = get_close_matches(rule.stream, keys, n=1)
             advice = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(keys)) or 'none'}"
             raise misplaced((*place, "stream"), f"no stream of this connection is called {rule.stream!r}; {advice}")
+        if rule.stream not in fetching:
+            message = (
+                f"the stream {rule.stream} needs fetch, the path of one record, to be read when a webhook names it"
+            )
+            raise misplaced((*place, "stream"), message)
         columns = keys[rule.stream]
         if len(rule.pointers) != len(columns):
             message = f"needs a pointer for each column of the key: {', '.join(columns)}"

@@ -28,6 +28,7 @@ from crossdock_connectors.shop.stream_versions import version_of
 S = TypeVar("S", bound=ShopSettings)
 Read = Iterator[RawBatch | Checkpoint]
 Row = dict[str, Any]
+Keys = Sequence[tuple[str, ...]]
 
 _ANY_NUMBER = ChangeLimits(at_most_percent=100)
 """Most orders change on a day, when they are shipped, and so does most of the stock."""
@@ -77,6 +78,26 @@ class Dialect(ABC, Generic[S]):
     @abstractmethod
     def stock(self, ctx: Context[S]) -> Iterator[RawBatch]:
         """Each variant at each location; the member ``counted`` says whether the shop counts its stock there."""
+
+    @abstractmethod
+    def fetched_products(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
+        """As `products`, of these variants; as all methods named so, with rows of other records where it is simpler."""
+
+    @abstractmethod
+    def fetched_customers(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
+        """As `customers`, of these accounts, and of the guests of the orders that `orders_of_guests` finds."""
+
+    @abstractmethod
+    def fetched_orders(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
+        """As `orders`, of these orders."""
+
+    @abstractmethod
+    def fetched_invoices(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
+        """As `invoices`, of the orders with these keys, and of those with credit notes that have them."""
+
+    @abstractmethod
+    def fetched_stock(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
+        """As `stock`, of the variants with these keys."""
 
     @abstractmethod
     def existing_products(self, ctx: Context[S]) -> Iterator[RawBatch]: ...
@@ -155,6 +176,13 @@ class Products(ShopStream[S]):
         if self.dialect.settings.product_namespace is None:
             yield from self.dialect.existing_products(ctx)
 
+    def fetch(self, ctx: Context[S], keys: Keys) -> Iterator[RawBatch]:
+        charges = [row for row in self.dialect.charges() if (row["key"],) in keys]
+        if charges:
+            yield RawBatch.json(charges, source="the setting charges")
+        if self.dialect.settings.product_namespace is None:
+            yield from self.dialect.fetched_products(ctx, _texts(keys))
+
     def to_resource(self, record: Record) -> ProductDraft:
         if record.at("/charge", str, default=None) is not None:
             return ProductDraft(sku=record.at("/sku", str), name=record.at("/name", str))
@@ -162,7 +190,11 @@ class Products(ShopStream[S]):
 
 
 class Customers(_DeletedRecords[S]):
-    """Customer accounts and guests."""
+    """Customer accounts and guests.
+
+    `fetch` gets the guest of an order by the name ``order-`` and the order's key: only with ``guests: order`` does the
+    guest's own key tell it. Of an order with an account it gets nothing.
+    """
 
     name, resource = "customers", "customer"
 
@@ -171,6 +203,9 @@ class Customers(_DeletedRecords[S]):
 
     def existing(self, ctx: Context[S]) -> Iterator[RawBatch]:
         yield from self.dialect.existing_customers(ctx)
+
+    def fetch(self, ctx: Context[S], keys: Keys) -> Iterator[RawBatch]:
+        yield from self.dialect.fetched_customers(ctx, _texts(keys))
 
     def to_resource(self, record: Record) -> CustomerDraft:
         return self.dialect.customer(record)
@@ -191,12 +226,15 @@ class Orders(_DeletedRecords[S]):
     def existing(self, ctx: Context[S]) -> Iterator[RawBatch]:
         yield from self.dialect.existing_orders(ctx)
 
+    def fetch(self, ctx: Context[S], keys: Keys) -> Iterator[RawBatch]:
+        yield from self.dialect.fetched_orders(ctx, _texts(keys))
+
     def to_resource(self, record: Record) -> OrderDraft:
         return self.dialect.order(record)
 
 
 class Invoices(ShopStream[S]):
-    """What was charged for an order, and what was paid back."""
+    """What was charged for an order, and what was paid back. `fetch` gets an invoice with its credit notes."""
 
     name, resource = "invoices", "invoice"
 
@@ -207,6 +245,9 @@ class Invoices(ShopStream[S]):
 
     def pull(self, ctx: Context[S], since: str | None) -> Read:
         yield from self.dialect.invoices(ctx, since)
+
+    def fetch(self, ctx: Context[S], keys: Keys) -> Iterator[RawBatch]:
+        yield from self.dialect.fetched_invoices(ctx, _texts(keys))
 
     def to_resource(self, record: Record) -> InvoiceDraft:
         is_credit_note = record.key_parts[0].startswith(CREDIT_NOTE)
@@ -241,8 +282,15 @@ class Stock(ShopStream[S]):
     def pull(self, ctx: Context[S], since: str | None) -> Read:  # noqa: ARG002  a snapshot
         yield from self.dialect.stock(ctx)
 
+    def fetch(self, ctx: Context[S], keys: Keys) -> Iterator[RawBatch]:
+        yield from self.dialect.fetched_stock(ctx, _texts(keys))
+
     def to_resource(self, record: Record) -> InventoryLotDraft:
         return self.dialect.lot(record)
+
+
+def _texts(keys: Keys) -> list[str]:
+    return [key for (key,) in keys]
 
 
 def streams(dialect: Dialect[S]) -> Sequence[ShopStream[S]]:

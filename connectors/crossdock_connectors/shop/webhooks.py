@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from crossdock.webhooks import Hint, WebhookScheme
+from crossdock_connectors.shop.named_keys import GUEST_OF
 from crossdock_connectors.shop.settings import ShopSettings
-
-_OF_ORDER = "order-"
 
 
 def signed_body(signature_header: str, id_header: str | None = None) -> WebhookScheme:
@@ -31,4 +30,4 @@ def order_hints(settings: ShopSettings, key: str) -> Iterator[Hint]:
 
 def guest_hint(order_key: str) -> Hint:
     """The guest of an order. No shop finds guests by their own key, so that of the order stands for it."""
-    return Hint("customers", (f"{_OF_ORDER}{order_key}",))
+    return Hint("customers", (f"{GUEST_OF}{order_key}",))

@@ -10,6 +10,8 @@ from urllib.parse import unquote
 
 from crossdock import RecordError, Reference
 from crossdock.json_access import JsonAccess
+from crossdock.records import key_text
+from crossdock.resource_types import external_id
 from crossdock.resources import Tracking
 
 
@@ -19,6 +21,11 @@ def key_in(name: Any, namespace: str) -> str | None:
         return None
     own, _, key = name.partition(":")
     return unquote(key) if own == namespace and key else None
+
+
+def names_of(key: str, namespace: str) -> list[str]:
+    """The names in which `key_in` finds *key*: with a bar it may be one part of a record key or several."""
+    return list(dict.fromkeys(external_id(namespace, key_text(parts)) for parts in ((key,), key.split("|"))))
 
 
 def plain(status: str) -> str:

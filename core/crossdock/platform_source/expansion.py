@@ -16,6 +16,7 @@ from crossdock.platform.platform_config import Profile
 from crossdock.platform_source.references import expanded_name, referred
 from crossdock.platform_source.settings import PlatformSourceSettings
 from crossdock.resources import ResourceName
+from crossdock.sources.api_request import ApiAnswer
 from crossdock.sources.retried_requests import NotFoundError
 
 KEPT = 10_000
@@ -34,10 +35,20 @@ KEPT_RECORDS = "crossdock.platform_source.records"
 
 
 def _read(ctx: Context[PlatformSourceSettings], resource: ResourceName, record_id: str) -> Any:
+    found = named_record(ctx, resource, record_id)
+    return None if found is None else found.body
+
+
+def named_record(ctx: Context[PlatformSourceSettings], resource: ResourceName, record_id: str) -> ApiAnswer | None:
+    """The answer with the record of this id as it is now; None if it does not exist.
+
+    Args:
+        record_id: As `is_target_id` accepts it.
+    """
     profile = ctx.settings.profile
     with naming_scope(profile, resource):
         try:
-            return ctx.api.get(f"{profile.path(resource)}/{quote(record_id, safe='')}").body
+            return ctx.api.get(f"{profile.path(resource)}/{quote(record_id, safe='')}")
         except NotFoundError:
             return None
 

@@ -10,10 +10,11 @@ from crossdock.connector import Context, Finding
 from crossdock.cursors import Cursor, instant_cursor
 from crossdock.declared_streams import DeclaredStream
 from crossdock.errors import CrossdockError, UnavailableError
+from crossdock.field_types import is_target_id
 from crossdock.mapping.declarative import RecordMap
 from crossdock.mapping.ordering import OrderBy
 from crossdock.mapping.python_function import PythonFunction
-from crossdock.platform_source.expansion import Expansion, naming_scope, record_reader
+from crossdock.platform_source.expansion import Expansion, named_record, naming_scope, record_reader
 from crossdock.platform_source.references import personal_columns
 from crossdock.platform_source.settings import CHANGED, PlatformSourceSettings, PlatformStreamConfig
 from crossdock.records import RawBatch
@@ -68,6 +69,17 @@ class PlatformStream(DeclaredStream[PlatformSourceSettings]):
     def existing(self, ctx: Context[PlatformSourceSettings]) -> Iterator[RawBatch]:
         for page in self._pages(ctx, {}):
             yield self._batch(page.items(_RECORDS), page)
+
+    @property
+    def fetches(self) -> bool:
+        return tuple(self.key) == ("id",)
+
+    def fetch(self, ctx: Context[PlatformSourceSettings], keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
+        read = record_reader(ctx)
+        for (record_id,) in keys:
+            found = named_record(ctx, self._config.read, record_id) if is_target_id(record_id) else None
+            if found is not None:
+                yield self._batch([self._expansion.applied_to(found.body, read)], found)
 
 
 def _personal_members(config: PlatformStreamConfig) -> Iterator[str]:

@@ -60,6 +60,8 @@ class NamedRecords:
         Raises:
             StateError: If the state fails.
         """
+        for bound in self._run.streams:
+            bound.context.renew()
         result, wanted, asked = Delivered(), list(records), set(records)
         for _ in range(ROUNDS):
             self._deliver(wanted, result)

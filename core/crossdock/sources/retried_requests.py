@@ -33,7 +33,7 @@ class ThrottledError(UnavailableError):
 
 
 class NotFoundError(RemoteError):
-    """An answer of 404."""
+    """An answer of 404 or 410."""
 
 
 class _ServerError(UnavailableError):
@@ -130,7 +130,7 @@ class RetriedRequests:
             if 300 <= status < 400 and (target := _target(answer)):
                 message = f"redirects to {self.redacted(target)} (HTTP {status})"
                 raise RemoteError(message, where=shown, hint=_REDIRECTED)
-            kind, hint = (NotFoundError, _NOT_FOUND) if status == 404 else (RemoteError, None)
+            kind, hint = (NotFoundError, _NOT_FOUND) if status in {404, 410} else (RemoteError, None)
             raise kind(f"responded with HTTP {status}{suffix}", where=shown, hint=hint)
         if status == 206:
             raise RefusedError("is only a part of the answer (HTTP 206)", where=shown)

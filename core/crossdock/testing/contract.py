@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any, NamedTuple
-from unittest import mock
+from unittest import SkipTest, mock
 
 from crossdock.errors import RecordError
 from crossdock.planning.draft_records import drafted
@@ -19,6 +19,7 @@ from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Record
 from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.drifted_records import drifted, numbers_in, with_numbers
+from crossdock.testing.fetched_records import fetched_records
 from crossdock.testing.hash_seeds import readings
 from crossdock.testing.sync_contract import SyncContract
 
@@ -53,6 +54,23 @@ class StreamContract(SyncContract):
             [(tried.record.key, tried.record.rows, tried.members) for tried in self.read().records] for _ in range(2)
         )
         assert first == second, "a second run over the same data reads other keys, rows or drafts"
+
+    def test_a_record_is_fetched_as_it_is_pulled(self) -> None:
+        """`Stream.fetch` gives the rows that `pull` gives: else webhooks and runs would change records back and forth.
+
+        Keys that cannot be fetched by themselves are allowed, but not all of them.
+        """
+        trial = self.read()
+        if not trial.bound.stream.fetches:
+            raise SkipTest("the stream fetches no named records")
+        pulled = {tried.record.key: tried.record for tried in trial.records}
+        bound = bound_stream(self.connector, self.new_context(), self.stream)
+        with self.in_environment():
+            found = fetched_records(bound, list(pulled)[: bound.stream.fetch_size])
+        assert found.keys() & pulled.keys(), "fetch gives none of the records that pull gives"
+        for key, rows in found.items():
+            same = key not in pulled or rows == pulled[key].rows
+            assert same, f"{_place(pulled[key])}: fetch gives other rows of it"
 
     def test_the_mapping_is_pure(self) -> None:
         """A draft depends on its record alone: not on other records, their order, the time or the time zone."""

@@ -199,6 +199,7 @@ def test_a_refund_is_no_change_of_the_total() -> None:
     assert (refund["amount"], refund["line_items"][0]["quantity"]) == ("5.00", -1)
     assert refund["line_items"][0]["meta_data"][0]["value"] == str(order.lines[0].id)
     assert client.get(f"orders/{order.id}/refunds/{refund['id']}") == refund
+    assert client.get("refunds", include=refund["id"]) == [refund | {"parent_id": order.id}]
     assert client.refused("GET", f"orders/{order.id}/refunds/1")[0] == 404
     assert tea.stock == 4
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.integration.platform_source.reading import COPIES, Reading, reading
+from tests.partners import fetched_rows
 
 from crossdock import exact_json
 from crossdock.errors import UnauthorizedError
@@ -220,3 +221,15 @@ def test_the_project_knows_what_they_read_from_the_platform(erp: Reading) -> Non
     loaded = erp.configure({"orders": ORDERS | {"expand": ["productId", "customerId"]}})
     assert loaded.read == ("order", "product", "customer")
     assert loaded.reading_platform == {"erp"}
+
+
+def test_a_record_is_fetched_as_it_is_listed(erp: Reading) -> None:
+    """With the records that it names, so that no run changes back what a webhook has brought."""
+    orders = [erp.order(erp.products(2, name), key=name).id for name in ("A", "B")]
+    erp.configure({"orders": {**ORDERS, "expand": ["customerId", "productId"]}})
+    (connection,) = erp.project.connections
+    ctx = context(connection.connector, connection.settings)
+    pulled = fetched_rows.pulled(connection.connector, ctx, "orders")
+    found = fetched_rows.fetched(connection.connector, ctx, "orders", [*orders, "unknown"])
+    assert found == pulled
+    assert found.keys == set(orders)

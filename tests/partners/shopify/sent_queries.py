@@ -8,6 +8,7 @@ from typing import Any
 from tests.partners.shopify.execution import prepared
 
 from crossdock_connectors.shop.shopify import queries, shipments, stock_levels, target
+from crossdock_connectors.shop.shopify.named_records import AT_A_TIME
 from crossdock_connectors.shop.shopify.queries import ShopList
 
 _SIZES = {"LOCATIONS": 250, "DELETIONS": 250, "ORDERS_OF_CUSTOMER": queries.ORDERS.size}
@@ -32,17 +33,24 @@ def documents() -> dict[str, str]:
     return {
         **{name: text for name, text in texts.items() if text.startswith(("query", "mutation"))},
         **{f"{name}.paged": one.paged for name, one in lists().items()},
+        **{f"{name}.named": one.named for name, one in lists().items()},
         **{f"{name}.more_children": one.more_children for name, one in lists().items() if one.children},
         "all_of": queries.all_of("productVariants", "id sku"),
     }
+
+
+def ids_at_a_time() -> dict[str, int]:
+    """How many ids documents that name records have at most."""
+    named = {f"{name}.named": one.named_size for name, one in lists().items()}
+    return {**named, "REFUNDS": _REFUNDS, "ORDERS_OF_REFUNDS": AT_A_TIME, "VARIANTS_OF_ITEMS": AT_A_TIME}
 
 
 def variables(name: str) -> dict[str, Any]:
     """Those of the document *name* that decide its cost: how much is asked for at most."""
     if name.endswith(".paged"):
         return {"first": lists()[name.partition(".")[0]].size}
-    if name == "REFUNDS":
-        return {"ids": [f"gid://shopify/Refund/{number}" for number in range(_REFUNDS)]}
+    if name in (sizes := ids_at_a_time()):
+        return {"ids": [f"gid://shopify/Some/{number}" for number in range(sizes[name])]}
     return {"first": _SIZES.get(name, 250)}
 
 

@@ -6,6 +6,7 @@
 | each with ``/{id}`` | read, update, delete |
 | each with ``/batch`` | create, update, delete up to 100 |
 | ``orders/{id}/refunds``, ``orders/{id}/notes`` | list, create, read |
+| ``refunds`` | list |
 
 Facts are from WooCommerce's own code (github.com/woocommerce/woocommerce; orders have tables of their own, the default
 since 8.2), from WordPress's, and from woocommerce.github.io/woocommerce-rest-api-docs. Each module names its sources.
@@ -25,7 +26,7 @@ from tests.partners.woocommerce.shop_errors import RefusedError, invalid_id, no_
 from tests.partners.woocommerce.shop_faults import too_many_requests
 from tests.partners.woocommerce.shop_keys import Access, ApiKey
 from tests.partners.woocommerce.shop_lists import listed_orders, listed_products
-from tests.partners.woocommerce.shop_order_parts import notes_answer, refunds_answer
+from tests.partners.woocommerce.shop_order_parts import all_refunds_answer, notes_answer, refunds_answer
 from tests.partners.woocommerce.shop_order_views import order_view
 from tests.partners.woocommerce.shop_orders import Orders
 from tests.partners.woocommerce.shop_queries import Query
@@ -102,6 +103,8 @@ class FakeShop:
             case ["orders", number, "refunds", *rest]:
                 order, url = self.orders.numbered(number), f"{self.site}{API}/orders/{number}/refunds"
                 return refunds_answer(order, self.orders, self._writes, rest, request, query, url)
+            case ["refunds"]:
+                return all_refunds_answer(self.orders, request, query, f"{self.site}{API}/refunds")
             case ["orders", number, "notes", *rest]:
                 order = self.orders.numbered(number)
                 return notes_answer(order, self.orders, self._writes, rest, request, query)

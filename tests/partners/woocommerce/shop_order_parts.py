@@ -1,4 +1,4 @@
-"""Refunds and notes of one order of the fake WooCommerce shop: ``orders/{id}/refunds`` and ``orders/{id}/notes``.
+"""Refunds and notes of the fake WooCommerce shop: ``orders/{id}/refunds``, ``refunds`` and ``orders/{id}/notes``.
 
 Sources: ``WC_REST_Order_Refunds_Controller``, and the section "Order notes" of
 woocommerce.github.io/woocommerce-rest-api-docs. The list of notes has no pages.
@@ -38,6 +38,15 @@ def refunds_answer(
                     return PartnerAnswer(200, narrowed(view(refund), query))
             raise invalid_id("shop_order_refund")
     raise no_route()
+
+
+def all_refunds_answer(orders: Orders, request: PartnerRequest, query: Query, url: str) -> PartnerAnswer:
+    """The refunds of all orders, each with the id of its order. Source: ``WC_REST_Refunds_Controller``, as of 9.0."""
+    if request.method != "GET" or not query.settings.lists_refunds:
+        raise no_route()
+    found = [(order, refund) for order in orders.orders.values() for refund in order.refunds if query.chosen(refund.id)]
+    found.sort(key=lambda each: each[1].id)
+    return paged(query, found, url, lambda each: {**refund_view(each[1], query.settings), "parent_id": each[0].id})
 
 
 def notes_answer(

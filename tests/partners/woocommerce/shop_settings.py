@@ -38,6 +38,8 @@ class ShopSettings:
     Authorization. Not by default: they would stand in every log."""
     filters_by_change: bool = True
     """False: an old shop, before WooCommerce 5.8, which ignores ``modified_after`` and ``modified_before``."""
+    lists_refunds: bool = True
+    """False: a shop before WooCommerce 9.0, which has no list of all refunds."""
     tracking: Mapping[str, str] | None = field(default_factory=lambda: PROVIDERS)
     """The carriers that the extension Shipment Tracking knows, with the form of their links; None without it."""
 

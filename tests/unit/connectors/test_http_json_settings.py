@@ -53,6 +53,10 @@ WRONG = """
     {mode: append, on_gone: delete, existing: {path: /ids, records: ids},
      graphql: "{a}", pagination: {kind: graphql_connection, path: data}}
   says: "existing: needs a pagination of its own"
+- {change: {fetch: {path: /items}}, says: "fetch.path: names no column of the key, such as {id}"}
+- {change: {fetch: {path: "/items/{sku}"}}, says: "fetch.path: {sku} is no column of the key: id"}
+- {change: {fetch: {path: "/items?id={id}"}}, says: "fetch.path: must be a path below base_url"}
+- {change: {fetch: {path: "/items/{id}", record: "/a~2"}}, says: "fetch.record: must be a dotted path"}
 - {change: {deleted: {field: x, equals: y}}, says: "deleted: is for other modes"}
 - {change: {params: {a: "{since}"}}, says: "params: {since} needs cursor"}
 - {change: {params: {a: "{end}"}}, says: "params: {end} needs windows"}
@@ -139,11 +143,15 @@ def test_a_stream_that_reads_something_else_begins_anew(change: dict[str, Any]) 
 
 @pytest.mark.parametrize(
     "change",
-    [{"pagination": {"kind": "page_number", "size": 9}}, {"cursor": {"column": "id", "sorted": True}}],
+    [
+        {"pagination": {"kind": "page_number", "size": 9}},
+        {"cursor": {"column": "id", "sorted": True}},
+        {"fetch": {"path": "/items/{id}"}},
+    ],
     ids=str,
 )
 def test_how_a_list_is_read_may_change(change: dict[str, Any]) -> None:
-    """Another page size reads nothing again."""
+    """Another page size reads nothing again, nor does a request for one record."""
     assert version(**INCREMENTAL) == version(**INCREMENTAL | change)
 
 

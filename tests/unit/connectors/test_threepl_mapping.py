@@ -18,7 +18,7 @@ from crossdock_connectors.threepl.amazon_mcf import mapping as amazon
 from crossdock_connectors.threepl.amazon_mcf.orders import AmazonFulfillmentOrder, AmazonMoney
 from crossdock_connectors.threepl.amazon_mcf.settings import AmazonMcfSettings
 from crossdock_connectors.threepl.amazon_mcf.target import AmazonTarget
-from crossdock_connectors.threepl.record_values import Products, key_in
+from crossdock_connectors.threepl.record_values import Products, key_in, names_of
 from crossdock_connectors.threepl.shipbob import mapping as shipbob
 from crossdock_connectors.threepl.shipbob.orders import OrderedProduct, ShipBobOrder
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
@@ -40,6 +40,18 @@ def test_a_name_gives_its_key_back(key: str) -> None:
     name = f"platform:{key_text((key,))}"
     assert key_in(name, "platform") == key
     assert key_in(name, "plat") is None
+
+
+@given(st.lists(st.text(min_size=1).filter(lambda part: "\x00" not in part and "|" not in part), min_size=1))
+def test_a_key_gives_its_name_back(parts: list[str]) -> None:
+    """An order can be asked for by the key that its name has given, whether the record's key has one part or more."""
+    name = f"platform:{key_text(parts)}"
+    key = key_in(name, "platform")
+    assert key is not None
+    names = names_of(key, "platform")
+    assert name in names
+    assert all("," not in each for each in names)
+    assert {key_in(each, "platform") for each in names} == {key}
 
 
 @pytest.mark.parametrize("name", [None, 5, "", "platform", "platform:", "by hand", "Platform:1"])

@@ -57,7 +57,8 @@ def webhooks_of(folder: Path, texts: Sequence[str], **more: Any) -> Webhooks[Any
         file.touch(mode=0o600)
         file.write_text(text, encoding="utf-8")
     found = [Secret(f"file:{file}", folder) for file in files]
-    return Webhooks(**{"schemes": [SCHEME], "secrets": found, "hints": hints, "topic_headers": (TOPIC,)} | more)
+    facts: dict[str, Any] = {"schemes": [SCHEME], "secrets": found, "hints": hints, "topic_headers": (TOPIC,)}
+    return Webhooks(**facts | more)
 
 
 def endpoint(folder: Path, *texts: str, clock: Clock | None = None, **more: Any) -> Endpoint:

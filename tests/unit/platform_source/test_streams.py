@@ -114,3 +114,34 @@ def test_a_platform_that_does_not_answer_is_asked_once(tmp_path: Path) -> None:
     assert not finding.ok
     assert finding.text.startswith("order: ")
     assert UnavailableError.__name__ not in finding.text
+
+
+def fetched(folder: Path, transport: httpx.MockTransport, *ids: str) -> list[RawBatch]:
+    (connection,) = loaded(folder, {"read": "product"}).connections
+    ctx = opened(folder, connection, transport)
+    return list(connection.streams[0].fetch(ctx, [(each,) for each in ids]))
+
+
+def test_a_record_that_is_gone_is_left_as_it_is(tmp_path: Path) -> None:
+    """A list of existing records shows it, or a mark of the record; others are fetched."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        is_there = request.url.path.endswith("/p2")
+        return httpx.Response(200, json=product(2, "2026-01-01T00:00:00Z")) if is_there else httpx.Response(404)
+
+    (batch,) = fetched(tmp_path, httpx.MockTransport(answer), "p1", "p2")
+    assert loaded_rows(batch)["id"].to_list() == ["p2"]
+    assert batch.deleted == ()
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "x" * 65])
+def test_what_is_no_id_of_the_platform_is_not_requested(tmp_path: Path, name: str) -> None:
+    """It would be the path of something else."""
+    assert fetched(tmp_path, NEVER, name) == []
+
+
+def test_records_are_fetched_by_their_id_only(tmp_path: Path) -> None:
+    """The platform's address of a record has its id; another key is not looked up."""
+    for key, fetches in (("id", True), ("externalId", False)):
+        (connection,) = loaded(tmp_path, {"key": [key]}).connections
+        assert connection.streams[0].fetches is fetches

@@ -14,6 +14,7 @@ from crossdock.errors import ConfigError, RefusedError, RemoteError, Unauthorize
 from crossdock.progress import Silent
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.sources import Api, ApiClient, ClientCredentialsAuth, HeaderAuth, HttpSettings
+from crossdock.sources.retried_requests import NotFoundError
 from crossdock.sources.source_context import SourceContext
 from crossdock.testing.manual_clock import ManualClock
 
@@ -241,10 +242,11 @@ def test_a_secret_that_only_token_requests_contain_is_not_shown(monkeypatch: pyt
     assert "canary" not in str(failed.value)
 
 
-def test_a_missing_path_is_explained() -> None:
-    """The error of a 404 says what to check."""
-    with pytest.raises(RemoteError, match="HTTP 404") as failed:
-        Shop(httpx.Response(404)).api.get("/itms")
+@pytest.mark.parametrize("status", [404, 410])
+def test_a_missing_path_is_explained(status: int) -> None:
+    """The error says what to check, and is told from others: a record that is asked for may be gone."""
+    with pytest.raises(NotFoundError, match=f"HTTP {status}") as failed:
+        Shop(httpx.Response(status)).api.get("/itms")
     assert "check the base URL" in (failed.value.hint or "")
 
 

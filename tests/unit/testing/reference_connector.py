@@ -77,6 +77,11 @@ class Orders(Stream[ShopSettings]):
             orders = page.body["orders"]
             yield RawBatch.json(self.items(orders, since), source=page.address, key=["id"], cursor=self.newest(orders))
 
+    def fetch(self, ctx: Context[ShopSettings], keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
+        for (key,) in keys:
+            answer = ctx.api.get(f"/orders/{key}")
+            yield RawBatch.json([answer.body], source=answer.address, key=["id"])
+
     def price(self, value: object) -> Any:
         try:
             return Decimal(str(value))
@@ -131,6 +136,10 @@ class OrdersContract(HttpStreamContract):
 
     def transport(self, pages: Sequence[Any]) -> httpx.MockTransport:
         def answer(request: httpx.Request) -> httpx.Response:
+            name = request.url.path.removeprefix("/orders/")
+            for order in (order for page in pages for order in page["orders"]):
+                if isinstance(order, dict) and str(order.get("id")) == name:
+                    return httpx.Response(200, text=json.dumps(order, default=str))
             number = int(request.url.params.get("page", "1"))
             link = f'<{request.url.copy_set_param("page", number + 1)}>; rel="next"'
             headers = {"link": link} if number < len(pages) else {}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
+from unittest import SkipTest
 
 import pytest
 from tests.unit.testing.reference_connector import Orders, OrdersContract, ShopSettings, passes
@@ -69,6 +70,18 @@ def _texts(values: list[str]) -> Any:
     import polars as pl
 
     return pl.Series(values, dtype=pl.String)
+
+
+class FetchedWithLinks(Orders):
+    def fetch(self, ctx: Context[ShopSettings], keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
+        for (key,) in keys:
+            order = ctx.api.get(f"/orders/{key}").body
+            yield RawBatch.json([{**order, "links": {"self": f"/orders/{key}"}}], source=f"order {key}")
+
+
+class FetchedNothing(Orders):
+    def fetch(self, ctx: Context[ShopSettings], keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
+        yield from ()
 
 
 class WrongDraft(Orders):
@@ -202,6 +215,8 @@ BUGS: dict[type[Orders], str] = {
     SwallowedError: "faults_of_the_network_lose_nothing_silently",
     RandomKey: "a_second_run_reads_the_same",
     KeyByPosition: "keys_do_not_depend_on_the_order",
+    FetchedWithLinks: "a_record_is_fetched_as_it_is_pulled",
+    FetchedNothing: "a_record_is_fetched_as_it_is_pulled",
     WrongDraft: "the_example_is_read_and_mapped",
     MappingWithState: "the_mapping_is_pure",
     MissingMember: "drift_of_a_record_never_breaks_the_mapping",
@@ -222,6 +237,16 @@ BUGS: dict[type[Orders], str] = {
     NullsDropped: "one_bad_record_does_not_end_reading",
     TokenInSource: "the_example_is_read_and_mapped",
 }
+
+
+def test_a_stream_that_does_not_fetch_is_skipped() -> None:
+    """Its test neither passes nor fails."""
+
+    class Unfetched(Orders):
+        fetches = False
+
+    with pytest.raises(SkipTest):
+        passes(Unfetched, "a_record_is_fetched_as_it_is_pulled")
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)

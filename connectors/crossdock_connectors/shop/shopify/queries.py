@@ -33,6 +33,10 @@ _LEVEL = 'id isActive location { id } quantities(names: ["available", "on_hand"]
 _PAGE = "pageInfo { hasNextPage endCursor }"
 
 
+def _by_ids(name: str, type_name: str, fields: str) -> str:
+    return f"query {name}($ids: [ID!]!) {{ nodes(ids: $ids) {{ ... on {type_name} {{ {fields} }} }} }}"
+
+
 @dataclass(frozen=True, slots=True)
 class Children:
     """A connection inside the records of a list.
@@ -64,6 +68,8 @@ class ShopList:
         type_name: Of its nodes.
         size: Records per page: a query may cost at most 1,000 points.
         sorting: An argument of its pages.
+        named_size: Records that one query gets by their ids. It may not cost more even if each id counts, which
+            Shopify does not document.
     """
 
     name: str
@@ -72,14 +78,21 @@ class ShopList:
     size: int
     children: Children | None = None
     sorting: str = "sortKey: UPDATED_AT"
+    named_size: int = 50
+
+    @property
+    def node(self) -> str:
+        """The fields of a record, with the first page of its children."""
+        child = self.children
+        if child is None:
+            return self.fields
+        inner = child.written(f"{child.name}(first: {child.size}) {{ nodes {{ {child.fields} }} {_PAGE} }}")
+        return f"{self.fields} {inner}"
 
     @property
     def page(self) -> str:
         """A page of the list, as its connection has it."""
-        child, inner = self.children, ""
-        if child is not None:
-            inner = child.written(f"{child.name}(first: {child.size}) {{ nodes {{ {child.fields} }} {_PAGE} }}")
-        return f"{{ nodes {{ {self.fields} {inner} }} {_PAGE} }}"
+        return f"{{ nodes {{ {self.node} }} {_PAGE} }}"
 
     @property
     def paged(self) -> str:
@@ -87,6 +100,11 @@ class ShopList:
         return f"""query {self.name}($first: Int!, $after: String, $query: String) {{
   {self.name}(first: $first, after: $after, query: $query, {self.sorting}) {self.page}
 }}"""
+
+    @property
+    def named(self) -> str:
+        """The query for the records with some ids, the variable ``ids``; null stands for one that does not exist."""
+        return _by_ids(self.name, self.type_name, self.node)
 
     @property
     def more_children(self) -> str:
@@ -107,7 +125,7 @@ class ShopList:
         return f"{{ {self.name}{where} {{ edges {{ node {{ {self.fields} {inner} }} }} }} }}"
 
 
-ORDERS = ShopList("orders", "Order", _ORDER, 15, Children("lineItems", _LINE, 30))
+ORDERS = ShopList("orders", "Order", _ORDER, 15, Children("lineItems", _LINE, 30), named_size=9)
 PRODUCTS = ShopList("products", "Product", _PRODUCT, 100, Children("variants", _VARIANT, 50))
 CUSTOMERS = ShopList("customers", "Customer", _CUSTOMER, 250)
 STOCK = ShopList(
@@ -117,11 +135,18 @@ STOCK = ShopList(
     50,
     Children("inventoryLevels", _LEVEL, 20, inside="inventoryItem", beside="id tracked"),
     sorting="sortKey: ID",
+    named_size=25,
 )
+_SOLD = f"{_VARIANT} product {{ {_PRODUCT} }}"
+VARIANTS = ShopList("productVariants", "ProductVariant", _SOLD, 250, sorting="sortKey: ID")
+"""The variants of `PRODUCTS`, each with the product's fields."""
 
 ORDERS_OF_CUSTOMER = f"""query ordersOfCustomer($id: ID!, $first: Int!, $after: String) {{
   customer(id: $id) {{ orders(first: $first, after: $after) {ORDERS.page} }}
 }}"""
+
+ORDERS_OF_REFUNDS = _by_ids("ordersOfRefunds", "Refund", "order { id }")
+VARIANTS_OF_ITEMS = _by_ids("variantsOfItems", "InventoryItem", "variants(first: 50) { nodes { id } }")
 
 REFUNDS = f"""query refunds($ids: [ID!]!) {{
   nodes(ids: $ids) {{ ... on Refund {{

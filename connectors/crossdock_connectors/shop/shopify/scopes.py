@@ -60,4 +60,9 @@ def missing_for_targets(scopes: frozenset[str]) -> Iterator[tuple[str, str]]:
 
 def hides_orders(settings: ShopifySettings, scopes: frozenset[str], now: datetime) -> bool:
     """Whether a first run lacks orders because of their age."""
-    return "read_all_orders" not in scopes and (settings.first is None or settings.first <= now - ORDERS_SEEN)
+    return not sees_all_orders(scopes) and (settings.first is None or settings.first <= now - ORDERS_SEEN)
+
+
+def sees_all_orders(scopes: frozenset[str]) -> bool:
+    """Whether an order that is not shown does not exist; else it may only be old."""
+    return "read_all_orders" in scopes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from crossdock import (
@@ -18,10 +18,12 @@ from crossdock import (
 from crossdock.cursors import instant_cursor
 from crossdock.json_values import at_path
 from crossdock.sources import Checkpoint
+from crossdock_connectors.shop.feeds import Pages
+from crossdock_connectors.shop.named_keys import ids_in, orders_of_guests
 from crossdock_connectors.shop.record_values import GUEST, guest_key
 from crossdock_connectors.shop.repeated_skus import RepeatedSkus
-from crossdock_connectors.shop.streams import Dialect, Read
-from crossdock_connectors.shop.woocommerce import lists, mapping
+from crossdock_connectors.shop.streams import CREDIT_NOTE, Dialect, Read
+from crossdock_connectors.shop.woocommerce import lists, mapping, named_records
 from crossdock_connectors.shop.woocommerce.invoicing import invoice_due, refund_rows
 from crossdock_connectors.shop.woocommerce.lists import Item, WooContext, number_of
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
@@ -113,6 +115,38 @@ class WooCommerceDialect(Dialect[WooCommerceSettings]):
     def existing_orders(self, ctx: WooContext) -> Iterator[RawBatch]:
         for records, source in lists.order_keys(ctx).pages():
             yield RawBatch.json([{"key": number_of(record)} for record in records], source=source)
+
+    # ---- fetching
+
+    def fetched_products(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
+        by_sku = self.settings.product_key == "sku"
+        ids = named_records.products_of_skus(ctx, keys) if by_sku else named_records.products_of(ctx, ids_in(keys))
+        for records, source in named_records.products(ctx, ids):
+            yield RawBatch.json([_joined(record, key=self._product_key(record)) for record in records], source=source)
+
+    def fetched_customers(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
+        for records, source in named_records.customers(ctx, ids_in(keys)):
+            yield RawBatch.json(map(_keyed, records), source=source)
+        for orders, source in named_records.orders(ctx, orders_of_guests(keys)):
+            yield RawBatch.json(self._guests(orders), source=source)
+
+    def fetched_orders(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
+        for records, source in self._fetched_orders(ctx, ids_in(keys)):
+            yield RawBatch.json([_joined(_keyed(record), test=False) for record in records], source=source)
+
+    def fetched_invoices(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
+        refunds = ids_in(keys, f"{CREDIT_NOTE}-")
+        wanted = dict.fromkeys([*ids_in(keys), *named_records.orders_of_refunds(ctx, refunds)])
+        for records, source in self._fetched_orders(ctx, list(wanted)):
+            yield RawBatch.json([row for record in records for row in self._invoices(record)], source=source)
+
+    def _fetched_orders(self, ctx: WooContext, ids: Sequence[str]) -> Pages:
+        for records, source in named_records.orders(ctx, ids):
+            yield [lists.with_refunds(ctx, order) for order in records], source
+
+    def fetched_stock(self, ctx: WooContext, keys: Sequence[str]) -> Iterator[RawBatch]:
+        for records, source in named_records.stock(ctx, named_records.products_of(ctx, ids_in(keys))):
+            yield RawBatch.json(map(self._level, records), source=source)
 
     # ---- mapping
 

@@ -26,9 +26,9 @@ MISSING_HOUR = timedelta(hours=1)
 UNFILTERED = (
     "the shop ignores modified_after, as those before WooCommerce 5.8 do: each run reads all orders and products"
 )
-_STATUSES = ("any", "trash")  # any is all but the trash; the trash comes last, as an order may get there meanwhile
+STATUSES = ("any", "trash")  # any is all but the trash; the trash comes last, as an order may get there meanwhile
 _OF_PARENT = frozenset({"id", "name", "status"})
-_OF_STOCK = "id,sku,name,type,manage_stock,stock_quantity"
+OF_STOCK = "id,sku,name,type,manage_stock,stock_quantity"
 
 
 def pages(ctx: WooContext, path: str, change: str | tuple[str, ...] = "id", **params: str | None) -> Pages:
@@ -50,14 +50,14 @@ def orders(ctx: WooContext, since: str | None) -> Feed:
 
 def _orders(ctx: WooContext, since: str | None) -> Pages:
     begin = datetime.fromisoformat(since) - OVERLAP if since else ctx.settings.first
-    for status in _STATUSES:
+    for status in STATUSES:
         # Orders in tables of their own are sorted by the time in UTC, those among WordPress's posts by the local one.
         change = ("date_modified_gmt", "date_modified")
         for records, source in _changed(ctx, "orders", begin, change, status=status):
-            yield [_with_refunds(ctx, order) for order in records], source
+            yield [with_refunds(ctx, order) for order in records], source
 
 
-def _with_refunds(ctx: WooContext, order: Any) -> Any:
+def with_refunds(ctx: WooContext, order: Any) -> Any:
     """*order* with its refunds in place of their summaries; what has none stays as it is."""
     number = number_of(order)
     if number is None or at_path(order, "refunds") in ([], None, MISSING):
@@ -78,7 +78,7 @@ def order_keys(ctx: WooContext) -> Feed:
         ctx,
         "order-keys",
         None,
-        lambda: (page for each in _STATUSES for page in pages(ctx, "orders", status=each, _fields=fields)),
+        lambda: (page for each in STATUSES for page in pages(ctx, "orders", status=each, _fields=fields)),
     )
 
 
@@ -97,20 +97,20 @@ def products(ctx: WooContext, since: str | None) -> Pages:
     """The variants that changed since *since*: those of a product whose variation changed have changed as well."""
     begin = datetime.fromisoformat(since) - OVERLAP if since else None
     for records, source in _changed(ctx, "products", begin, "date_modified", status="any"):
-        yield list(_variants(ctx, records)), source
+        yield list(variants(ctx, records)), source
 
 
 def catalog(ctx: WooContext) -> Feed:
     """All variants with what tells their keys and their stock."""
 
     def read() -> Pages:
-        for records, source in pages(ctx, "products", status="any", _fields=_OF_STOCK):
-            yield list(_variants(ctx, records, _OF_STOCK)), source
+        for records, source in pages(ctx, "products", status="any", _fields=OF_STOCK):
+            yield list(variants(ctx, records, OF_STOCK)), source
 
     return read_once(ctx, "catalog", None, read)
 
 
-def _variants(ctx: WooContext, products: Iterable[Any], fields: str | None = None) -> Iterator[Any]:
+def variants(ctx: WooContext, products: Iterable[Any], fields: str | None = None) -> Iterator[Any]:
     """What is sold and counted: simple products, and the variations of variable ones, each with its ``parent``.
 
     A variable product is no variant, unless it keeps the stock of its variations.

@@ -27,11 +27,12 @@ from crossdock.cursors import OVERLAP_S, instant_cursor
 from crossdock.errors import CrossdockError
 from crossdock.json_values import at_path
 from crossdock.sources import Checkpoint, CursorInBody
+from crossdock.sources.retried_requests import NotFoundError
 from crossdock.stream_facts import Mode
 from crossdock_connectors.threepl.amazon_mcf import mapping
 from crossdock_connectors.threepl.amazon_mcf.settings import AmazonMcfSettings
 from crossdock_connectors.threepl.record_values import Products as ProductNames
-from crossdock_connectors.threepl.record_values import joined, key_in, plain
+from crossdock_connectors.threepl.record_values import joined, key_in, names_of, plain
 from crossdock_connectors.threepl.stream_versions import version_of
 
 INVENTORY = "/fba/inventory/v1/summaries"
@@ -133,6 +134,14 @@ class Shipments(AmazonStream):
             yield RawBatch.json([self._order(ctx, summary, still_open)], source=_path(name))
         position = {"since": instant_cursor(now), "open": sorted(set(still_open))}
         yield Checkpoint(exact_json.dumps(position).decode())
+
+    def fetch(self, ctx: AmazonContext, keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
+        for name in (name for (key,) in keys for name in names_of(key, self.settings.orders.namespace)):
+            try:
+                order = self._order(ctx, {"sellerFulfillmentOrderId": name}, [])
+            except NotFoundError:
+                continue
+            yield RawBatch.json([order], source=_path(name))
 
     def _listed(self, ctx: AmazonContext, begin: datetime) -> Iterator[tuple[list[Any], str]]:
         paginator = CursorInBody("/payload/nextToken", param="nextToken")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -57,6 +57,11 @@ def order_pages(ctx: ShipBobContext, since: str | None) -> Pages:
     begin = datetime.fromisoformat(since) - timedelta(seconds=OVERLAP_S) if since else first
     changed = None if begin is None else instant_cursor(begin)
     return numbered_pages(ctx, "/order", {"SortOrder": "Oldest", "LastUpdateStartDate": changed})
+
+
+def named_orders(ctx: ShipBobContext, names: Sequence[str]) -> Pages:
+    """The orders with these names of ours, oldest first; at least one name, and none with a comma."""
+    return numbered_pages(ctx, "/order", {"SortOrder": "Oldest", "ReferenceIds": ",".join(names)})
 
 
 def owners_of_items(ctx: ShipBobContext) -> Mapping[str | None, str]:

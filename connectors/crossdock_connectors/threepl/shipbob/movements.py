@@ -6,7 +6,7 @@ to the location.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from crossdock import InventoryLotDraft, RawBatch, Record
@@ -37,7 +37,10 @@ class _OwnRows(ShipBobStream):
 
 
 class Receipts(_OwnRows):
-    """What completed receiving orders brought, by item and lot. All since the setting ``first`` are read each time."""
+    """What completed receiving orders brought, by item and lot. All since the setting ``first`` are read each time.
+
+    `fetch` gets all that an order brought: item and lot may be empty in the keys that it is given.
+    """
 
     name, mode, key = "receipts", "incremental", ("owner", "receiving_order", "inventory_id", "lot")
 
@@ -47,6 +50,12 @@ class Receipts(_OwnRows):
 
     def pull(self, ctx: ShipBobContext, since: str | None) -> Iterator[RawBatch]:  # noqa: ARG002  all are read
         yield RawBatch.json(received(ctx), source=f"{ctx.connection} receiving orders")
+
+    def fetch(self, ctx: ShipBobContext, keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
+        orders = sorted({order for _, order, _, _ in keys if order.isascii() and order.isdecimal()})
+        if orders:
+            rows = _received(ctx, {"IDs": ",".join(orders)})
+            yield RawBatch.json(rows, source=f"{ctx.connection} receiving orders {', '.join(orders)}")
 
     def to_resource(self, record: Record) -> InventoryLotDraft | LotMovementDraft:
         settings = self.settings
@@ -101,12 +110,12 @@ class Departures(_OwnRows):
 
 def received(ctx: ShipBobContext) -> list[Item]:
     """What completed receiving orders brought, in the order of their completion; read once in a run."""
-    return ctx.shared("shipbob.received", lambda: list(_received(ctx)))
+    return ctx.shared("shipbob.received", lambda: list(_received(ctx, {})))
 
 
-def _received(ctx: ShipBobContext) -> Iterator[Item]:
+def _received(ctx: ShipBobContext, named: Mapping[str, str]) -> Iterator[Item]:
     first = ctx.settings.first
-    params = {"Statuses": "Completed", "InsertStartDate": None if first is None else instant_cursor(first)}
+    params = {"Statuses": "Completed", "InsertStartDate": None if first is None else instant_cursor(first), **named}
     found = {
         str(order.get("id")): order
         for orders, _ in numbered_pages(ctx, "/receiving", params)

@@ -14,7 +14,7 @@ from crossdock.cursors import instant_cursor
 from crossdock.errors import CrossdockError
 from crossdock.json_values import at_path, text_of
 from crossdock.sources import Checkpoint
-from crossdock_connectors.threepl.record_values import joined, key_in
+from crossdock_connectors.threepl.record_values import joined, key_in, names_of
 from crossdock_connectors.threepl.shipbob import mapping
 from crossdock_connectors.threepl.shipbob.bills import Bills
 from crossdock_connectors.threepl.shipbob.lists import (
@@ -22,6 +22,7 @@ from crossdock_connectors.threepl.shipbob.lists import (
     ShipBobContext,
     ShipBobStream,
     cursor_pages,
+    named_orders,
     objects,
     order_pages,
     owners_of_items,
@@ -109,6 +110,7 @@ class Shipments(ShipBobStream):
 
     name, resource, mode, key = "shipments", "order", "incremental", ("order_key",)
     contributes = ("status", "tracking")
+    fetch_size = 20  # names of up to 300 characters in an address
 
     def __init__(self, settings: ShipBobSettings) -> None:
         super().__init__(settings)
@@ -124,6 +126,11 @@ class Shipments(ShipBobStream):
         for items, address in order_pages(ctx, since):
             yield RawBatch.json(map(self._named, items), source=address)
         yield Checkpoint(started)
+
+    def fetch(self, ctx: ShipBobContext, keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
+        names = [name for (key,) in keys for name in names_of(key, self.settings.orders.namespace)]
+        for items, address in named_orders(ctx, names):
+            yield RawBatch.json(map(self._named, items), source=address)
 
     def _named(self, item: Any) -> Any:
         return joined(item, order_key=key_in(at_path(item, "reference_id"), self.settings.orders.namespace))

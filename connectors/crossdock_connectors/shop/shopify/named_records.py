@@ -1,0 +1,81 @@
+"""The shop's records by their ids, as `fetch` needs them. Only SKUs are searched for: the search lags behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from crossdock import RefusedError
+from crossdock.json_values import at_path
+from crossdock_connectors.shop.shopify import queries
+from crossdock_connectors.shop.shopify.pages import ShopifyContext, asked, listed, whole
+from crossdock_connectors.shop.shopify.queries import VARIANTS, ShopList
+from crossdock_connectors.shop.shopify.rows import number
+from crossdock_connectors.shop.shopify.stock_levels import search
+
+AT_A_TIME = 50
+
+
+class Named(NamedTuple):
+    """What one query gets.
+
+    Attributes:
+        records: With all of their children.
+        source: Where they were read.
+        missing: The numbers of those that do not exist, or that the token may not see.
+    """
+
+    records: list[Any]
+    source: str
+    missing: list[str]
+
+
+def records(ctx: ShopifyContext, shop_list: ShopList, numbers: Sequence[str]) -> Iterator[Named]:
+    """The records of a list that have these numbers in their ids."""
+    for found, source, missing in _nodes(ctx, shop_list.named, shop_list.type_name, numbers, shop_list.named_size):
+        yield Named(whole(ctx, shop_list, found), source, missing)
+
+
+def orders_of_refunds(ctx: ShopifyContext, refunds: Sequence[str]) -> list[str]:
+    """The numbers of the orders that these refunds are of."""
+    found = _nodes(ctx, queries.ORDERS_OF_REFUNDS, "Refund", refunds)
+    return _numbers(at_path(refund, "order.id") for named in found for refund in named.records)
+
+
+def variants_of_items(ctx: ShopifyContext, items: Sequence[str]) -> list[str]:
+    """The numbers of the variants whose stock is counted as these inventory items."""
+    found = _nodes(ctx, queries.VARIANTS_OF_ITEMS, "InventoryItem", items)
+    lists = (at_path(item, "variants.nodes") for named in found for item in named.records)
+    return _numbers(at_path(node, "id") for nodes in lists if isinstance(nodes, list) for node in nodes)
+
+
+def variants_of_skus(ctx: ShopifyContext, skus: Sequence[str]) -> Iterator[Named]:
+    """The variants with these SKUs, the one whose product changed last at the end of each page.
+
+    Only the search knows SKUs: a SKU that is a few seconds old may be missing.
+    """
+    for start in range(0, len(skus), AT_A_TIME):
+        wanted = skus[start : start + AT_A_TIME]
+        query = " OR ".join(map(search, wanted))
+        for page in listed(ctx, f"/data/{VARIANTS.name}", VARIANTS.paged, VARIANTS.size, query=query):
+            found = [node for node in page.items(f"/data/{VARIANTS.name}/nodes") if at_path(node, "sku") in wanted]
+            found.sort(key=lambda node: str(at_path(node, "product.updatedAt")))
+            yield Named(found, page.address, [])
+
+
+def _nodes(
+    ctx: ShopifyContext, query: str, type_name: str, numbers: Sequence[str], size: int = AT_A_TIME
+) -> Iterator[Named]:
+    for start in range(0, len(numbers), size):
+        wanted = numbers[start : start + size]
+        answer = asked(ctx, query, ids=[f"gid://shopify/{type_name}/{each}" for each in wanted])
+        nodes = answer.items("/data/nodes")
+        if len(nodes) != len(wanted):
+            raise RefusedError(f"has {len(nodes)} records for {len(wanted)} ids", where=answer.address)
+        missing = [each for each, node in zip(wanted, nodes, strict=True) if node is None]
+        yield Named([node for node in nodes if node is not None], answer.address, missing)
+
+
+def _numbers(gids: Iterator[Any]) -> list[str]:
+    """The numbers in global ids, each once; what is none is left out."""
+    return list(dict.fromkeys(found for gid in gids if (found := number(gid)) is not None))

@@ -1,0 +1,111 @@
+"""The rows of Shopify's records: what `mapping` reads, with the member ``key``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from crossdock.json_values import at_path
+from crossdock_connectors.shop.record_values import GUEST, guest_key
+from crossdock_connectors.shop.shopify.invoicing import invoice_due, refund_rows
+from crossdock_connectors.shop.shopify.pages import Item, number_of
+from crossdock_connectors.shop.shopify.settings import ShopifySettings
+
+
+class ShopifyRows:
+    """Makes the rows of records as a connection with *settings* reads them."""
+
+    def __init__(self, settings: ShopifySettings) -> None:
+        self._settings = settings
+
+    def of_product(self, product: Any) -> Iterator[Any]:
+        """A row for each variant."""
+        for variant, row in _one_by_one(product, "variants", "variant"):
+            yield joined(row, key=self.product_key(variant))
+
+    def of_variant(self, variant: Any) -> Any:
+        """The row of a variant that has its product as a member."""
+        if not isinstance(variant, dict):
+            return variant
+        own = {name: value for name, value in variant.items() if name != "product"}
+        return joined(variant.get("product"), variant=own, key=self.product_key(variant))
+
+    def product_key(self, variant: Any) -> str | None:
+        if self._settings.product_key == "sku":
+            sku = at_path(variant, "sku")
+            return sku if isinstance(sku, str) and sku else None
+        return number(at_path(variant, "id"))
+
+    def of_guests(self, orders: Iterable[Any]) -> Iterator[Item]:
+        """The customers of orders without an account, as Shopify would show them; only of orders that are read."""
+        for order in orders:
+            if not isinstance(order, dict) or order.get("customer") is not None:
+                continue
+            if order.get("test") is True and not self._settings.test_orders:
+                continue
+            email, order_id = order.get("email"), number(order.get("id"))
+            key = guest_key(self._settings.guests, email if isinstance(email, str) else None, order_id or "")
+            if key == GUEST:
+                yield {"key": key, "displayName": "Guest"}
+                continue
+            address = order.get("billingAddress") or order.get("shippingAddress")
+            yield {
+                "key": key,
+                "displayName": address.get("name") if isinstance(address, dict) else None,
+                "defaultEmailAddress": {"emailAddress": email},
+                "defaultPhoneNumber": {"phoneNumber": order.get("phone")},
+                "defaultAddress": address,
+            }
+
+    def of_invoices(self, orders: Iterable[Any]) -> Iterator[Any]:
+        """The orders, and with credit notes then their refunds."""
+        orders = list(orders)
+        for order in orders:
+            yield joined(keyed(order), due=invoice_due(order, self._settings.invoices))
+        if self._settings.refunds == "credit_note":
+            for order in orders:
+                yield from refund_rows(order)
+
+    def is_mapped(self, location: str | None) -> bool:
+        return not self._settings.locations or location in self._settings.locations
+
+    def of_levels(self, variant: Any) -> Iterator[Any]:
+        """The stock of a variant at each location."""
+        item, tracked = number(at_path(variant, "inventoryItem.id")), at_path(variant, "inventoryItem.tracked")
+        for level, row in _one_by_one(variant, "inventoryLevels", "level"):
+            location = number(at_path(level, "location.id"))
+            yield joined(
+                row,
+                key=None if item is None or location is None else f"{item}-{location}",
+                counted=tracked is not False and at_path(level, "isActive") is not False,
+                mapped=self.is_mapped(location),
+            )
+
+
+def number(gid: Any) -> str | None:
+    """The number in a global id; None in what is none."""
+    return (number_of(gid) or None) if isinstance(gid, str) else None
+
+
+def joined(item: Any, **members: Any) -> Any:
+    """*item* with further members; what is no object stays as it is."""
+    return {**item, **members} if isinstance(item, dict) else item
+
+
+def keyed(item: Any) -> Any:
+    """*item* with the number in its id as its key."""
+    return joined(item, key=number(at_path(item, "id")))
+
+
+def _one_by_one(item: Any, children: str, name: str) -> Iterator[tuple[Any, Any]]:
+    """Each child of *item* with its row: the item, and the child as the member *name*.
+
+    An item without a list of children is a row without a child.
+    """
+    found = at_path(item, children)
+    if not isinstance(found, list):
+        yield None, item
+        return
+    own = {member: value for member, value in item.items() if member != children}
+    for child in found:
+        yield child, {**own, name: child}

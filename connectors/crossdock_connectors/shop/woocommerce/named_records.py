@@ -1,0 +1,116 @@
+"""The shop's records by their ids, as `fetch` needs them.
+
+Sources: ``WC_REST_CRUD_Controller``, ``WC_REST_Products_Controller`` and ``WC_REST_Refunds_Controller`` in
+github.com/woocommerce/woocommerce. An empty ``include`` names all records, so nothing is requested without ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from crossdock.json_values import at_path
+from crossdock.sources.retried_requests import NotFoundError
+from crossdock_connectors.shop.feeds import Pages
+from crossdock_connectors.shop.woocommerce.lists import (
+    API,
+    OF_STOCK,
+    STATUSES,
+    WooContext,
+    number_of,
+    pages,
+    variants,
+)
+
+WITHOUT_REFUNDS = (
+    "the shop has no list of refunds, as those before WooCommerce 9.0: a credit note is fetched by the key of its order"
+)
+
+
+def orders(ctx: WooContext, ids: Sequence[str]) -> Pages:
+    """The orders with these ids, with summaries of their refunds; those in the trash too."""
+    left = dict.fromkeys(ids)
+    for status in STATUSES:
+        if not left:
+            return
+        for records, source in pages(ctx, "orders", status=status, include=",".join(left)):
+            yield records, source
+            for record in records:
+                left.pop(number_of(record) or "", None)
+
+
+def orders_of_refunds(ctx: WooContext, refunds: Sequence[str]) -> list[str]:
+    """The ids of the orders that these refunds are of."""
+    if not refunds:
+        return []
+    try:
+        found = [
+            record
+            for records, _ in pages(ctx, "refunds", include=",".join(refunds), _fields="id,parent_id")
+            for record in records
+        ]
+    except NotFoundError:
+        ctx.run.note(ctx.connection, WITHOUT_REFUNDS)
+        return []
+    return _numbers(at_path(record, "parent_id") for record in found)
+
+
+def customers(ctx: WooContext, ids: Sequence[str]) -> Pages:
+    """The accounts with these ids."""
+    if ids:
+        yield from pages(ctx, "customers", role="all", include=",".join(ids))
+
+
+# ---- products
+
+
+def products(ctx: WooContext, ids: Sequence[str]) -> Pages:
+    """The variants of the products with these ids, the product that changed last at the end."""
+    if ids:
+        named = {"status": "any", "include": ",".join(ids)}
+        for records, source in pages(ctx, "products", "date_modified", orderby="modified", **named):
+            yield list(variants(ctx, records)), source
+
+
+def stock(ctx: WooContext, ids: Sequence[str]) -> Pages:
+    """As `products`, with what tells the stock."""
+    if ids:
+        for records, source in pages(ctx, "products", status="any", include=",".join(ids), _fields=OF_STOCK):
+            yield list(variants(ctx, records, OF_STOCK)), source
+
+
+def products_of(ctx: WooContext, ids: Sequence[str]) -> list[str]:
+    """The ids of the products that have these ids, or of which variations have them.
+
+    The list of products has no variations, so each of them is requested by itself.
+    """
+    found = list[str]()
+    if ids:
+        for records, _ in pages(ctx, "products", status="any", include=",".join(ids), _fields="id"):
+            found += [number for record in records if (number := number_of(record)) is not None]
+    for number in set(ids) - set(found):
+        try:
+            answer = ctx.api.get(f"{API}/products/{number}", {"_fields": "id,parent_id"})
+        except NotFoundError:
+            continue
+        found += _numbers([answer.at("/parent_id")])
+    return sorted(set(found))
+
+
+def products_of_skus(ctx: WooContext, skus: Sequence[str]) -> list[str]:
+    """The ids of the products that have these SKUs, or of which variations have them.
+
+    WooCommerce takes commas as ends of SKUs, so it looks up none with a comma.
+    """
+    wanted = [sku for sku in skus if sku.strip() and "," not in sku]
+    if not wanted:
+        return []
+    named = {"status": "any", "sku": ",".join(wanted), "_fields": "id,parent_id"}
+    found = [record for records, _ in pages(ctx, "products", **named) for record in records]
+    return _numbers(at_path(record, "parent_id") or at_path(record, "id") for record in found)
+
+
+def _numbers(values: Iterable[Any]) -> list[str]:
+    """The ids among *values*, each once; 0 and what is no number is left out."""
+    ids = (value for value in values if isinstance(value, int) and not isinstance(value, bool) and value > 0)
+    return list(dict.fromkeys(map(str, ids)))

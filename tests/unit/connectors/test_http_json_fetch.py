@@ -1,0 +1,152 @@
+"""Streams of ``http_json`` that fetch single records, as their config says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.partners import fetched_rows
+from tests.partners.fetched_rows import Rows
+from tests.unit.connectors.test_http_json import ITEMS, Api
+from tests.unit.connectors.test_http_json import TestContract as Contract
+
+from crossdock.errors import RefusedError, RemoteError
+from crossdock_connectors.http_json import CONNECTOR, request_templates
+
+ONE = {"fetch": {"path": "/items/{id}"}}
+MARKED = {"mode": "incremental", "deleted": {"field": "state", "equals": "gone"}}
+"""A stream whose API says of a record that it was deleted."""
+
+
+def answered(request: httpx.Request) -> Any:
+    """The list of all items, or one of them."""
+    name = request.url.path.removeprefix("/api/items")
+    if not name:
+        return {"items": ITEMS}
+    found = [item for item in ITEMS if f"/{item['id']}" == name]
+    return found[0] if found else httpx.Response(404)
+
+
+def fetched(api: Api, keys: Sequence[str | tuple[str, ...]], **stream: Any) -> Rows:
+    return fetched_rows.fetched(CONNECTOR, api.context(ONE | stream), "items", keys)
+
+
+class TestFetchingContract(Contract):
+    """The contract holds for a stream that fetches."""
+
+    settings = {
+        **Contract.settings,
+        "streams": {"items": {**Contract.settings["streams"]["items"], **ONE}},
+    }
+
+    def transport(self, pages: Sequence[Any]) -> httpx.MockTransport:
+        of_list = super().transport(pages)
+
+        def answer(request: httpx.Request) -> httpx.Response:
+            for item in (item for page in pages for item in page["items"]):
+                if isinstance(item, dict) and request.url.path == f"/api/items/{item.get('id')}":
+                    return httpx.Response(200, text=json.dumps(item))
+            return of_list.handler(request)  # type: ignore[return-value]  # it is not asynchronous
+
+        return httpx.MockTransport(answer)
+
+
+def test_a_record_is_fetched_as_it_is_pulled() -> None:
+    """One request for each key, and the same rows."""
+    api = Api(answered)
+    expected = fetched_rows.pulled(CONNECTOR, api.context(), "items")
+    assert fetched(api, ["1", "5"]).by_key == {key: expected.by_key[key] for key in (("1",), ("5",))}
+    assert [request.url.path for request in api.seen[1:]] == ["/api/items/1", "/api/items/5"]
+
+
+def test_a_stream_without_the_section_does_not_fetch() -> None:
+    """Webhooks for it would find nothing."""
+    api = Api(answered)
+    for change, fetches in (({}, False), (ONE, True)):
+        (stream,) = CONNECTOR.streams(api.context(change).settings)
+        assert stream.fetches is fetches
+
+
+@pytest.mark.parametrize("place", ["item", "/item"])
+def test_the_record_may_be_anywhere_in_an_answer(place: str) -> None:
+    """As the config says."""
+    api = Api(lambda _: {"item": ITEMS[0], "meta": {}})
+    assert fetched(api, ["1"], fetch={"path": "/items/{id}", "record": place}).by_key.keys() == {("1",)}
+
+
+@pytest.mark.parametrize(
+    ("body", "hint"),
+    [({"item": None}, "/item is null"), ({"meta": {}}, "the answer has meta"), (7, "the answer is no object")],
+)
+def test_an_answer_without_the_record_is_refused(body: Any, hint: str) -> None:
+    """It does not say that the record was deleted."""
+    with pytest.raises(RefusedError, match="has no record at /item") as refused:
+        fetched(Api(lambda _: body), ["1"], **MARKED, fetch={"path": "/items/{id}", "record": "item"})
+    assert refused.value.hint == hint
+    assert "connections.http_json.streams.items.fetch.record" in refused.value.message
+
+
+@pytest.mark.parametrize("status", [404, 410])
+@pytest.mark.parametrize(
+    ("stream", "is_named"),
+    [
+        pytest.param({}, False, id="a snapshot shows it"),
+        pytest.param(
+            {"mode": "incremental", "existing": {"path": "/ids", "records": ""}, "on_gone": "archive"},
+            False,
+            id="a list shows it",
+        ),
+        pytest.param(MARKED, True, id="the API tells which are deleted"),
+    ],
+)
+def test_a_record_that_is_not_there(status: int, stream: dict[str, Any], is_named: bool) -> None:
+    """It is named as deleted where the stream can say so; the others are fetched."""
+    api = Api(lambda request: ITEMS[0] if request.url.path.endswith("1") else httpx.Response(status))
+    found = fetched(api, ["9", "1"], **stream)
+    assert found.by_key.keys() == {("1",)}
+    assert found.deleted == ({("9",)} if is_named else set())
+
+
+def test_a_failing_api_deletes_nothing() -> None:
+    """Only 404 and 410 mean that a record is not there."""
+    with pytest.raises(RemoteError, match="HTTP 400"):
+        fetched(Api(lambda _: httpx.Response(400)), ["1"], **MARKED)
+
+
+def test_a_key_of_several_columns() -> None:
+    """Each is a dotted path; records that are elements of one answer need one request."""
+    answer = {"shop": {"no": 7}, "variants": [{"sku": "A"}, {"sku": "B"}]}
+    api = Api(lambda _: answer)
+    stream = {"key": ["shop.no", "variants.sku"], "explode": "variants", "fetch": {"path": "/shops/{shop.no}/stock"}}
+    found = fetched(api, [("7", "A"), ("7", "B")], **stream, map={"sku": "variants.sku", "name": "variants.sku"})
+    assert found.by_key.keys() == {("7", "A"), ("7", "B")}
+    assert [request.url.path for request in api.seen] == ["/api/shops/7/stock"]
+
+
+def test_an_answer_may_be_a_list() -> None:
+    """The rows of one record, where rows are grouped."""
+    api = Api(lambda _: [{"id": 1, "line": 1}, {"id": 1, "line": 2}])
+    assert len(fetched(api, ["1"], group_by=["id"]).by_key["1",]) == 2
+
+
+@given(st.text(min_size=1).filter(lambda text: text not in {".", ".."} and text.isprintable()))
+def test_a_key_stays_in_its_place(key: str) -> None:
+    """It is percent-encoded, so it cannot become another path or a query."""
+    path = request_templates.path_of("/items/{id}/full", {"id": key})
+    assert path is not None
+    assert path.count("/") == 3
+    assert not set(path) & set("?# ")
+    assert httpx.URL("https://shop.example").join(path).path == f"/items/{key}/full"
+
+
+@pytest.mark.parametrize("key", ["", ".", ".."])
+def test_a_key_that_would_be_another_path_is_not_requested(key: str) -> None:
+    """An empty one would be the list, and a dot segment what is above it."""
+    api = Api(lambda _: ITEMS[0])
+    assert fetched(api, [key], **MARKED) == Rows()
+    assert api.seen == []

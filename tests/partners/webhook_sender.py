@@ -100,7 +100,7 @@ class WebhookSender:
         self.faults: Mapping[WebhookFault, float] = {}
         self.pending: list[Delivery] = []
         self.sent: list[Sent] = []
-        self._lock = threading.Lock()
+        self._lock, self._dropped = threading.Lock(), set[str]()
         self._http = httpx.Client(trust_env=False, timeout=_TIMEOUT_S)
 
     def add(self, delivery: Delivery) -> None:
@@ -108,8 +108,9 @@ class WebhookSender:
             self.pending.append(delivery)
 
     def drop(self, subscription: str) -> None:
-        """Forget what is queued for a subscription that has ended."""
+        """Send nothing more for a subscription that has ended."""
         with self._lock:
+            self._dropped.add(subscription)
             self.pending = [each for each in self.pending if each.subscription != subscription]
 
     def send_all(self, rng: random.Random) -> None:
@@ -117,7 +118,8 @@ class WebhookSender:
         with self._lock:
             round_, self.pending = self.pending, []
         for delivery, fault in self._planned(round_, rng):
-            self._carry_out(delivery, fault, rng)
+            if delivery.subscription not in self._dropped:
+                self._carry_out(delivery, fault, rng)
 
     def send_until_empty(self, rng: random.Random) -> None:
         """Send rounds until nothing is pending."""

@@ -73,7 +73,8 @@ class ShopifySubscriptions(SubscriptionApi[ShopifySettings]):
             try:
                 answer = asked(ctx, CREATE, topic=schema_topic(topic), address=address)
             except GraphQLError as error:
-                raise RemoteError(error.message, where=error.where, hint=_needed(topic)) from None
+                hint = _needed(topic) if "ACCESS_DENIED" in error.codes else None
+                raise RemoteError(error.message, where=error.where, hint=hint) from None
             payload = answer.at("/data/webhookSubscriptionCreate")
             if message := _refusal(payload):
                 raise RemoteError(
@@ -119,5 +120,5 @@ def _refusal(payload: Any) -> str:
 
 def _needed(topic: str) -> str:
     scope = SCOPES.get(topic.partition("/")[0])
-    text = f"{topic} needs the scope {scope}: check the scopes of the token" if scope else "check the name of the topic"
-    return f"{text}; {_PROTECTED}"
+    needs = f"{topic} needs the scope {scope}: " if scope else ""
+    return f"{needs}check the scopes of the token; {_PROTECTED}"

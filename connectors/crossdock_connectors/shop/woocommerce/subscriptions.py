@@ -29,8 +29,12 @@ class WooCommerceSubscriptions(SubscriptionApi[WooCommerceSettings]):
         self._secret = secret
 
     def listed(self, ctx: WooContext) -> Iterator[Subscription]:
+        seen = set[str]()  # pages overlap
         for webhooks, source in pages(ctx, "webhooks", status="all"):
-            yield from (_read(webhook, source) for webhook in webhooks)
+            for found in (_read(webhook, source) for webhook in webhooks):
+                if found.id not in seen:
+                    seen.add(found.id)
+                    yield found
 
     def create(self, ctx: WooContext, topic: str, address: str) -> Subscription:
         def send() -> Subscription:

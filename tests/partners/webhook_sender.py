@@ -81,6 +81,7 @@ class WebhookSender:
         attempts: How often the vendor sends a delivery that fails.
         ended: Called after each delivery that needs no further request, with whether it was accepted. It may change
             the fake's subscriptions.
+        transport: In place of the network.
 
     Attributes:
         faults: Share of deliveries with each fault, drawn when a delivery is sent for the first time.
@@ -95,13 +96,16 @@ class WebhookSender:
         *,
         attempts: int,
         ended: Callable[[Delivery, bool], None] = lambda _delivery, _accepted: None,
+        transport: httpx.BaseTransport | None = None,
     ) -> None:
         self._headers, self._now, self._attempts, self._ended = headers, now, attempts, ended
         self.faults: Mapping[WebhookFault, float] = {}
         self.pending: list[Delivery] = []
         self.sent: list[Sent] = []
         self._lock, self._dropped = threading.Lock(), set[str]()
-        self._http = httpx.Client(trust_env=False, timeout=_TIMEOUT_S)
+        # Without connections that stay open, there is nothing to close.
+        single = httpx.Limits(max_keepalive_connections=0)
+        self._http = httpx.Client(transport=transport, trust_env=False, timeout=_TIMEOUT_S, limits=single)
 
     def add(self, delivery: Delivery) -> None:
         with self._lock:
@@ -175,9 +179,6 @@ class WebhookSender:
         made = Sent(delivery, delivery.topic, headers, body, fault, status)
         self.sent.append(made)
         return made.accepted
-
-    def close(self) -> None:
-        self._http.close()
 
 
 @contextmanager

@@ -51,18 +51,16 @@ class Orders:
     def place(self, *items: tuple[Product, int], status: str = "processing", **sent: Any) -> Order:
         """A shopper's order of some products; other members as requests send them, such as ``customer_id``."""
         lines = [{id_member(product): product.id, "quantity": quantity} for product, quantity in items]
-        order = self.create({"line_items": lines, "status": status, **sent})
-        order.members["created_via"] = "checkout"
-        return order
+        return self.create({"line_items": lines, "status": status, **sent}, created_via="checkout")
 
-    def create(self, sent: dict[str, Any]) -> Order:
+    def create(self, sent: dict[str, Any], created_via: str = "rest-api") -> Order:
         now = self._shelf.now()
         members: dict[str, Any] = {
             **dict.fromkeys(_TEXTS, ""),
             "currency": self._shelf.settings.currency,
             "parent_id": 0,
             "customer_id": 0,
-            "created_via": "rest-api",
+            "created_via": created_via,
             "billing": {},
             "shipping": {},
         }

@@ -80,8 +80,7 @@ def test_a_secret_that_shipbob_makes_is_told() -> None:
     made = {"id": "5", "topics": ["order.shipped"], "url": HOOK, "secret": "whsec_other"}
 
     def answer(request: httpx.Request) -> httpx.Response:
-        listed = {"items": [], "next": None, "prev": None}
-        return httpx.Response(200, json=made if request.method == "POST" else listed)
+        return httpx.Response(200, json=made if request.method == "POST" else {"items": [], "next": None})
 
     assert API.create(opened(httpx.MockTransport(answer)), "order.shipped", HOOK).secret == "whsec_other"
 

@@ -57,15 +57,18 @@ class Sent:
 
     Attributes:
         status: Of the answer; None if there was none.
-        fault: That of this request; empty for a genuine one that arrived for the first time.
+        fault: That of this request; None for an attempt as the vendor makes it.
     """
 
-    delivery: Delivery = field(repr=False)
-    topic: str
+    delivery: Delivery
     headers: Mapping[str, str] = field(repr=False)
     body: bytes = field(repr=False)
     fault: WebhookFault | None
     status: int | None
+
+    @property
+    def topic(self) -> str:
+        return self.delivery.topic
 
     @property
     def accepted(self) -> bool:
@@ -153,7 +156,7 @@ class WebhookSender:
             self.add(delivery)
             return
         if fault == "lost":
-            self.sent.append(Sent(delivery, delivery.topic, {}, delivery.body, "lost", None))
+            self.sent.append(Sent(delivery, {}, delivery.body, "lost", None))
             return
         headers = self._headers(delivery, self._now())
         if fault == "forged":
@@ -176,7 +179,7 @@ class WebhookSender:
             status: int | None = self._http.post(delivery.address, content=body, headers=dict(headers)).status_code
         except httpx.HTTPError:
             status = None
-        made = Sent(delivery, delivery.topic, headers, body, fault, status)
+        made = Sent(delivery, headers, body, fault, status)
         self.sent.append(made)
         return made.accepted
 

@@ -77,9 +77,8 @@ class ShopifySubscriptions(SubscriptionApi[ShopifySettings]):
                 raise RemoteError(error.message, where=error.where, hint=hint) from None
             payload = answer.at("/data/webhookSubscriptionCreate")
             if message := _refusal(payload):
-                raise RemoteError(
-                    f"refused to subscribe to {topic}: {message}", where=answer.address, hint=_needed(topic)
-                )
+                hint = None if _is_about_address(payload) else _needed(topic)
+                raise RemoteError(f"refused to subscribe to {topic}: {message}", where=answer.address, hint=hint)
             return _read(at_path(payload, "webhookSubscription"), answer.address)
 
         return created_once(self, ctx, topic, address, send, secret_is_known=True)
@@ -116,6 +115,11 @@ def _refusal(payload: Any) -> str:
     if not isinstance(errors, list):
         return "the answer says nothing of the mutation"
     return message_of(errors, str) or ("without a message" if errors else "")
+
+
+def _is_about_address(payload: Any) -> bool:
+    """Whether the first user error names a member of the input ``webhookSubscription``."""
+    return bool(at_path(payload, "userErrors.0.field.0") == "webhookSubscription")
 
 
 def _needed(topic: str) -> str:

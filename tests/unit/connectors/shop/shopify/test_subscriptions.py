@@ -83,6 +83,13 @@ def test_a_missing_scope_is_named() -> None:
     assert "orders/create needs the scope read_orders: check the scopes of the token" in str(error.value)
 
 
+def test_an_address_that_shopify_refuses_is_no_matter_of_scopes() -> None:
+    """Scopes are named only where they may be the reason."""
+    with pytest.raises(RemoteError, match="refused to subscribe to orders/create: Address is invalid") as error:
+        API.create(opened(Site()), "orders/create", "http://hooks.example/shop")
+    assert "scope" not in str(error.value)
+
+
 def test_an_unknown_topic_is_refused() -> None:
     """The schema names all topics."""
     with pytest.raises(RemoteError, match="does not exist in 'WebhookSubscriptionTopic'"):

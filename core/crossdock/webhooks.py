@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 from pydantic import Field
@@ -87,12 +87,15 @@ class Subscription:
         topic: What it is about; several topics are separated by commas.
         address: Where webhooks are sent.
         active: False if the vendor has disabled it.
+        secret: The one that the vendor has made to sign its webhooks, and tells once, to `SubscriptionApi.create`. The
+            user must put it where `WebhookSettings.secrets` refers to. None if the vendor signs with a secret of ours.
     """
 
     id: str
     topic: str
     address: str
     active: bool = True
+    secret: str | None = field(default=None, repr=False)
 
 
 class SubscriptionApi(ABC, Generic[S]):
@@ -107,7 +110,10 @@ class SubscriptionApi(ABC, Generic[S]):
 
     @abstractmethod
     def create(self, ctx: Context[S], topic: str, address: str) -> Subscription:
-        """Subscribe to *topic*."""
+        """Subscribe to *topic*; use `crossdock.vendor_subscriptions.created_once`.
+
+        An active subscription with this topic and address is returned as it is, without its secret.
+        """
 
     @abstractmethod
     def remove(self, ctx: Context[S], subscription: Subscription) -> None:

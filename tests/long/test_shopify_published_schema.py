@@ -16,6 +16,8 @@ from tests.partners.shopify.sent_queries import bulk_queries, documents
 from tests.partners.shopify.site import ORDERS_BY_CHANGE
 from tests.servers import require
 
+from crossdock_connectors.shop.shopify.subscriptions import SCOPES, header_topic, schema_topic
+
 
 @pytest.fixture(name="file", scope="module")
 def _file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -62,3 +64,20 @@ def test_the_scopes_are_the_published_ones(file: Path) -> None:
     mutations = {one["name"]: one for one in types["Mutation"]["fields"]}
     for name, scopes in access.MUTATIONS.items():
         assert all(f"`{scope}`" in mutations[name]["requiredAccess"] for scope in scopes), name
+
+
+def test_topics_and_their_scopes_are_the_published_ones(file: Path) -> None:
+    """The header's form of a topic is that of its description, which also names a scope that we name."""
+    types = {one["name"]: one for one in introspection(file)["__schema"]["types"]}
+    descriptions = {one["name"]: one["description"] for one in types["WebhookSubscriptionTopic"]["enumValues"]}
+    topics = {
+        name: found[1] for name, text in descriptions.items() if (found := re.search("`([a-z_]+/[a-z_]+)`", text))
+    }
+    assert len(topics) > 150
+    for name, topic in topics.items():
+        assert (header_topic(name), schema_topic(topic)) == (topic, name)
+        resource = topic.partition("/")[0]
+        if topic != "customers/merge":
+            assert SCOPES.get(resource, "") in descriptions[name], name
+    for resource, scope in SCOPES.items():
+        assert access.TOPICS[resource.partition("_")[0].upper()] == (scope,)

@@ -18,7 +18,7 @@ Rate limit, Status reference, Concepts and the guides), read in 2026. Where they
   (``user_id``); levels, lots, receiving orders and invoices do not say whose they are.
 - Invoices of the last month only are listed without ``FromDate``.
 
-Left out: webhooks, returns, bundles, transfers, the inventory history, writing products, and what ShipBob requires of
+Left out: returns, bundles, transfers, the inventory history, writing products, and what ShipBob requires of
 orders of the types DropShip and B2B beyond other orders.
 """
 
@@ -34,6 +34,7 @@ from tests.partners.shipbob_routes import Routes
 from tests.partners.shipbob_state import Channel, Location
 from tests.partners.shipbob_stockroom import RefusedError
 from tests.partners.shipbob_warehouse import Warehouse
+from tests.partners.shipbob_webhooks import Webhooks
 
 LIMIT_PER_MINUTE = 150
 _WINDOW = timedelta(minutes=1)
@@ -62,6 +63,7 @@ class ShipBob:
     Attributes:
         warehouse: What a test does at the warehouse, and what is stored.
         effects: What really happened; `tests.partners.shipbob_stockroom.StockRoom` explains it.
+        sender: Sends the webhooks.
     """
 
     def __init__(
@@ -77,7 +79,8 @@ class ShipBob:
         self._seen = {f"Bearer {token}": frozenset(channel_ids) for token, channel_ids in tokens.items()}
         self._limit, self._now = limit, now
         self._calls: dict[str, deque[datetime]] = {}
-        self._routes = Routes(self.warehouse)
+        webhooks = Webhooks(self.warehouse, now)
+        self.sender, self._routes = webhooks.sender, Routes(self.warehouse, webhooks)
 
     def answer(self, request: PartnerRequest) -> PartnerAnswer:
         authorization = request.headers.get("authorization", "")

@@ -76,7 +76,11 @@ def numbered_page(request: PartnerRequest, rows: Sequence[R]) -> Sequence[R]:
 
 
 def cursor_page(
-    request: PartnerRequest, rows_for: Callable[[Parameters], Sequence[R]], size: int = 50, most: int = MAX_LIMIT
+    request: PartnerRequest,
+    rows_for: Callable[[Parameters], Sequence[R]],
+    size: int = 50,
+    most: int = MAX_LIMIT,
+    size_name: str = "PageSize",
 ) -> tuple[Sequence[R], dict[str, str | None]]:
     """One page of a list with cursors, and its links.
 
@@ -89,7 +93,7 @@ def cursor_page(
     asked, start = parameters(request), 0
     if cursor := asked.text("Cursor"):
         asked, start = _from_cursor(cursor)
-    limit = asked.count("PageSize", size, most)
+    limit = asked.count(size_name, size, most)
     rows = rows_for(asked)
     last = max(len(rows) - 1, 0) // limit * limit
     address = f"http://{request.headers.get('host', '')}{request.path}?"

@@ -19,11 +19,11 @@ Count = Annotated[int, Field(ge=1)]
 Time = Annotated[datetime, Field(strict=False)]
 
 
-class _Body(BaseModel):
+class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class _Product(_Body):
+class _Product(Body):
     quantity: Count
     external_line_id: int | None = None
     quantity_unit_of_measure_code: Literal["EA", "INP", "CS", "PL"] | None = None
@@ -42,7 +42,7 @@ class ProductById(_Product):
     id: int
 
 
-class Address(_Body):
+class Address(Body):
     address1: Text
     address2: str | None = None
     company_name: str | None = None
@@ -52,18 +52,18 @@ class Address(_Body):
     zip_code: str | None = None
 
 
-class Recipient(_Body):
+class Recipient(Body):
     name: Text
     address: Address
     email: str | None = None
     phone_number: str | None = None
 
 
-class Financials(_Body):
+class Financials(Body):
     total_price: Amount | None = None
 
 
-class Tag(_Body):
+class Tag(Body):
     name: str
     value: str
 
@@ -72,7 +72,7 @@ class RetailerAddress(Address):
     type: Literal["MarkFor", "ShipFrom"]
 
 
-class RetailerProgramData(_Body):
+class RetailerProgramData(Body):
     purchase_order_number: Text
     retailer_program_type: Text
     addresses: list[RetailerAddress] | None = None
@@ -84,12 +84,12 @@ class RetailerProgramData(_Body):
     shipByDate: Time | None = None  # noqa: N815  ShipBob's spelling
 
 
-class ShippingTerms(_Body):
+class ShippingTerms(Body):
     carrier_type: Literal["Parcel", "Freight"]
     payment_term: Literal["Collect", "ThirdParty", "Prepaid", "MerchantResponsible"]
 
 
-class CreateOrder(_Body):
+class CreateOrder(Body):
     """``POST /order``."""
 
     reference_id: Annotated[str, Field(min_length=1, max_length=300)]
@@ -109,7 +109,7 @@ class CreateOrder(_Body):
     tags: list[Tag] | None = None
 
 
-class UpdateAddress(_Body):
+class UpdateAddress(Body):
     """``PUT /shipment/{id}:updateAddress``."""
 
     street_address1: Text
@@ -124,23 +124,23 @@ class UpdateAddress(_Body):
     phone_number: str | None = None
 
 
-class WroBoxItem(_Body):
+class WroBoxItem(Body):
     inventory_id: int
     quantity: Count
     lot_number: str | None = None
     lot_date: Time | None = None
 
 
-class WroBox(_Body):
+class WroBox(Body):
     tracking_number: str | None
     box_items: list[WroBoxItem]
 
 
-class FulfillmentCenter(_Body):
+class FulfillmentCenter(Body):
     id: int
 
 
-class CreateWro(_Body):
+class CreateWro(Body):
     """``POST /receiving``."""
 
     fulfillment_center: FulfillmentCenter

@@ -16,6 +16,7 @@ from tests.partners.shipbob_requests import CreateOrder, CreateWro, UpdateAddres
 from tests.partners.shipbob_state import Channel, Invoice, Order, Product, Shipment, Wro
 from tests.partners.shipbob_stockroom import RefusedError
 from tests.partners.shipbob_warehouse import Warehouse
+from tests.partners.shipbob_webhooks import CreateSubscription, Webhooks
 
 VERSION = "2026-01"
 
@@ -36,10 +37,10 @@ class Call:
 
 
 class Routes:
-    """The resources that *warehouse* has."""
+    """The resources that *warehouse* has, and subscriptions to *webhooks*."""
 
-    def __init__(self, warehouse: Warehouse) -> None:
-        self.warehouse = warehouse
+    def __init__(self, warehouse: Warehouse, webhooks: Webhooks) -> None:
+        self.warehouse, self._webhooks = warehouse, webhooks
         self._routes: list[tuple[str, re.Pattern[str], Callable[[Call], Any]]] = [
             (method, re.compile(f"/{VERSION}{path}"), route)
             for method, path, route in (
@@ -61,6 +62,9 @@ class Routes:
                 ("POST", r"/receiving/(\d+):cancel", self._cancel_wro),
                 ("GET", "/invoices", self._invoices),
                 ("GET", r"/invoices/(\d+)/transactions", self._transactions),
+                ("GET", "/webhook", self._list_webhooks),
+                ("POST", "/webhook", self._create_webhook),
+                ("DELETE", r"/webhook/(\d+)", self._delete_webhook),
             )
         ]
 
@@ -75,6 +79,20 @@ class Routes:
                 body = route(Call(request, seen, channel, int(found[1]) if found.groups() else 0))
                 return body if isinstance(body, PartnerAnswer) else PartnerAnswer(200, body)
         raise _missing("resource", request.path)
+
+    def _list_webhooks(self, call: Call) -> Any:
+        rows, links = cursor_page(call.request, lambda _: self._webhooks.of(call.seen), size_name="RecordsPerPage")
+        items = [{**each.view(), "enabled": each.enabled} for each in rows]
+        return {"items": items, "next": links["next"], "prev": links["prev"]}
+
+    def _create_webhook(self, call: Call) -> Any:
+        made = self._webhooks.create(call.seen, body_of(call.request, CreateSubscription))
+        return {**made.view(), "secret": made.secret}
+
+    def _delete_webhook(self, call: Call) -> Any:
+        if not self._webhooks.delete(call.seen, call.id):
+            raise _missing("webhook", call.id)
+        return PartnerAnswer(204)
 
     def _channels(self, call: Call) -> Any:
         scopes = ["orders_read", "orders_write", "products_read", "inventory_read", "receiving_read", "receiving_write"]

@@ -47,6 +47,29 @@ def stock_of(effects: Sequence[Mapping[str, Any]]) -> Counter[StockKey]:
     return found
 
 
+class ChangeLock:
+    """A reentrant lock.
+
+    Args:
+        leaving: Called before the last holder leaves.
+    """
+
+    def __init__(self, leaving: Callable[[], None]) -> None:
+        self._lock, self._leaving, self._depth = threading.RLock(), leaving, 0
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            if self._depth == 1:
+                self._leaving()
+        finally:
+            self._depth -= 1
+            self._lock.release()
+
+
 class StockRoom:
     """What lies in the fulfillment centers, and who owns it.
 
@@ -58,12 +81,14 @@ class StockRoom:
     Attributes:
         effects: What really happened, oldest first: ``kind``, ``at``, what the kind needs, and ``movements`` where
             units came (positive) or went (negative), each with ``channel``, ``sku``, ``lot`` and ``location``.
+        watchers: Called after something has happened, with the lock.
     """
 
     def __init__(self, channels: Sequence[Channel], locations: Sequence[Location], now: Callable[[], datetime]) -> None:
         self.channels = {channel.id: channel for channel in channels}
         self.locations = {location.id: location for location in locations}
-        self.lock = threading.RLock()
+        self.lock = ChangeLock(self._leaving)
+        self.watchers: list[Callable[[], None]] = []
         self.stock = Stock()
         self.products: dict[int, Product] = {}  # by inventory id
         self.orders: dict[int, Order] = {}
@@ -72,7 +97,7 @@ class StockRoom:
         self.invoices: dict[int, Invoice] = {}
         self.effects: list[dict[str, Any]] = []
         self._by_sku: dict[tuple[int, str], Product] = {}
-        self._now, self._ids = now, itertools.count(1)
+        self._now, self._ids, self._seen = now, itertools.count(1), 0
 
     def now(self) -> datetime:
         return self._now().astimezone(UTC).replace(microsecond=0)
@@ -83,6 +108,12 @@ class StockRoom:
 
     def record(self, kind: str, **facts: Any) -> None:
         self.effects.append({"kind": kind, "at": self.now(), **facts})
+
+    def _leaving(self) -> None:
+        if self._seen < len(self.effects):
+            self._seen = len(self.effects)
+            for watcher in self.watchers:
+                watcher()
 
     def movement(self, place: Place, quantity: int) -> dict[str, Any]:
         product = self.products[place.inventory_id]

@@ -80,7 +80,8 @@ def check_rules(webhooks: HttpJsonWebhooks, keys: Mapping[str, Sequence[str]], f
         fetching: The streams with ``fetch``.
 
     Raises:
-        PydanticCustomError: If one names no stream, or a stream without ``fetch``, or has not as many pointers as the stream's key has columns.
+        PydanticCustomError: If one names no stream, or a stream without ``fetch``, or has not as many pointers as the
+            stream's key has columns.
     """
     for number, rule in enumerate(webhooks.hints):
         place = ("webhooks", "hints", number)

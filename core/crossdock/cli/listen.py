@@ -106,4 +106,5 @@ def _show(found: Sequence[Subscription], title: str, *, as_json: bool) -> None:
         terminal_output.print_rows(title, _COLUMNS, shown, numbers=())
     for each in found:
         if each.secret is not None:
-            say(f"The vendor has made a secret for {each.topic}, and tells it only now:", f"  {each.secret}", err=True)
+            lines = f"The vendor has made a secret for {each.topic}, and tells it only now:", f"  {each.secret}"
+            say(*lines, "Put it where webhooks.secrets of the connection refers to.", err=True)

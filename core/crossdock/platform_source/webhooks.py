@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from crossdock.platform_source.settings import PlatformSourceSettings
+from crossdock.platform_source.subscriptions import PlatformSubscriptions
 from crossdock.resources import ResourceName
 from crossdock.webhooks import Hint, Webhook, Webhooks, WebhookScheme
 
@@ -28,6 +29,7 @@ def received(settings: PlatformSourceSettings) -> Webhooks[PlatformSourceSetting
         settings.webhooks.secrets,
         partial(hints, settings),
         topic_member="/type",
+        subscriptions=PlatformSubscriptions(),
         topics=[event for event, resource in RESOURCES.items() if resource in read],
     )
 

@@ -36,11 +36,22 @@ MUTATIONS: Mapping[str, tuple[str, ...]] = {
     "inventorySetQuantities": ("write_inventory",),
     "inventoryAdjustQuantities": ("write_inventory",),
 }
+TOPICS: Mapping[str, tuple[str, ...]] = {
+    "CUSTOMERS": ("read_customers",),
+    "FULFILLMENTS": ("read_fulfillments",),
+    "INVENTORY": ("read_inventory",),
+    "LOCATIONS": ("read_locations",),
+    "ORDERS": ("read_orders",),
+    "PRODUCTS": ("read_products",),
+    "REFUNDS": ("read_orders",),
+}
+"""One of these scopes is needed to subscribe to a topic that begins so."""
 ALL_SCOPES = frozenset(
     {
         "read_all_orders",
         "read_orders",
         "read_customers",
+        "read_fulfillments",
         "read_products",
         "read_locations",
         "write_inventory",

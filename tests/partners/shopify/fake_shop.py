@@ -8,7 +8,7 @@ from the published schema; each module names its own. Where they leave something
 - Cursors expire only if a test says so; Shopify promises nothing.
 - Bodies of the HTTP errors 423, 430 and 502 are ours.
 
-Left out: webhooks, REST, ``last`` and ``before``, the limit of 25,000 nodes in a list, bulk mutations, returns,
+Left out: REST, ``last`` and ``before``, the limit of 25,000 nodes in a list, bulk mutations, returns,
 drafts, duties, metafields, several apps.
 """
 
@@ -36,6 +36,7 @@ from tests.partners.shopify.roots import root
 from tests.partners.shopify.schema import VERSION
 from tests.partners.shopify.shipments import Shipments
 from tests.partners.shopify.stock_writes import StockWrites
+from tests.partners.shopify.webhooks import Webhooks
 
 PATH = f"/admin/api/{VERSION}/graphql.json"
 Interruption = Literal["frozen", "locked", "rejected", "html", "too_many", "internal_error", "internal_error_after"]
@@ -58,6 +59,7 @@ class FakeShopify:
 
     Args:
         now: Says the time; aware.
+        client_secret: Of the app; signs webhooks.
         scopes: What the app may do.
         cursor_life: After which cursors are refused.
         bulk_takes: How long a bulk operation runs.
@@ -65,6 +67,7 @@ class FakeShopify:
 
     Attributes:
         catalog, customers, orders, shipments: What a test does with the shop.
+        sender: Sends the webhooks.
         bulk: The bulk operations, with faults to plan.
         failing: Fields that fail with an internal error, while the rest of the answer is there.
         effects: Each mutation that was carried out, oldest first.
@@ -75,6 +78,7 @@ class FakeShopify:
         now: Callable[[], datetime],
         *,
         token: str = "shpat_fake",
+        client_secret: str = "shpss_fake",
         scopes: frozenset[str] = ALL_SCOPES,
         currency: str = "EUR",
         zone: str = "Europe/Berlin",
@@ -90,6 +94,8 @@ class FakeShopify:
         self.customers = Customers(self.records, currency)
         self.orders = OrderDesk(self.records, currency)
         self.shipments = Shipments(self.records)
+        self._webhooks = Webhooks(self.records, client_secret, ZoneInfo(zone))
+        self.sender = self._webhooks.sender
         self.bucket, self.keys = Bucket(plan, now), IdempotencyKeys(now)
         self.bulk = BulkOperations(self.records, self._asking, bulk_takes, bulk_limit)
         self.failing: frozenset[str] = frozenset()
@@ -162,6 +168,8 @@ class FakeShopify:
             "inventoryAdjustQuantities": stock.adjust,
             "bulkOperationRunQuery": self.bulk.run,
             "bulkOperationCancel": self.bulk.cancel,
+            "webhookSubscriptionCreate": self._webhooks.create,
+            "webhookSubscriptionDelete": self._webhooks.delete,
         }
 
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from itertools import count
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 R = TypeVar("R", bound="Record")
+Change = Literal["create", "update", "delete"]
 _UNSET = datetime.min.replace(tzinfo=UTC)
 
 
@@ -69,10 +70,12 @@ class Records:
             return are always the present ones, as those of a shop whose search index lags behind its database. Set it
             between changes to let a later one be visible before an earlier one.
         effects: What really happened, oldest first, each with the member ``kind``.
+        watchers: Told of each change of a record, once it has happened.
     """
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self.now, self.search_lag = now, timedelta(0)
+        self.watchers: list[Callable[[Record, Change], None]] = []
         self.effects: list[dict[str, Any]] = []
         self._by_id: dict[str, Record] = {}
         self._by_kind: dict[type[Record], dict[str, Record]] = {}
@@ -85,17 +88,25 @@ class Records:
         record.created_at = self.now()
         self._by_id[record.id] = record
         self._by_kind.setdefault(type(record), {})[record.id] = record
-        self.touch(record)
+        self._mark(record)
+        self._tell(record, "create")
         return record
 
     def touch(self, *records: Record) -> None:
         """Mark *records* as changed now. The search knows their present values once the lag has passed."""
-        now = self.now()
         for record in records:
-            record.updated_at = now
-            versions = self._known.setdefault(record.id, [])
-            versions[:] = [one for one in versions if one.visible < now + self.search_lag]
-            versions.append(_Version(now + self.search_lag, _values(record)))
+            self._mark(record)
+            self._tell(record, "update")
+
+    def _mark(self, record: Record) -> None:
+        now = record.updated_at = self.now()
+        versions = self._known.setdefault(record.id, [])
+        versions[:] = [one for one in versions if one.visible < now + self.search_lag]
+        versions.append(_Version(now + self.search_lag, _values(record)))
+
+    def _tell(self, record: Record, change: Change) -> None:
+        for watcher in self.watchers:
+            watcher(record, change)
 
     def remove(self, record: Record) -> None:
         """Delete *record*; an event tells of products, variants, orders and customers."""
@@ -104,6 +115,7 @@ class Records:
         kind = _SUBJECTS.get(type(record).__name__)
         if kind:
             self.add(BasicEvent(action="destroy", subject_id=record.id, subject_type=kind))
+        self._tell(record, "delete")
 
     def find(self, kind: type[R], gid: str) -> R | None:
         """The record of this class with this id."""

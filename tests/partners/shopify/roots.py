@@ -15,6 +15,7 @@ from tests.partners.shopify.fulfillments import OPEN, FulfillmentOrder
 from tests.partners.shopify.lists import LISTS, Asked, Entry, place_of
 from tests.partners.shopify.orders import Order
 from tests.partners.shopify.records import BasicEvent, Record, type_of
+from tests.partners.shopify.webhooks import WebhookSubscription
 
 _SINGLE = {
     "customer": "Customer",
@@ -59,6 +60,7 @@ def root(shop: dict[str, Any]) -> dict[str, Callable[..., Any]]:
         "node": _node,
         "nodes": lambda info, ids: [_node(info, one) for one in ids],
         "shop": lambda _: shop,
+        "webhookSubscriptions": _subscriptions,
     }
 
 
@@ -150,3 +152,13 @@ def _installation(info: Info) -> dict[str, Any]:
 def _latest_bulk(info: Info, type: str) -> BulkOperation | None:  # noqa: A002  the argument's name
     found = [one for one in info.context.records.all(BulkOperation) if one.type == type]
     return found[-1] if found else None
+
+
+def _subscriptions(info: Info, **arguments: Any) -> list[WebhookSubscription]:
+    """Those of the app; as a list, of which pages are made elsewhere."""
+    topics, uri = arguments.get("topics"), arguments.get("uri")
+    return [
+        one
+        for one in info.context.records.all(WebhookSubscription)
+        if (topics is None or one.topic in topics) and uri in {None, one.uri}
+    ]

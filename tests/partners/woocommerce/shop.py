@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import Any
 
 from tests.partners.partner_server import PartnerAnswer, PartnerRequest
-from tests.partners.woocommerce.shop_catalog import Catalog, product_view
+from tests.partners.woocommerce.shop_catalog import Catalog, Product, product_view
 from tests.partners.woocommerce.shop_customers import Customers
 from tests.partners.woocommerce.shop_errors import RefusedError, invalid_id, no_route
 from tests.partners.woocommerce.shop_faults import too_many_requests
@@ -28,9 +28,9 @@ from tests.partners.woocommerce.shop_keys import Access, ApiKey
 from tests.partners.woocommerce.shop_lists import listed_orders, listed_products
 from tests.partners.woocommerce.shop_order_parts import all_refunds_answer, notes_answer, refunds_answer
 from tests.partners.woocommerce.shop_order_views import order_view
-from tests.partners.woocommerce.shop_orders import Orders
+from tests.partners.woocommerce.shop_orders import Order, Orders
 from tests.partners.woocommerce.shop_queries import Query
-from tests.partners.woocommerce.shop_records import Record, Shelf
+from tests.partners.woocommerce.shop_records import Change, Record, Shelf
 from tests.partners.woocommerce.shop_resources import Resource, Writes
 from tests.partners.woocommerce.shop_settings import ShopSettings
 from tests.partners.woocommerce.shop_tracking import TRACKING, Tracking
@@ -50,6 +50,7 @@ class FakeShop:
 
     Attributes:
         effects: The writes of the API, oldest first: ``kind`` such as ``order_updated``, ``id``, ``body`` as sent.
+        sender: Sends the webhooks.
     """
 
     def __init__(
@@ -67,7 +68,9 @@ class FakeShop:
         self._writes = Writes(self.effects)
         self.catalog, self.customers = Catalog(self._shelf), Customers(self._shelf)
         self.orders = Orders(self._shelf, self.catalog, self.customers)
-        self.webhooks, self._tracking = Webhooks(self._shelf), Tracking(self._shelf, self.orders, self._writes)
+        self.webhooks = Webhooks(self._shelf, clock.now, lambda: self.site)
+        self.sender, self._tracking = self.webhooks.sender, Tracking(self._shelf, self.orders, self._writes)
+        self._shelf.watchers.append(self._changed)
         self._resources = {
             "orders": self._orders_resource,
             "products": self._products_resource,
@@ -186,4 +189,16 @@ class FakeShop:
     def delete_customer(self, customer: Record) -> None:
         """Delete a user for ever; the orders become a guest's."""
         del self.customers.customers[customer.id]
+        if customer.members["role"] == "customer":
+            self._shelf.tell(customer, "deleted")
         self.orders.forget_customer(customer.id)
+
+    def _changed(self, record: Record, change: Change) -> None:
+        """Queue webhooks, with the record as the API shows it; of one that is deleted, with its id."""
+        name = "order" if isinstance(record, Order) else "product" if isinstance(record, Product) else "customer"
+        if not self.webhooks.is_wanted(f"{name}.{change}"):
+            return
+        body: dict[str, Any] = {"id": record.id}
+        if change != "deleted":
+            body = self._resources[f"{name}s"]().shown(record, Query({}, self.settings))
+        self.webhooks.queue(f"{name}.{change}", body)

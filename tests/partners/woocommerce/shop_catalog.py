@@ -79,6 +79,9 @@ class Catalog:
         product = Product(next(self._shelf.post_ids), now, now, members, parent=parent)
         self.products[product.id] = product
         self._store(product, sent)
+        self._shelf.tell(product, "created")
+        if parent:
+            self._shelf.saved(parent)
         return product
 
     def change(self, product: Product, sent: dict[str, Any]) -> None:
@@ -86,6 +89,7 @@ class Catalog:
         changes its parent."""
         self._check(sent, product)
         self._store(product, sent)
+        self._saved(product)
 
     def move_stock(self, product: Product, delta: int) -> None:
         """Change the stock, if it is managed, as orders do."""
@@ -94,7 +98,10 @@ class Catalog:
             self._saved(product.keeper)
 
     def trash(self, product: Product) -> None:
-        self.change(product, {"status": "trash"})
+        product.members["status"], product.modified = "trash", self._shelf.now()
+        self._shelf.tell(product, "deleted")
+        if product.parent:
+            self._shelf.saved(product.parent)
 
     def delete(self, product: Product) -> None:
         """Delete for ever, with all variations. No trace is left."""
@@ -126,7 +133,6 @@ class Catalog:
                 product.members[name] = f"{decimal(name, sent[name]):f}" if sent[name] != "" else ""
         self._store_stock(product, sent)
         self._shelf.add_meta(product.meta, sent.get("meta_data"))
-        self._saved(product)
 
     @staticmethod
     def _store_stock(product: Product, sent: dict[str, Any]) -> None:
@@ -143,7 +149,7 @@ class Catalog:
     def _saved(self, product: Product) -> None:
         for each in (product, product.parent):
             if each:
-                each.modified = self._shelf.now()
+                self._shelf.saved(each)
 
 
 def product_view(product: Product, catalog: Catalog, shelf: Shelf) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Lists cannot be filtered by time. ``date_modified`` is null until WooCommerce sa
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from tests.partners.woocommerce.shop_errors import RefusedError
@@ -24,10 +25,7 @@ class Customers:
 
     def add(self, email: str, role: str = "customer", **members: Any) -> Record:
         """A user whom WordPress registered, so that ``date_modified`` is null."""
-        customer = self._added({"email": email, **members})
-        customer.members["role"] = role
-        customer.modified = None
-        return customer
+        return self._added({"email": email, **members}, role, None)
 
     def create(self, sent: dict[str, Any]) -> Record:
         if any(each.members["email"] == sent.get("email") for each in self.customers.values()):
@@ -35,22 +33,26 @@ class Customers:
             raise RefusedError(400, "registration-error-email-exists", message)
         if "@" not in str(sent.get("email", "")):
             raise RefusedError(400, "registration-error-invalid-email", "Please provide a valid email address.")
-        return self._added(sent)
+        return self._added(sent, "customer", self._shelf.now())
 
     def change(self, customer: Record, sent: dict[str, Any]) -> None:
+        self._store(customer, sent)
+        self._shelf.saved(customer)
+
+    def _store(self, customer: Record, sent: dict[str, Any]) -> None:
         members = customer.members
         members |= {name: str(sent[name]) for name in _TEXTS if name in sent}
         members["billing"] = address(BILLING, sent.get("billing"), members["billing"])
         members["shipping"] = address(SHIPPING, sent.get("shipping"), members["shipping"])
         self._shelf.add_meta(customer.meta, sent.get("meta_data"))
-        customer.modified = self._shelf.now()
 
-    def _added(self, sent: dict[str, Any]) -> Record:
-        members: dict[str, Any] = {**dict.fromkeys(_TEXTS, ""), "role": "customer", "billing": {}, "shipping": {}}
+    def _added(self, sent: dict[str, Any], role: str, modified: datetime | None) -> Record:
+        members: dict[str, Any] = {**dict.fromkeys(_TEXTS, ""), "role": role, "billing": {}, "shipping": {}}
         members["username"] = str(sent.get("email", "")).partition("@")[0]
-        customer = Record(next(self._shelf.user_ids), self._shelf.now(), None, members)
+        customer = Record(next(self._shelf.user_ids), self._shelf.now(), modified, members)
         self.customers[customer.id] = customer
-        self.change(customer, sent)
+        self._store(customer, sent)
+        self._shelf.tell(customer, "created")
         return customer
 
     def listed(self, query: Query) -> list[Record]:

@@ -51,18 +51,16 @@ class Orders:
     def place(self, *items: tuple[Product, int], status: str = "processing", **sent: Any) -> Order:
         """A shopper's order of some products; other members as requests send them, such as ``customer_id``."""
         lines = [{id_member(product): product.id, "quantity": quantity} for product, quantity in items]
-        order = self.create({"line_items": lines, "status": status, **sent})
-        order.members["created_via"] = "checkout"
-        return order
+        return self.create({"line_items": lines, "status": status, **sent}, created_via="checkout")
 
-    def create(self, sent: dict[str, Any]) -> Order:
+    def create(self, sent: dict[str, Any], created_via: str = "rest-api") -> Order:
         now = self._shelf.now()
         members: dict[str, Any] = {
             **dict.fromkeys(_TEXTS, ""),
             "currency": self._shelf.settings.currency,
             "parent_id": 0,
             "customer_id": 0,
-            "created_via": "rest-api",
+            "created_via": created_via,
             "billing": {},
             "shipping": {},
         }
@@ -71,6 +69,8 @@ class Orders:
         order.id = next(self._shelf.post_ids)
         self.orders[order.id] = order
         self._pass_to(order, "processing" if sent.get("set_paid") is True else sent.get("status", "pending"))
+        order.modified = self._shelf.now()
+        self._shelf.tell(order, "created")
         return order
 
     def edit(self, order: Order, sent: dict[str, Any]) -> None:
@@ -79,6 +79,7 @@ class Orders:
         if sent.get("set_paid") is True and not order.paid:
             self._pass_to(order, "processing")
         self._pass_to(order, sent.get("status", order.status))
+        self._shelf.saved(order)
 
     def numbered(self, number: str) -> Order:
         """The order with an id from an address.
@@ -93,10 +94,12 @@ class Orders:
 
     def set_unregistered_status(self, order: Order, status: str) -> None:
         """Leave an order in a status whose extension was removed, so that ``status=any`` does not list it."""
-        order.status, order.modified = status, self._shelf.now()
+        order.status = status
+        self._shelf.saved(order)
 
     def trash(self, order: Order) -> None:
         order.status, order.modified = "trash", self._shelf.now()
+        self._shelf.tell(order, "deleted")
 
     def delete(self, order: Order) -> None:
         """Delete for ever. No trace is left."""
@@ -145,7 +148,8 @@ class Orders:
         """Source: ``wc_reset_order_customer_id_on_deleted_user``: the orders become a guest's, which changes them."""
         for order in self.orders.values():
             if order.members["customer_id"] == customer_id:
-                order.members["customer_id"], order.modified = 0, self._shelf.now()
+                order.members["customer_id"] = 0
+                self._shelf.saved(order)
 
     def add_note(self, order: Order, sent: dict[str, Any]) -> dict[str, Any]:
         """A note does not change the order's ``date_modified``: it is a comment."""
@@ -181,7 +185,6 @@ class Orders:
         if "coupon_lines" in sent:
             order.coupons = self._editor.apply_coupons(order.lines, codes)
         self._shelf.add_meta(order.meta, sent.get("meta_data"))
-        order.modified = self._shelf.now()
 
     def _pass_to(self, order: Order, status: str) -> None:
         """Pass to a status. ``refunded`` returns what remains, without units (source: ``wc_order_fully_refunded``)."""
@@ -215,7 +218,7 @@ class Orders:
     ) -> Refund:
         refund = Refund(next(self._shelf.post_ids), self._shelf.now(), amount, reason, lines)
         order.refunds.insert(0, refund)
-        order.modified = self._shelf.now()
+        self._shelf.saved(order)
         return refund
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from itertools import count
-from typing import Any
+from typing import Any, Literal
 
 from tests.partners.woocommerce.shop_errors import invalid_parameter
 from tests.partners.woocommerce.shop_settings import ShopSettings
@@ -27,6 +27,10 @@ SHIPPING = (
     "phone",
 )
 BILLING = (*SHIPPING, "email")
+
+
+Change = Literal["created", "updated", "deleted"]
+"""The events of WooCommerce's webhooks; ``deleted`` is the move to the trash, or the end of a customer."""
 
 
 @dataclass(slots=True)
@@ -49,15 +53,28 @@ class Shelf:
     """What all collections of one shop share: its settings, its clock and its numbers.
 
     Products, variations, orders and refunds have ids of one sequence, as WordPress's posts have.
+
+    Attributes:
+        watchers: Told of each change of an order, a product, a variation or a customer, once it has happened.
     """
 
     def __init__(self, settings: ShopSettings, clock: Clock) -> None:
+        self.watchers: list[Callable[[Record, Change], None]] = []
         self.settings, self._clock = settings, clock
         self.post_ids, self.user_ids, self.comment_ids = count(101), count(1), count(1)
         self._item_ids, self._meta_ids = count(1), count(1)
 
     def now(self) -> datetime:
         return self._clock.now().replace(microsecond=0)
+
+    def saved(self, record: Record) -> None:
+        """*record* is changed now."""
+        record.modified = self.now()
+        self.tell(record, "updated")
+
+    def tell(self, record: Record, change: Change) -> None:
+        for watcher in self.watchers:
+            watcher(record, change)
 
     def item_id(self) -> int:
         return next(self._item_ids)

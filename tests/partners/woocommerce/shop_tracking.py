@@ -50,7 +50,7 @@ class Tracking:
     def _delete(self, order: Order, tracking_id: str) -> dict[str, str]:
         item = _found(order, tracking_id)
         order.tracking.remove(item)
-        order.modified = self._shelf.now()
+        self._shelf.saved(order)
         self._writes.note("tracking_deleted", order.id, item)
         return item
 
@@ -70,7 +70,7 @@ class Tracking:
             "date_shipped": str(sent.get("date_shipped") or self._shelf.settings.local(self._shelf.now()).date()),
         }
         order.tracking.append(item)
-        order.modified = self._shelf.now()
+        self._shelf.saved(order)
         self._writes.note("tracking_created", order.id, sent)
         return item
 

@@ -33,7 +33,11 @@ BASE: dict[str, Any] = {
     "kind": "http_json",
     "base_url": "https://shop.example/api",
     "pagination": {"kind": "link_header"},
-    "streams": {"items": {**LIST, "key": ["id"]}, "places": {**LIST, "key": ["item", "shelf.code"]}},
+    "streams": {
+        "items": {**LIST, "key": ["id"], "fetch": {"path": "/items/{id}"}},
+        "places": {**LIST, "key": ["item", "shelf.code"], "fetch": {"path": "/places/{item}/{shelf.code}"}},
+        "bins": {**LIST, "key": ["id"]},
+    },
 }
 HINTS = [
     {"stream": "items", "key": "/item/id", "topics": ["item.changed", "item.created"]},
@@ -45,6 +49,7 @@ WRONG = """
 - {change: {secrets: []}, says: "webhooks.secrets: name at least one"}
 - {change: {secrets: [hush]}, says: "webhooks.secrets.0: a secret is never written here"}
 - {change: {secrets: ["env:A", "env:B", "env:C"]}, says: "webhooks.secrets"}
+- {change: {hints: [{stream: bins, key: /id}]}, says: "webhooks.hints.0.stream: the stream bins needs fetch"}
 - {change: {hints: []}, says: "webhooks.hints: name at least one"}
 - {change: {hints: [{stream: itms, key: /id}]}, says: "hints.0.stream: no stream of this connection is called 'itms'; did you mean 'items'?"}
 - {change: {hints: [{stream: xyz, key: /id}]}, says: "is called 'xyz'; known: items"}
@@ -71,7 +76,7 @@ def of(topic: str, body: Any, **section: Any) -> list[tuple[str, ...]]:
 
 def loaded(folder: Path, section: dict[str, Any]) -> project.Project:
     document = yaml.safe_load(CONFIG)
-    document["connections"]["shop"]["webhooks"] = section
+    document["connections"]["shop"] |= {"webhooks": section, "streams": BASE["streams"]}
     (folder / "c.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
     return project.load(folder / "c.yaml")
 

@@ -16,6 +16,7 @@ from crossdock.json_access import JsonAccess
 from crossdock.webhooks import Hint, Webhook, Webhooks
 from crossdock_connectors.shop.shopify.pages import number_of
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
+from crossdock_connectors.shop.shopify.subscriptions import ShopifySubscriptions
 from crossdock_connectors.shop.streams import CREDIT_NOTE
 from crossdock_connectors.shop.webhooks import guest_hint, order_hints, signed_body
 
@@ -33,6 +34,7 @@ def received(settings: ShopifySettings) -> Webhooks[ShopifySettings] | None:
         settings.webhooks.secrets,
         partial(hints, settings),
         topic_headers=("X-Shopify-Topic", "Shopify-Topic"),
+        subscriptions=ShopifySubscriptions(),
         topics=[topic for topic in TOPICS if settings.product_namespace is None or not topic.startswith("products/")],
     )
 
@@ -102,10 +104,6 @@ def _stock(settings: ShopifySettings, webhook: Webhook) -> _Hints:
         yield Hint("stock", (f"{item}-{location}",))
 
 
-def _location(settings: ShopifySettings, webhook: Webhook) -> _Hints:  # noqa: ARG001  one of several
-    yield Hint("locations", (webhook.identifier("/id"),))
-
-
 def _number(part: JsonAccess, pointer: str) -> str:
     """The number in the global id at *pointer*."""
     if number := number_of(part.at(pointer, str)):
@@ -123,11 +121,10 @@ def _of_event(settings: ShopifySettings, webhook: Webhook) -> _Hints:
             yield from order_hints(settings, number)
         elif kind == "ProductVariant" and settings.product_namespace is None and settings.product_key == "id":
             yield Hint("products", (number,))
-        elif kind in _STREAMS:
-            yield Hint(_STREAMS[kind], (number,))
+        elif kind == "Customer":
+            yield Hint("customers", (number,))
 
 
-_STREAMS: Mapping[str, str] = {"Customer": "customers", "Location": "locations"}
 _OF_TOPIC: Mapping[str, Callable[[ShopifySettings, Webhook], _Hints]] = {
     "orders/create": _order,
     "orders/updated": _order,
@@ -151,11 +148,6 @@ _OF_TOPIC: Mapping[str, Callable[[ShopifySettings, Webhook], _Hints]] = {
     "inventory_levels/connect": _stock,
     "inventory_levels/update": _stock,
     "inventory_levels/disconnect": _stock,
-    "locations/create": _location,
-    "locations/update": _location,
-    "locations/activate": _location,
-    "locations/deactivate": _location,
-    "locations/delete": _location,
 }
 _REPEATED = frozenset(  # orders/updated and customers/update tell the same
     {

@@ -14,6 +14,7 @@ from functools import partial
 from crossdock.webhooks import Hint, Webhook, Webhooks
 from crossdock_connectors.shop.webhooks import guest_hint, order_hints, signed_body
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
+from crossdock_connectors.shop.woocommerce.subscriptions import WooCommerceSubscriptions
 
 SCHEME = signed_body("X-WC-Webhook-Signature")
 PING = re.compile(rb"webhook_id=[0-9]{1,20}")
@@ -31,6 +32,7 @@ def received(settings: WooCommerceSettings) -> Webhooks[WooCommerceSettings] | N
         topic_headers=("X-WC-Webhook-Topic",),
         topics=tuple(_OF_TOPIC),
         ping=PING,
+        subscriptions=WooCommerceSubscriptions(settings.webhooks.secrets[0]),
     )
 
 

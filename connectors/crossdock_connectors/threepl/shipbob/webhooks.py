@@ -13,6 +13,7 @@ from functools import partial
 from crossdock.webhooks import Hint, Webhook, Webhooks, WebhookScheme
 from crossdock_connectors.threepl.record_values import key_in
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
+from crossdock_connectors.threepl.shipbob.subscriptions import ShipBobSubscriptions
 
 SCHEME = WebhookScheme()
 ANY = ""
@@ -29,6 +30,7 @@ def received(settings: ShipBobSettings) -> Webhooks[ShipBobSettings] | None:
         settings.webhooks.secrets,
         partial(hints, settings),
         topic_headers=("x-webhook-topic",),
+        subscriptions=ShipBobSubscriptions(settings.webhooks.secrets[0]),
         topics=[topic for topic in _OF_TOPIC if settings.receipts != "nothing" or not topic.startswith("wro.")],
     )
 

@@ -130,12 +130,6 @@ def test_an_inventory_level_is_a_lot(topic: str) -> None:
     assert of(topic, LEVEL, locations={"7": "BER"}) == []
 
 
-@pytest.mark.parametrize("topic", [topic for topic in TOPICS if topic.startswith("locations/")])
-def test_a_location_is_a_bin(topic: str) -> None:
-    """By its number."""
-    assert of(topic, {"id": 866550311766439020, "name": "Berlin"}) == [("locations", "866550311766439020")]
-
-
 def test_a_delivery_of_events_names_records_by_global_ids() -> None:
     """Its topic is a type, and other types are no records of ours."""
     body = {

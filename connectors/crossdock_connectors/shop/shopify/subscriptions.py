@@ -1,0 +1,128 @@
+"""The webhook subscriptions of the app at a Shopify shop, over HTTPS.
+
+Sources: the published Admin schema of version 2026-10, and shopify.dev/docs/apps/build/webhooks. Webhooks are signed
+with the app's client secret, which the API does not tell. Shopify refuses a second subscription to a topic at the same
+address. Those in the app's own configuration file are not listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from crossdock.errors import RemoteError
+from crossdock.json_values import at_path
+from crossdock.sources import GraphQLError
+from crossdock.sources.api_errors import message_of
+from crossdock.vendor_subscriptions import created_once, read_subscription
+from crossdock.webhooks import Subscription, SubscriptionApi
+from crossdock_connectors.shop.shopify.pages import ShopifyContext, asked, listed, number_of
+from crossdock_connectors.shop.shopify.settings import ShopifySettings
+
+_PAGE = 100
+_FIELDS = "id topic uri"
+LIST = f"""query webhookSubscriptions($first: Int!, $after: String) {{
+  webhookSubscriptions(first: $first, after: $after) {{ nodes {{ {_FIELDS} }} pageInfo {{ hasNextPage endCursor }} }}
+}}"""
+CREATE = f"""mutation webhookSubscriptionCreate($topic: WebhookSubscriptionTopic!, $address: String!) {{
+  webhookSubscriptionCreate(topic: $topic, webhookSubscription: {{ uri: $address, format: JSON }}) {{
+    webhookSubscription {{ {_FIELDS} }} userErrors {{ field message }}
+  }}
+}}"""
+DELETE = """mutation webhookSubscriptionDelete($id: ID!) {
+  webhookSubscriptionDelete(id: $id) { deletedWebhookSubscriptionId userErrors { field message } }
+}"""
+
+SCOPES = {
+    "customers": "read_customers",
+    "fulfillments": "read_fulfillments",
+    "inventory_items": "read_inventory",
+    "inventory_levels": "read_inventory",
+    "locations": "read_locations",
+    "orders": "read_orders",
+    "products": "read_products",
+    "refunds": "read_orders",
+}
+"""A scope that the topics of a resource need, by the descriptions of the topics in the schema."""
+_RESOURCES = (  # those with "_" in their names
+    "app_purchases_one_time", "app_subscriptions", "audit_events", "bulk_operations", "collection_listings",
+    "collection_publications", "company_contact_roles", "company_contacts", "company_locations",
+    "customer_account_settings", "customer_groups", "customer_payment_methods", "customers_email_marketing_consent",
+    "customers_marketing_consent", "customers_whats_app_marketing_consent", "delivery_promise_settings",
+    "draft_orders", "finance_app_staff_member", "finance_kyc_information", "fulfillment_events",
+    "fulfillment_holds", "fulfillment_orders", "inventory_items", "inventory_levels", "inventory_shipments",
+    "inventory_transfers", "markets_backup_region", "metafield_definitions", "order_transactions",
+    "payment_schedules", "payment_terms", "product_feeds", "product_listings", "product_publications",
+    "reverse_deliveries", "reverse_fulfillment_orders", "scheduled_product_listings", "selling_plan_groups",
+    "shipping_addresses", "subscription_billing_attempts", "subscription_billing_cycle_edits",
+    "subscription_billing_cycles", "subscription_contracts", "tax_services", "tender_transactions",
+)  # fmt: skip
+_PROTECTED = "topics with data of customers also need Shopify's approval for protected customer data"
+
+
+class ShopifySubscriptions(SubscriptionApi[ShopifySettings]):
+    """Subscriptions that this app has created. Topics are those of the header, such as ``orders/create``."""
+
+    def listed(self, ctx: ShopifyContext) -> Iterator[Subscription]:
+        for page in listed(ctx, "/data/webhookSubscriptions", LIST, _PAGE):
+            for node in page.items("/data/webhookSubscriptions/nodes"):
+                yield _read(node, page.address)
+
+    def create(self, ctx: ShopifyContext, topic: str, address: str) -> Subscription:
+        def send() -> Subscription:
+            try:
+                answer = asked(ctx, CREATE, topic=schema_topic(topic), address=address)
+            except GraphQLError as error:
+                hint = _needed(topic) if "ACCESS_DENIED" in error.codes else None
+                raise RemoteError(error.message, where=error.where, hint=hint) from None
+            payload = answer.at("/data/webhookSubscriptionCreate")
+            if message := _refusal(payload):
+                hint = None if _is_about_address(payload) else _needed(topic)
+                raise RemoteError(f"refused to subscribe to {topic}: {message}", where=answer.address, hint=hint)
+            return _read(at_path(payload, "webhookSubscription"), answer.address)
+
+        return created_once(self, ctx, topic, address, send, secret_is_known=True)
+
+    def remove(self, ctx: ShopifyContext, subscription: Subscription) -> None:
+        answer = asked(ctx, DELETE, id=f"gid://shopify/WebhookSubscription/{subscription.id}")
+        message = _refusal(answer.at("/data/webhookSubscriptionDelete"))
+        if message and any(each.id == subscription.id for each in self.listed(ctx)):
+            raise RemoteError(f"refused to end a subscription to {subscription.topic}: {message}", where=answer.address)
+
+
+def schema_topic(topic: str) -> str:
+    """``orders/create`` as the schema writes it: ``ORDERS_CREATE``."""
+    return topic.replace("/", "_").upper()
+
+
+def header_topic(name: str) -> str:
+    """``ORDERS_CREATE`` as the header of a webhook writes it: ``orders/create``."""
+    text = name.lower()
+    for resource in _RESOURCES:
+        if text.startswith(f"{resource}_"):
+            return f"{resource}/{text.removeprefix(f'{resource}_')}"
+    return text.replace("_", "/", 1)
+
+
+def _read(node: Any, source: str) -> Subscription:
+    found = read_subscription(node, source, topic="topic", address="uri", active=True)
+    return Subscription(number_of(found.id), header_topic(found.topic), found.address)
+
+
+def _refusal(payload: Any) -> str:
+    """What the user errors of a mutation say; empty without any."""
+    errors = at_path(payload, "userErrors")
+    if not isinstance(errors, list):
+        return "the answer says nothing of the mutation"
+    return message_of(errors, str) or ("without a message" if errors else "")
+
+
+def _is_about_address(payload: Any) -> bool:
+    """Whether the first user error names a member of the input ``webhookSubscription``."""
+    return bool(at_path(payload, "userErrors.0.field.0") == "webhookSubscription")
+
+
+def _needed(topic: str) -> str:
+    scope = SCOPES.get(topic.partition("/")[0])
+    needs = f"{topic} needs the scope {scope}: " if scope else ""
+    return f"{needs}check the scopes of the token; {_PROTECTED}"

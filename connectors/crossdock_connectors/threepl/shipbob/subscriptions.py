@@ -1,0 +1,73 @@
+"""ShipBob's subscriptions to webhooks.
+
+Source: developer.shipbob.com, pages Webhooks and Create, Get and Delete Subscription of version 2026-01. A subscription
+may be created with a secret of ours. Nothing says that ShipBob refuses duplicates.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from crossdock import SecretRef
+from crossdock.errors import ConfigError
+from crossdock.json_values import at_path
+from crossdock.sources import NextUrl
+from crossdock.sources.retried_requests import NotFoundError
+from crossdock.vendor_subscriptions import created_once, read_subscription
+from crossdock.webhooks import Subscription, SubscriptionApi
+from crossdock_connectors.threepl.shipbob.lists import PAGE_SIZE, ShipBobContext
+from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
+
+_PATH = "/webhook"
+_SECRET = re.compile(r"whsec_[a-zA-Z0-9+/]{32}")
+_NOT_A_SECRET = "ShipBob accepts only webhook secrets of whsec_ and 32 characters of base64"  # noqa: S105  a message
+_NEW_SECRET = "make one: echo whsec_$(openssl rand -base64 24)"  # noqa: S105  a hint
+
+
+class ShipBobSubscriptions(SubscriptionApi[ShipBobSettings]):
+    """Subscriptions that the token sees.
+
+    Args:
+        secret: Signs the webhooks of new subscriptions.
+    """
+
+    def __init__(self, secret: SecretRef) -> None:
+        self._secret = secret
+
+    def listed(self, ctx: ShipBobContext) -> Iterator[Subscription]:
+        for page in ctx.api.pages(_PATH, {"RecordsPerPage": PAGE_SIZE}, paginator=NextUrl("/next")):
+            yield from (_read(item, page.address) for item in page.items("/items"))
+
+    def create(self, ctx: ShipBobContext, topic: str, address: str) -> Subscription:
+        """Subscribe to *topic* with the secret of the connection; if ShipBob tells another one, that one signs.
+
+        Raises:
+            ConfigError: If ShipBob does not accept this secret.
+        """
+        secret = self._secret.reveal()
+        if not _SECRET.fullmatch(secret):
+            raise ConfigError(_NOT_A_SECRET, where=f"{ctx.connection}.webhooks.secrets", hint=_NEW_SECRET)
+
+        def send() -> Subscription:
+            body = {"topics": [topic], "url": address, "description": "crossdock", "secret": secret}
+            answer = ctx.api.post(_PATH, json=body)
+            told = answer.at("/secret")
+            made = told if isinstance(told, str) and told != secret else None
+            return replace(_read(answer.body, answer.address), secret=made)
+
+        return created_once(self, ctx, topic, address, send, secret_is_known=True)
+
+    def remove(self, ctx: ShipBobContext, subscription: Subscription) -> None:
+        try:
+            ctx.api.request("DELETE", f"{_PATH}/{subscription.id}")
+        except NotFoundError:
+            return  # it is removed already
+
+
+def _read(item: Any, source: str) -> Subscription:
+    """``enabled`` is absent from the answer to a creation."""
+    active = at_path(item, "enabled") is not False
+    return read_subscription(item, source, topic="topics", address="url", active=active)

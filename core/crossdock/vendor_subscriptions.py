@@ -1,0 +1,93 @@
+"""What the subscription APIs of vendors have in common: subscriptions in answers, and creating one only once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from crossdock.errors import RefusedError, RemoteError, UnauthorizedError
+from crossdock.json_values import at_path
+from crossdock.webhooks import Subscription, SubscriptionApi
+
+if TYPE_CHECKING:
+    from crossdock.connector import Context, Settings
+
+S = TypeVar("S", bound="Settings")
+
+
+def read_subscription(item: Any, source: str, *, topic: str, address: str, active: bool) -> Subscription:
+    """The subscription *item* of an answer.
+
+    Args:
+        source: The address of the answer.
+        topic: The member with the topic, or the list of topics.
+        address: The member with the address.
+
+    Raises:
+        RefusedError: If it has no id, topic or address.
+    """
+    topics = at_path(item, topic)
+    found = {"id": at_path(item, "id"), address: at_path(item, address)}
+    found[topic] = ",".join(filter(_is_text, topics)) if isinstance(topics, list) else topics
+    for name, value in found.items():
+        if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+            raise RefusedError(f"has a subscription without {name}", where=source)
+    return Subscription(str(found["id"]), str(found[topic]), str(found[address]), active)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def created_once(
+    api: SubscriptionApi[S],
+    ctx: Context[S],
+    topic: str,
+    address: str,
+    send: Callable[[], Subscription],
+    *,
+    secret_is_known: bool,
+) -> Subscription:
+    """The only subscription to *topic* at *address* that this call has created, or an active one that was there.
+
+    If the answer to a request is lost, `ApiClient` sends it again, and a vendor that allows duplicates has two
+    subscriptions. The list of subscriptions shows them, and the extra ones are removed. After an error it shows
+    whether the last request was carried out.
+
+    Args:
+        send: Creates the subscription.
+        secret_is_known: Whether a subscription whose answer was lost can be used. One with a secret that only the
+            answer tells cannot: it is removed.
+
+    Raises:
+        RemoteError: As *send*, and as the methods of *api*.
+        RefusedError: As *send*.
+    """
+    before = _copies(api, ctx, topic, address)
+    for found in before:
+        if found.active:
+            return found
+    known = {each.id for each in before}
+    try:
+        made = send()
+    except UnauthorizedError:
+        raise
+    except (RemoteError, RefusedError):
+        added = [each for each in _copies(api, ctx, topic, address) if each.id not in known]
+        kept = added[:1] if secret_is_known else []
+        _remove(api, ctx, added[len(kept) :])
+        if not kept:
+            raise
+        return kept[0]
+    known.add(made.id)
+    _remove(api, ctx, [each for each in _copies(api, ctx, topic, address) if each.id not in known])
+    return made
+
+
+def _copies(api: SubscriptionApi[S], ctx: Context[S], topic: str, address: str) -> list[Subscription]:
+    return [each for each in api.listed(ctx) if (each.topic, each.address) == (topic, address)]
+
+
+def _remove(api: SubscriptionApi[S], ctx: Context[S], extra: list[Subscription]) -> None:
+    for each in extra:
+        api.remove(ctx, each)

@@ -35,8 +35,13 @@ BASE: dict[str, Any] = {
     "pagination": {"kind": "link_header"},
     "streams": {
         "items": {**LIST, "key": ["id"], "fetch": {"path": "/items/{id}"}},
-        "places": {**LIST, "key": ["item", "shelf.code"], "fetch": {"path": "/places/{item}/{shelf.code}"}},
-        "bins": {**LIST, "key": ["id"]},
+        "places": {
+            **LIST,
+            "key": ["item", "shelf.code"],
+            "namespace": "places",
+            "fetch": {"path": "/places/{item}/{shelf.code}"},
+        },
+        "bins": {**LIST, "key": ["id"], "namespace": "bins"},
     },
 }
 HINTS = [
@@ -52,7 +57,7 @@ WRONG = """
 - {change: {hints: [{stream: bins, key: /id}]}, says: "webhooks.hints.0.stream: the stream bins needs fetch"}
 - {change: {hints: []}, says: "webhooks.hints: name at least one"}
 - {change: {hints: [{stream: itms, key: /id}]}, says: "hints.0.stream: no stream of this connection is called 'itms'; did you mean 'items'?"}
-- {change: {hints: [{stream: xyz, key: /id}]}, says: "is called 'xyz'; known: items"}
+- {change: {hints: [{stream: xyz, key: /id}]}, says: "is called 'xyz'; known: bins, items, places"}
 - {change: {hints: [{stream: items, key: [/id, /x]}]}, says: "hints.0.key: needs a pointer for each column of the key: id"}
 - {change: {hints: [{stream: items, key: id}]}, says: "must be a JSON pointer such as /order/id"}
 - {change: {hints: [{stream: items, key: /id, each: items}]}, says: "hints.0.each: must be a JSON pointer"}

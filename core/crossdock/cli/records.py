@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,14 +11,15 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.confirmation import confirm, yes_option
-from crossdock.cli.records_list import OPEN, list_, selection
+from crossdock.cli.records_list import INBOX, OPEN, list_, selection
 from crossdock.cli.records_resolve import reopen_, resolve_
 from crossdock.cli.records_show import show_
-from crossdock.cli.shared_options import common_options, counted, example, interruptible, load, utf8
+from crossdock.cli.shared_options import MOST, common_options, counted, example, interruptible, load, utf8
 from crossdock.clock import SystemClock
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
+    from crossdock.project.project import Project
     from crossdock.state import DeadLetter, DeadLetterFilter, Intent, Transaction, WaitingRecord
 
     Chosen = tuple[list[DeadLetter], list[WaitingRecord], list[Intent]]
@@ -66,7 +68,7 @@ def replay_(
 @click.argument("stream", callback=utf8)
 @_key
 @_reason
-@click.option("--state", type=click.Choice(OPEN), help="Only these.")
+@click.option("--state", type=click.Choice((*OPEN, INBOX)), help="Only these.")
 @yes_option
 @common_options
 def drop_(
@@ -75,11 +77,14 @@ def drop_(
     """Drop records; a new version from the source will be processed.
 
     Without KEY, all of STREAM that are rejected, waiting or in doubt, after a confirmation. Dropped records stay
-    visible: 'crossdock records list --state dropped'.
+    visible: 'crossdock records list --state dropped'. Those of the inbox are not fetched, until another webhook comes.
     """
     from crossdock.delivery import operator_actions
 
     loaded, choice = load(config), selection(stream, key, reason, None)
+    if state == INBOX:
+        _drop_hints(loaded, choice, yes=yes, as_json=as_json)
+        return
     with loaded.alone() as opened, opened.look() as tx:  # while no run changes them
         chosen = _chosen(tx, choice, state)
     number = _number(chosen)
@@ -97,6 +102,19 @@ def drop_(
 
     with loaded.alone() as opened:
         opened.apply(drop)
+    terminal_output.print_result({"dropped": number}, f"dropped {counted(number, 'record')}", as_json=as_json)
+
+
+def _drop_hints(loaded: Project, choice: DeadLetterFilter, *, yes: bool, as_json: bool) -> None:
+    """Remove records from the inbox, also while the service runs."""
+    with closing(loaded.open_state()) as state:
+        hints = state.ask(lambda tx: tx.inbox.listed(limit=MOST, choice=choice))
+        if not hints:
+            raise ConfigError("no such record", hint="'crossdock records list --state inbox' shows the existing ones")
+        if choice.key is None:
+            confirm(f"drop {counted(len(hints), 'record')} of {choice.stream} from the inbox", yes=yes)
+        state.apply(lambda tx: tx.inbox.drop(hints[0].stream, [hint.key_hash for hint in hints]))
+    number = len(hints)
     terminal_output.print_result({"dropped": number}, f"dropped {counted(number, 'record')}", as_json=as_json)
 
 

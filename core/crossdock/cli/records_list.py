@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from crossdock.runs.waiting_groups import WaitingGroup
     from crossdock.state import DeadLetterFilter, Intent, Transaction
 
+INBOX = "inbox"
 OPEN = ("rejected", "waiting", "in-doubt")
-_STATES = (*OPEN, "pending", "dropped")
+_STATES = (*OPEN, "pending", "dropped", INBOX)
 _LISTED_BY_DEFAULT = (*OPEN, "pending")
 _SHOWN_ROOTS = 3  # of a group that waits for many records
 
@@ -36,7 +37,7 @@ stream_option = click.option("--stream", metavar="STREAM", help="Only records of
         "crossdock records list --stream wms.products --reason bad_value",
     ),
 )
-@click.option("--state", type=click.Choice(_STATES), help="Only these; default: all but dropped.")
+@click.option("--state", type=click.Choice(_STATES), help="Only these; default: all but dropped and inbox.")
 @stream_option
 @click.option("--reason", metavar="CODE", help="Only those rejected for this reason, such as bad_value.")
 @click.option("--key", metavar="KEY", help="Only this record key.", callback=utf8)
@@ -62,7 +63,8 @@ def list_(
 ) -> None:
     """List records that were rejected, are waiting, in doubt or pending.
 
-    Records that wait for the same record are one line, and counted. A pending record is sent by the next sync.
+    Records that wait for the same record are one line, and counted. A pending record is sent by the next sync. The
+    inbox has the records that are to be fetched because of webhooks, and webhooks that cannot be read.
     """
     loaded, choice = load(config), selection(stream, key, reason, None)
     kinds = _LISTED_BY_DEFAULT if state is None else (state,)
@@ -79,7 +81,7 @@ def list_(
 
 def _print(shown: list[Item], kinds: Iterable[str], totals: Mapping[str, int], *, is_narrowed: bool) -> None:
     console, which = terminal_output.out(), "such record" if is_narrowed else "record"
-    dropped = totals["dropped"] if "dropped" not in kinds else 0
+    elsewhere = {kind: totals[kind] for kind in ("dropped", INBOX) if kind not in kinds and totals[kind]}
     if shown:
         columns = ("state", "stream", "key", "why", "pointer", "at")
         rows = [tuple(item.get(name, "") for name in columns) for item in shown]
@@ -90,9 +92,10 @@ def _print(shown: list[Item], kinds: Iterable[str], totals: Mapping[str, int], *
         *first, last = (kind.replace("-", " ") for kind in kinds)
         states = f"{', '.join(first)} or {last}" if first else last
         terminal_output.print_lines(console, f"no {which} is {states}")
-    if dropped:
+    for kind, number in elsewhere.items():
+        place = "in the inbox" if kind == INBOX else kind
         terminal_output.print_lines(
-            console, f"{counted(dropped, 'record')} dropped: crossdock records list --state dropped"
+            console, f"{counted(number, 'record')} {place}: crossdock records list --state {kind}"
         )
 
 
@@ -122,7 +125,8 @@ def found(tx: Transaction, choice: DeadLetterFilter, kinds: Iterable[str], limit
 def public(item: Item) -> Item:
     """What is shown of a record without ``--raw``."""
     shown = {"state": item["state"], "stream": item["stream"], "key": item["key"], "why": item["why"]}
-    shown |= {"at": f"{item['source']}:{item['line']}", "since": item["since"]}
+    place = f"{item['source']}:{item['line']}" if "line" in item else item["source"]
+    shown |= {"at": place, "since": item["since"]}
     return shown | {name: item[name] for name in ("stage", "pointer", "attempts") if item.get(name) is not None}
 
 
@@ -138,6 +142,8 @@ def _count(tx: Transaction, kind: str, choice: DeadLetterFilter) -> int:
         return tx.dead_letters.count(choice, status=kind)
     if kind == "waiting":
         return tx.waiting_records.count(choice)
+    if kind == INBOX:
+        return tx.inbox.count(choice)
     return tx.intents.count(_INTENTS[kind], choice)
 
 
@@ -205,6 +211,34 @@ def _doubt_why(intent: Intent, message: str | None) -> str:
     return f"{sent}: {message}" if message else sent
 
 
+def _inbox(tx: Transaction, choice: DeadLetterFilter, limit: int) -> list[Item]:
+    unreadable = tx.inbox.unreadable(limit=limit) if choice == selection(None, None, None, None) else []
+    return [
+        {
+            "state": INBOX,
+            "stream": hint.stream,
+            "key": hint.key,
+            "why": "is to be fetched" if hint.error is None else f"tried again after: {hint.error}",
+            "source": "webhook",
+            "since": hint.first_at,
+            "attempts": hint.attempts or None,
+            "raw": None,
+        }
+        for hint in tx.inbox.listed(limit=limit, choice=choice)
+    ] + [
+        {
+            "state": INBOX,
+            "stream": f"{webhook.connection}.",
+            "key": "",
+            "why": f"a webhook{f' {webhook.topic}' if webhook.topic else ''} cannot be read: {webhook.problem}",
+            "source": "webhook",
+            "since": webhook.received_at,
+            "raw": None,
+        }
+        for webhook in unreadable
+    ]
+
+
 _INTENTS: Mapping[str, Any] = {"in-doubt": ("in_doubt",), "pending": ("pending", "sending")}
 _LISTS: Mapping[str, Callable[[Any, Any, int], list[Item]]] = {
     "rejected": _rejected,
@@ -212,4 +246,5 @@ _LISTS: Mapping[str, Callable[[Any, Any, int], list[Item]]] = {
     "in-doubt": partial(_unsettled, state="in-doubt"),
     "pending": partial(_unsettled, state="pending"),
     "dropped": partial(_rejected, state="dropped"),
+    INBOX: _inbox,
 }

@@ -11,6 +11,7 @@ from crossdock.delta import fingerprint, positions
 from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, POSITION, SAME, among, in_parts, where
 from crossdock.state import DeadLetterFacts, Intent, WaitingRecord
 from crossdock.state.sidecar_files.key_index import KNOWN_FP, KNOWN_POSITION
+from crossdock.tally import Tally
 
 _FEW = 10  # the known keys are filtered first if they are this many times more than the keys to look up
 _PAIR = "_pair"
@@ -56,6 +57,15 @@ class Delta:
     ignored: int = 0
     blocked: int = 0
     known: int = 0
+
+    def count(self, tally: Tally) -> None:
+        """Count the records that need no decision, and the waiting ones that are replaced."""
+        tally.count("unchanged", self.unchanged)
+        tally.count("rejected", self.refused)
+        tally.count("dropped", self.dropped)
+        tally.count("ignored", self.ignored)
+        tally.count("replaced", len(self.replaced))
+        tally.count("carried_on", self.blocked)
 
 
 def compare(

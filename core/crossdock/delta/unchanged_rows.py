@@ -9,6 +9,7 @@ from crossdock.state.sidecar_files.key_index import KNOWN_FP
 
 _AHEAD = 100  # rows in which the next common key is searched
 _PATIENCE, _EARNED = 100, 1_000  # initial steps, and rows found per additional step: beyond them a join is faster
+_IN_ORDER = 10_000  # if fewer than one row in this many is out of order, the key index keeps its order
 _SEARCH = 10  # steps that a search of all known keys costs
 
 
@@ -47,6 +48,11 @@ class KeyOrder:
                 self.known = None
         found.append(_false(rows.height - done))
         return pl.concat(found)
+
+    def new_order(self, keys: pl.Series, known: int) -> pl.Series | None:
+        """The *keys* as listed, of which *known* are known, if too many are out of order; None after a first load."""
+        new = len(keys) - known
+        return None if new > known or (self.steps + new) * _IN_ORDER <= len(keys) else keys
 
     def _realign(self, rows: pl.DataFrame, known: pl.Series) -> int:
         """Move to the first of *rows* that is a known key; returns how many rows precede it."""

@@ -28,8 +28,6 @@ from crossdock.state import DeadLetter, Intent, PastSnapshot, State, Transaction
 from crossdock.state.sidecar_files import key_index
 from crossdock.tally import Tally
 
-_IN_ORDER = 10_000  # if fewer than one row in this many is out of order, the key index keeps its order
-
 
 class StreamInput:
     """The input of one stream, whole or in parts that end at checkpoints.
@@ -108,7 +106,8 @@ class StreamInput:
             self._mapping_changed = mapping_changed
             bound.context.run.note(name, f"the mapping has changed {mapping_changed}: all records are mapped again")
         self._state.read_ahead(found.changed.height)
-        self._order = self._new_order(found)
+        key_order, latest = self._scan.key_order, self._scan.latest
+        self._order = key_order.new_order(latest[KEY_HASH], found.known) if key_order else None
         self._scan.forget()
         self._rows = counted.rows_read
         if self._is_snapshot:
@@ -202,14 +201,6 @@ class StreamInput:
         self._known_changed = sum(ours.join(theirs, on=KEY_HASH, how="semi").height for ours, theirs in keys)
         return found
 
-    def _new_order(self, found: compare.Delta) -> pl.Series | None:
-        """The keys as listed, if the key index has too many of them in another order; None after a first load."""
-        key_order, latest = self._scan.key_order, self._scan.latest
-        new = latest.height - found.known
-        if key_order is None or new > found.known or (key_order.steps + new) * _IN_ORDER <= latest.height:
-            return None
-        return latest[KEY_HASH]
-
     def _known(self) -> pl.DataFrame:
         """What the state knows of the scope, unless it is still held."""
         key_order = self._scan.key_order
@@ -221,12 +212,10 @@ class StreamInput:
 
     @property
     def _lists_all(self) -> bool:
-        """True if the input lists all records."""
         return self._bound.stream.mode == "snapshot"
 
     @property
-    def _lists_waiting(self) -> bool:
-        """True if the next `read` decides about all records that wait, too."""
+    def _lists_waiting(self) -> bool:  # of which the next `read` decides, too
         return self._parts is None
 
     @property
@@ -237,13 +226,9 @@ class StreamInput:
     def _count(self, found: compare.Delta) -> None:
         tally = self._tally
         tally.count("carried_over", len(self._waiting))
-        tally.count("unchanged", found.unchanged)
-        tally.count("rejected", found.refused)
-        tally.count("dropped", found.dropped)
-        tally.count("ignored", found.ignored)
+        found.count(tally)
         tally.records.update(self._removals.terms)
-        tally.count("replaced", len(found.replaced))
-        tally.count("carried_on", found.blocked + len(self._left_alone))
+        tally.count("carried_on", len(self._left_alone))
 
     def abandon(self) -> None:
         """The source failed: what waited continues to wait."""

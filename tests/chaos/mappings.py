@@ -35,6 +35,7 @@ from crossdock.state import DeadLetter, DeadLetterFilter, Pin, StateUrl, create
 from crossdock.state.db import schema
 from crossdock.stream_facts import FailureLimits
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.webhooks import Webhooks
 
 Row = dict[str, str | None]
 Named = tuple[str, str]  # stream and key
@@ -66,12 +67,16 @@ class Bench:
     clock: ManualClock = field(default_factory=ManualClock)
     _project: Project | None = None
 
-    def begin(self, streams: Sequence[Stream[Any]], overrides: str = "{}") -> None:
-        """Start anew with *streams*, and the *overrides* of a config."""
+    def begin(
+        self, streams: Sequence[Stream[Any]], overrides: str = "{}", webhooks: Webhooks[Any] | None = None
+    ) -> None:
+        """Start anew with *streams*, the *overrides* of a config, and *webhooks* of the connection."""
         empty(self.url)
         self.platform = Platform(keys=True)
         self.server.answer = self.platform.answer
-        connector = Connector("bench", "Bench", BenchSettings, lambda _settings: list(streams))
+        connector = Connector(
+            "bench", "Bench", BenchSettings, lambda _settings: list(streams), webhooks=lambda _settings: webhooks
+        )
         self.patch.setattr(registry, "load", lambda _name: connector)
         path = self.folder / "c.yaml"
         path.write_text(

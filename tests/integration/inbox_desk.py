@@ -15,6 +15,7 @@ from crossdock.project.project import Project
 from crossdock.runs.named_records import named
 from crossdock.runs.state_session import Session, open_session
 from crossdock.state import HintedRecord, RunRecord
+from crossdock.webhooks import Webhooks
 
 
 class InboxDesk:
@@ -26,7 +27,7 @@ class InboxDesk:
 
     def __init__(self, bench: Bench) -> None:
         self.bench, self.customers, self.orders = bench, Customers(), Orders()
-        bench.begin([self.customers, self.orders])
+        bench.begin([self.customers, self.orders], webhooks=Webhooks([], [], lambda _: ()))
         self.interrupt, self.ended = threading.Event(), list[tuple[int, int]]()
         self.worker = HintWorker(bench.clock, Silent, self.interrupt, lambda *counts: self.ended.append(counts))
 

@@ -15,7 +15,7 @@ from crossdock.inbox import hint_worker
 from crossdock.progress import Silent
 from crossdock.runs.runner import Run
 from crossdock.runs.state_session import Session
-from crossdock.state import NamedRecord, StateUrl
+from crossdock.state import NamedRecord, ReceivedWebhook, StateUrl
 
 
 @pytest.fixture
@@ -181,3 +181,27 @@ def _in_thread(desk: InboxDesk, session: Session) -> None:
     thread.join(60)
     assert not thread.is_alive()
     assert not failed, failed
+
+
+def test_a_run_tells_of_how_many_changes_no_webhook_has_told(desk: InboxDesk) -> None:
+    """Changes that the next scheduled run finds are counted, but for those that a webhook has announced."""
+    for number in range(5):
+        desk.customers.put(f"C{number}", name="Ada")
+    with desk.session() as session:
+        _nightly(desk, session)
+        assert _told(desk, session) == [], "no webhook was ever received"
+        with session.state.begin() as tx:
+            tx.inbox.receive([ReceivedWebhook("b", "msg_1", "customer.changed")], at=desk.bench.clock.now())
+        for number in range(3):
+            desk.customers.put(f"C{number}", name="Bob")
+        desk.hint(session, "customers", "C0")
+        _nightly(desk, session)
+        assert _told(desk, session) == ["no webhook has told of 2 changes"]
+
+
+def _told(desk: InboxDesk, session: Session) -> list[str]:
+    """The remarks of the last run on the customers."""
+    tally = desk.runs(session)[0].tally
+    assert tally is not None
+    notes: list[str] = tally["b.customers"]["notes"]
+    return notes

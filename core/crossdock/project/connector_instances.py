@@ -72,7 +72,8 @@ class Connection:
         system, _, resource = (stream.reads or "").partition(".")
         read = (system, targets[system].resources[resource]) if stream.reads else None
         own = origins.get(scope.target, frozenset())
-        return BoundStream(name, self.namespace, stream, scope, context, targets[scope.target], read, own)
+        is_hinted = stream.fetches and self.webhooks is not None
+        return BoundStream(name, self.namespace, stream, scope, context, targets[scope.target], read, own, is_hinted)
 
     @property
     def webhooks(self) -> Webhooks[Any] | None:
@@ -105,6 +106,7 @@ class BoundStream:
         target: What its records are sent to.
         read: The target and the type of the records that it reads, if they are such.
         origins: The namespaces of records of the system that it writes to.
+        is_hinted: Webhooks tell of its changes.
     """
 
     name: str
@@ -115,6 +117,7 @@ class BoundStream:
     target: Target
     read: tuple[str, ResourceType] | None = None
     origins: frozenset[str] = frozenset()
+    is_hinted: bool = False
 
     @property
     def namespace(self) -> str:

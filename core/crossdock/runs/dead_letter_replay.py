@@ -21,6 +21,8 @@ class Replay:
     The dead letter of a removal repeats the removal, if the stream still removes records.
     """
 
+    finds_changes = False
+
     def __init__(self, bound: BoundStream, state: State, tally: Tally, choice: DeadLetterFilter) -> None:
         self._bound, self._state, self._tally = bound, state, tally
         self._choice = replace(choice, stream=bound.name)

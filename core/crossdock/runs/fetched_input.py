@@ -27,6 +27,8 @@ class FetchedInput(StreamInput):
         blocked: Those of records of which an operation must be settled first: they are to be fetched again.
     """
 
+    finds_changes = False
+
     def __init__(
         self, bound: BoundStream, state: State, tally: Tally, run_id: int, records: Sequence[NamedRecord]
     ) -> None:

@@ -21,6 +21,10 @@ class RecordSource(Protocol):
         """Read everything, or the next part; records with an operation in *unsettled* are left alone."""
 
     @property
+    def finds_changes(self) -> bool:
+        """True if it finds by itself what has changed, whether or not a webhook has told of it."""
+
+    @property
     def waited(self) -> Collection[int]:
         """The key hashes of the records that waited before `read`, and are decided about again."""
 

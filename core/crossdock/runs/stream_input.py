@@ -41,6 +41,8 @@ class StreamInput:
         waited: The key hashes of the records that waited before the last `read`, and are decided about again.
     """
 
+    finds_changes = True
+
     def __init__(
         self,
         bound: BoundStream,
@@ -255,11 +257,7 @@ class StreamInput:
         return UpdateCandidates(number, known, self._read_records, source, self._mapping_changed, before)
 
     def refuse(self, withheld: WithheldUpdates | None) -> None:
-        """Nothing of the stream is carried out: the next run reads it again.
-
-        Args:
-            withheld: Updates to approve; None after another failure, and in a plan.
-        """
+        """Nothing of the stream is carried out: the next run reads it again. Updates to approve are stored."""
         self._tally.count("carried_on", self.expected)
         if withheld is not None:
             with self._state.begin() as tx:

@@ -21,6 +21,7 @@ from crossdock.planning.removals import Removals
 from crossdock.progress import Progress
 from crossdock.project.connector_exceptions import FailureCount
 from crossdock.project.connector_instances import BoundStream
+from crossdock.runs.missed_changes import MissedChanges
 from crossdock.runs.run_report import Report
 from crossdock.runs.source_or_replay import RecordSource
 from crossdock.runs.timings import Timings
@@ -178,15 +179,18 @@ class StreamRunner:
         records = source.records()
         self._timings.proceed(f"sending {bound.name}", source.expected)
         chunks: Iterator[PlannedChunk] | None = planner.decide(records)
+        missed = MissedChanges(self._state, bound) if source.finds_changes else None
         try:
             while chunks is not None:
-                if not (yield from self._deliver_chunks(chunks)):
+                if not (yield from self._deliver_chunks(missed.counted(chunks) if missed else chunks)):
                     planner.pass_over(records)  # they stay in files that are not finished
                     return False
                 chunks = planner.next_round()
             planner.pass_over(records)
         finally:
             planner.finish()
+        if missed:
+            missed.note()
         if planner.stopped is not None:
             self._report.errors[bound.name] = planner.stopped
         else:

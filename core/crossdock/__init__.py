@@ -2,7 +2,8 @@
 
 A connector is written with the names of this module: `Connector`, `Stream`, `Settings`, `Context`, `RawBatch`, `Record`
 and the drafts of the platform's resources. `crossdock.sources` has files and paged HTTP, `crossdock.testing` servers to
-test with. A name is imported when it is first used, so that commands start fast.
+test with. `crossdock.run` runs a config from another program. A name is imported when it is first used, so that
+commands start fast.
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
         WarehouseBinDraft,
     )
     from crossdock.runs.run import run
-    from crossdock.runs.run_report import Report
     from crossdock.stream_facts import FailureLimits, GoneLimits
 
 _NAMES = {
@@ -46,7 +46,6 @@ _NAMES = {
     "mapping.repairs_and_filters": "Filter Repair",
     "records": "RawBatch Record",
     "runs.run": "run",
-    "runs.run_report": "Report",
     "resources": "Address CustomerDraft InventoryLotDraft InvoiceDraft LedgerAccountDraft LineDraft OrderDraft"
     " ProductDraft Reference WarehouseBinDraft",
 }
@@ -56,7 +55,7 @@ __all__ = [
     "Address", "ConfigModel", "Connector", "Context", "CrossdockError", "CustomerDraft", "DeclaredStream",
     "FailureLimits", "Filter", "Finding", "GoneLimits", "InventoryLotDraft", "InvoiceDraft", "LedgerAccountDraft",
     "LineDraft", "OrderBy", "OrderDraft", "ProductDraft", "RawBatch", "Record", "RecordError", "Reference",
-    "RefusedError", "Repair", "Report", "SecretRef", "Settings", "Stream", "StreamConfig",
+    "RefusedError", "Repair", "SecretRef", "Settings", "Stream", "StreamConfig",
     "WarehouseBinDraft", "convert", "run",
 ]  # fmt: skip
 

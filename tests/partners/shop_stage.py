@@ -44,17 +44,20 @@ class ShopifyStage(Project):
         server: PartnerServer,
         watched: WatchedShop,
         settings: Mapping[str, Any],
+        **more: Any,
     ) -> None:
         self.site, self.server, self.watched = site, server, watched
         connections = {"shop": shopify(folder, server.url, site.shop.token, **settings)}
-        super().__init__(folder, sandbox, connections, site.clock)
+        super().__init__(folder, sandbox, connections, site.clock, **more)
 
 
 @contextmanager
-def shopify_stage(folder: Path, sandbox: SandboxServer, site: Site, **settings: Any) -> Iterator[ShopifyStage]:
+def shopify_stage(
+    folder: Path, sandbox: SandboxServer, site: Site, listen: Mapping[str, str] | None = None, **settings: Any
+) -> Iterator[ShopifyStage]:
     watched = WatchedShop(site.shop)
     with serving(PartnerServer(watched)) as server:
-        yield ShopifyStage(folder, sandbox, site, server, watched, settings)
+        yield ShopifyStage(folder, sandbox, site, server, watched, settings, **_section(listen))
 
 
 def woocommerce(folder: Path, url: str, key: ApiKey, **settings: Any) -> dict[str, Any]:
@@ -83,18 +86,29 @@ class WooCommerceStage(Project):
         server: PartnerServer,
         clock: Clock,
         settings: Mapping[str, Any],
+        **more: Any,
     ) -> None:
         self.faulty, self.server = faulty, server
-        super().__init__(folder, sandbox, {"shop": woocommerce(folder, server.url, ApiKey(), **settings)}, clock)
+        connections = {"shop": woocommerce(folder, server.url, ApiKey(), **settings)}
+        super().__init__(folder, sandbox, connections, clock, **more)
 
 
 @contextmanager
 def woocommerce_stage(
-    folder: Path, sandbox: SandboxServer, shop: FakeShop, clock: Clock, **settings: Any
+    folder: Path,
+    sandbox: SandboxServer,
+    shop: FakeShop,
+    clock: Clock,
+    listen: Mapping[str, str] | None = None,
+    **settings: Any,
 ) -> Iterator[WooCommerceStage]:
     """Args:
     clock: Of the project; that of the shop may differ from it.
     """
     faulty = Faulty(shop)
     with serving_shop(shop, faulty) as server:
-        yield WooCommerceStage(folder, sandbox, faulty, server, clock, settings)
+        yield WooCommerceStage(folder, sandbox, faulty, server, clock, settings, **_section(listen))
+
+
+def _section(listen: Mapping[str, str] | None) -> dict[str, Any]:
+    return {} if listen is None else {"listen": listen}

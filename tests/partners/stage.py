@@ -6,20 +6,30 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from crossdock import exact_json
 from crossdock.clock import Clock
+from crossdock.inbox import hint_worker
+from crossdock.inbox.endpoint import endpoints
+from crossdock.inbox.hint_worker import HintWorker
+from crossdock.inbox.receiver import Receiver
+from crossdock.inbox.subscribing import subscriptions
 from crossdock.progress import Silent
 from crossdock.project import project
 from crossdock.runs import runner
 from crossdock.runs.run_report import Report
+from crossdock.runs.state_session import open_session
 from crossdock.sandbox import SandboxServer
+from crossdock.state import HintedRecord
 from crossdock.state.tables.dead_letters import ALL
 from crossdock.testing import sandbox_contents
 from crossdock.testing.sandbox_syncs import private_file
+from crossdock.webhooks import Subscription
 
 
 class Project:
@@ -55,10 +65,34 @@ class Project:
             self._project, list(streams), clock=self.clock, progress=Silent(), interrupt=threading.Event()
         )
 
+    @contextmanager
+    def delivering(self, receiver: Receiver) -> Iterator[Callable[[], None]]:
+        """*receiver* takes the webhooks of this config; the function delivers what it has received."""
+        receiver.replace(endpoints(self._project.connections, self.clock), self._project.open_state)
+        worker = HintWorker(self.clock, Silent, threading.Event(), lambda *_: None)
+
+        def deliver() -> None:
+            with open_session(self._project, self.clock) as session, mock.patch.object(hint_worker, "IDLE_S", 0.0):
+                worker.work(session)
+
+        yield deliver
+
+    def subscribe(self, connection: str) -> list[Subscription]:
+        """Register for the webhooks of a connection, as the command does."""
+        with subscriptions(self._project, connection, self.clock) as opened:
+            registered = opened.register()
+            assert not registered.refused, registered.refused
+            return registered.subscriptions
+
     def process(self, *streams: str) -> subprocess.Popen[str]:
         """A process that syncs."""
         command = [sys.executable, "-m", "crossdock", "-C", str(self.config), "sync", *streams, "--json"]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def hints(self) -> list[HintedRecord]:
+        """The records that are to be fetched."""
+        with self._project.look() as tx:
+            return tx.inbox.listed(limit=10_000)
 
     def restore(self, backup: Path) -> None:
         """Put a copy of the state back, and declare it."""

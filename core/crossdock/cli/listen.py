@@ -59,13 +59,19 @@ def listen(ctx: click.Context, config: Path, *, address: str, health: int | None
 @listen.command(epilog=example("crossdock listen register shop"))
 @_CONNECTION
 @common_options
-def register(connection: str, config: Path, *, as_json: bool) -> None:
+def register(connection: str, config: Path, *, as_json: bool) -> int:
     """Subscribe to the webhooks of a connection at its vendor.
 
-    They are sent to 'listen.public_url' of the config. What is subscribed already stays as it is.
+    They are sent to 'listen.public_url' of the config. What is subscribed already stays as it is. Exits with 3 if the
+    vendor refuses a topic.
     """
+    from crossdock.errors import most_severe
+
     with _subscriptions(config, connection) as subscriptions:
-        _show(list(subscriptions.register()), f"Subscriptions of {connection}", as_json=as_json)
+        registered = subscriptions.register()
+    _show(registered.subscriptions, f"Subscriptions of {connection}", as_json=as_json)
+    terminal_output.print_errors(registered.refused)
+    return most_severe(registered.refused.values())
 
 
 @listen.command("list", epilog=example("crossdock listen list shop"))

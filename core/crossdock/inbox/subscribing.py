@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 from crossdock.clock import Clock
 from crossdock.connector import Context
-from crossdock.errors import ConfigError
+from crossdock.errors import ConfigError, CrossdockError, UnauthorizedError
 from crossdock.inbox.receiver import PATH
 from crossdock.progress import Silent
 from crossdock.project.connector_instances import Connection
@@ -17,6 +18,18 @@ from crossdock.runs.intake_logs import NoIntake
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.sources.source_context import SourceContext
 from crossdock.webhooks import Subscription, SubscriptionApi, Webhooks
+
+
+@dataclass(slots=True)
+class Registered:
+    """What became of a registration.
+
+    Attributes:
+        refused: Why the vendor refuses a topic.
+    """
+
+    subscriptions: list[Subscription] = field(default_factory=list)
+    refused: dict[str, CrossdockError] = field(default_factory=dict)
 
 
 class Subscriptions:
@@ -33,15 +46,22 @@ class Subscriptions:
         """All subscriptions at the vendor."""
         yield from self._api.listed(self._context)
 
-    def register(self) -> Iterator[Subscription]:
-        """Subscribe to each topic of the connection, unless it is subscribed; yields all of them.
+    def register(self) -> Registered:
+        """Subscribe to each topic of the connection, unless it is subscribed.
 
         Raises:
             ConfigError: If the config names no public address.
+            UnauthorizedError: If the vendor does not accept the credential.
         """
-        address = self._own_address()
+        address, result = self._own_address(), Registered()
         for topic in self._webhooks.topics:
-            yield self._api.create(self._context, topic, address)
+            try:
+                result.subscriptions.append(self._api.create(self._context, topic, address))
+            except UnauthorizedError:
+                raise
+            except CrossdockError as error:
+                result.refused[topic] = error
+        return result
 
     def remove(self) -> Iterator[Subscription]:
         """End the subscriptions to our address, and yield them.

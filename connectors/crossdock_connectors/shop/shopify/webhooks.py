@@ -149,8 +149,9 @@ _OF_TOPIC: Mapping[str, Callable[[ShopifySettings, Webhook], _Hints]] = {
     "inventory_levels/update": _stock,
     "inventory_levels/disconnect": _stock,
 }
-_REPEATED = frozenset(  # orders/updated and customers/update tell the same
+_REPEATED = frozenset(  # orders/updated, customers/update and customers/delete tell the same
     {
+        "customers/merge",  # and it needs a scope of its own
         "orders/paid",
         "orders/cancelled",
         "orders/fulfilled",

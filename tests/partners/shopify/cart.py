@@ -27,7 +27,8 @@ def add_lines(records: Records, order: Order, lines: Sequence[Line]) -> list[Lin
         item = records.add(_line_item(order, line))
         if line.discount:
             application = _apply(order, Discount("manual", "Damaged box", amount=line.discount), "line")
-            item.discount_allocations.append(DiscountAllocation(order.currencies.bag(line.discount), application))
+            taken = order.currencies.bag(line.discount).off(item.original_total_set)
+            item.discount_allocations.append(DiscountAllocation(taken, application))
         added.append(item)
     order.line_items += added
     return added
@@ -45,7 +46,7 @@ def add_discount(order: Order, discount: Discount) -> None:
     """Take *discount* off the whole order, from its lines in proportion to their prices."""
     prices = [line.price for line in order.line_items]
     subtotal = order.currencies.total(prices)
-    fixed = order.currencies.bag(discount.amount or 0)
+    fixed = order.currencies.bag(discount.amount or 0).off(subtotal)
     whole = subtotal.times(discount.percentage / 100) if discount.percentage else fixed
     application = _apply(order, discount, "order")
     for line, share in zip(order.line_items, whole.shares(prices), strict=True):

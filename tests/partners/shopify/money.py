@@ -49,6 +49,13 @@ class MoneyBag:
         """This times *factor*, rounded."""
         return MoneyBag(self.shop_money.times(factor), self.presentment_money.times(factor))
 
+    def off(self, price: MoneyBag) -> MoneyBag:
+        """This as a discount on *price*: in no currency more than it, and in both all of it or not."""
+        own, whole = self.presentment_money.amount, price.presentment_money.amount
+        is_all = self.shop_money.amount == price.shop_money.amount
+        taken = whole if is_all else min(own, whole)
+        return MoneyBag(self.shop_money, MoneyV2(taken, self.presentment_money.currency_code))
+
     def shares(self, weights: Iterable[MoneyBag]) -> list[MoneyBag]:
         """This divided in proportion to *weights*; the last share takes what rounding leaves."""
         given = list(weights)

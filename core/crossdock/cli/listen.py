@@ -52,7 +52,7 @@ def listen(ctx: click.Context, config: Path, *, address: str, health: int | None
     """
     if ctx.invoked_subcommand is not None:
         return 0
-    options = ServiceOptions(log_format, health=health, listen=listen_address(address), runs_jobs=False)
+    options = ServiceOptions(log_format, health=health, listen=listen_address(address, "--address"), runs_jobs=False)
     return serve(load(config), config, options)
 
 
@@ -65,7 +65,8 @@ def register(connection: str, config: Path, *, as_json: bool) -> None:
     They are sent to 'listen.public_url' of the config. What is subscribed already stays as it is.
     """
     with _subscriptions(config, connection) as subscriptions:
-        _show(list(subscriptions.register()), f"Subscriptions of {connection}", as_json=as_json)
+        found = [_told(subscription) for subscription in subscriptions.register()]
+        _show(found, f"Subscriptions of {connection}", as_json=as_json)
 
 
 @listen.command("list", epilog=example("crossdock listen list shop"))
@@ -104,7 +105,11 @@ def _show(found: Sequence[Subscription], title: str, *, as_json: bool) -> None:
     else:
         shown = [row | {"active": "yes" if row["active"] else "no"} for row in rows]
         terminal_output.print_rows(title, _COLUMNS, shown, numbers=())
-    for each in found:
-        if each.secret is not None:
-            lines = f"The vendor has made a secret for {each.topic}, and tells it only now:", f"  {each.secret}"
-            say(*lines, "Put it where webhooks.secrets of the connection refers to.", err=True)
+
+
+def _told(subscription: Subscription) -> Subscription:
+    """Print its secret at once: the next subscription may fail, and the vendor tells a secret only once."""
+    if subscription.secret is not None:
+        lines = f"The vendor has made a secret for {subscription.topic}, and tells it only now:", subscription.secret
+        say(lines[0], f"  {lines[1]}", "Put it where webhooks.secrets of the connection refers to.", err=True)
+    return subscription

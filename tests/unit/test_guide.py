@@ -64,9 +64,8 @@ def test_the_guide_states_the_limits_of_the_receiver() -> None:
         "again after 1 second, and then after pauses that double up to an hour",
     )
     assert [text for text in stated if text not in page] == []
-    told = {
-        code for row in re.findall(r"\| (`[a-z_`, ]+`) \| [0-9]{3} \|", page) for code in re.findall("[a-z_]+", row)
-    }
+    rows = re.findall(r"\| (`[a-z_`, ]+`) \| [0-9]{3} \|", page)
+    told = {code for row in rows for code in re.findall("[a-z_]+", row)}
     of_receiver = {"unknown_connection", "not_stored", "unreadable"}
     assert told == {*get_args(Reason), *of_receiver} - {"replayed", "in_progress"}
 

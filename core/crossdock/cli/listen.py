@@ -50,6 +50,7 @@ def listen(ctx: click.Context, config: Path, *, address: str, health: int | None
     before it is answered; then its records are fetched from the source and delivered. It runs until SIGTERM.
     'crossdock schedule --listen PORT' does the same and runs the jobs, too.
     """
+    ctx.obj = config  # an option -C before the subcommand counts for it
     if ctx.invoked_subcommand is not None:
         return 0
     options = ServiceOptions(log_format, health=health, listen=listen_address(address, "--address"), runs_jobs=False)

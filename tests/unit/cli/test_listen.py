@@ -118,6 +118,14 @@ def test_a_system_without_an_api_for_subscriptions_is_told_the_address(desk: Com
     refused(desk.run("listen", "list", "dsk"), "there is no connection 'dsk'", "known: wms, desk")
 
 
+def test_the_config_may_be_named_before_or_after_the_subcommand(desk: CommandLine) -> None:
+    """An option -C before the subcommand counts as much as one after it."""
+    other = desk.folder / "other.yaml"
+    other.write_text(desk.config.read_text(encoding="utf-8").replace("desk:", "bench:"), encoding="utf-8")
+    for line in (("-C", str(other), "register"), ("register", "-C", str(other))):
+        refused(desk.run("listen", *line, "bench"), "other.yaml: connections.bench: its system has no API")
+
+
 def test_subscriptions_are_registered_listed_and_removed(erp: CommandLine) -> None:
     """The platform makes one secret for all events, which is printed once, and not into the table."""
     refused(erp.run("listen", "register", "erp"), "does not say where webhooks are received", "public_url")

@@ -113,6 +113,7 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "JobConfig": "jobs.NAME.",
     "Schedule": "jobs.NAME.schedule.",
     "Blackout": "jobs.NAME.schedule.blackouts.",
+    "ListenConfig": "listen.",
     "NotifyConfig": "notify.",
     "Webhook": "notify.webhook.",
     "Email": "notify.email.",

@@ -6,23 +6,27 @@ import gzip
 import json
 import os
 import re
+import subprocess
 from contextlib import suppress
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from zoneinfo import ZoneInfo
 
 import pytest
 import yaml
 from pydantic import ValidationError
-from tests.unit.test_docs import DOCS, EXAMPLES, PAGES, WHOLE, known_keys
+from tests.unit.test_docs import DOCS, EXAMPLES, PAGES, WHOLE, blocks, known_keys
 
 from crossdock import ProductDraft, exact_json
 from crossdock.cli.main import main
 from crossdock.delivery.circuit_breaker import OPENS_AT, WATCHED
 from crossdock.errors import RefusedError
 from crossdock.formats.delimited_files import DelimitedFormat, Trailer, read_rows
+from crossdock.inbox import endpoint, hint_worker, receiver, webhook_writer
+from crossdock.platform.webhooks import Reason, WebhookScheme, WebhookVerifier
+from crossdock.scheduler.daemon import LOOK_S
 from crossdock.scheduling import Schedule
 from crossdock.scheduling.due_times import due
 
@@ -43,6 +47,41 @@ def test_the_guide_states_the_limits_of_the_circuit_breaker() -> None:
     """The page on outages names the number of failures at which sending stops."""
     page = (DOCS / "run.md").read_text(encoding="utf-8")
     assert f"When {OPENS_AT} of the latest {WATCHED} requests fail" in page
+
+
+def test_the_guide_states_the_limits_of_the_receiver() -> None:
+    """The page on webhooks has the times and numbers of the code, and every reason for which one is not processed."""
+    page = " ".join((DOCS / "listen.md").read_text(encoding="utf-8").split())
+    pauses = hint_worker.FIRST_PAUSE.total_seconds(), hint_worker.LONGEST_PAUSE.total_seconds() / 3_600
+    assert pauses == (1, 1)
+    stated = (
+        f"is recognized for {webhook_writer.KEPT.days} days",
+        f"could not store it within {receiver.STORED_WITHIN_S:.0f} seconds; `Retry-After` is {receiver.RETRY_AFTER_S}",
+        f"not complete within {receiver._LIMITS.body_s:.0f} seconds each",
+        f"about more than {endpoint.MOST_HINTS:,} records",
+        f"at most {LOOK_S:.0f} seconds later",
+        f"bodies of {WebhookScheme().max_body_bytes >> 20} MiB",
+        "again after 1 second, and then after pauses that double up to an hour",
+    )
+    assert [text for text in stated if text not in page] == []
+    rows = re.findall(r"\| (`[a-z_`, ]+`) \| [0-9]{3} \|", page)
+    told = {code for row in rows for code in re.findall("[a-z_]+", row)}
+    of_receiver = {"unknown_connection", "not_stored", "unreadable"}
+    assert told == {*get_args(Reason), *of_receiver} - {"replayed", "in_progress"}
+
+
+def test_a_webhook_that_is_made_by_hand_is_accepted(tmp_path: Path) -> None:
+    """The commands of the page on webhooks sign as the connection of its config expects."""
+    config = next(data for data in EXAMPLES.values() if "listen" in data)
+    (script,) = [text for text in blocks(DOCS / "listen.md", "sh") if "openssl" in text]
+    secret = tmp_path / "desk-secret"
+    secret.write_text("of-the-tests", encoding="utf-8")
+    script = script.replace("/etc/crossdock/desk-secret", str(secret)).partition("curl")[0]
+    command = f'{script}printf \'%s\\n\' "$BODY" "sha256=$SIGNATURE"'
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
+    body, signature = done.stdout.splitlines()
+    scheme = WebhookScheme.model_validate(config["connections"]["desk"]["webhooks"]["scheme"])
+    assert WebhookVerifier(scheme, ["of-the-tests"]).verify(body.encode(), {"X-Desk-Signature": signature}).id is None
 
 
 def test_files_with_the_suffixes_of_the_guide_are_ignored(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,6 +73,8 @@ def _findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
         yield "allowance", _try(lambda: _allowance(loaded))
     for connection in loaded.connections:
         yield from ((connection.name, finding) for finding in _connection(connection))
+        if connection.webhooks is not None:
+            yield connection.name, _try(partial(_receive, connection), "the secrets of its webhooks can be used")
         target = connection.target(loaded.platform.tenant, SystemClock())
         if target is not None:
             yield connection.name, _try(target.reach)
@@ -130,6 +133,13 @@ def _try(test: Callable[[], str | None], text: str = "") -> Finding:
         return Finding(ok=True, text=test() or text)
     except CrossdockError as error:
         return Finding(ok=False, text=str(error))
+
+
+def _receive(connection: Connection) -> None:
+    """Read the secrets of its webhooks."""
+    from crossdock.inbox.endpoint import endpoints
+
+    endpoints([connection], SystemClock())
 
 
 def _connection(connection: Connection) -> Iterator[Finding]:

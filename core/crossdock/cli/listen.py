@@ -50,9 +50,10 @@ def listen(ctx: click.Context, config: Path, *, address: str, health: int | None
     before it is answered; then its records are fetched from the source and delivered. It runs until SIGTERM.
     'crossdock schedule --listen PORT' does the same and runs the jobs, too.
     """
+    ctx.obj = config  # an option -C before the subcommand counts for it
     if ctx.invoked_subcommand is not None:
         return 0
-    options = ServiceOptions(log_format, health=health, listen=listen_address(address), runs_jobs=False)
+    options = ServiceOptions(log_format, health=health, listen=listen_address(address, "--address"), runs_jobs=False)
     return serve(load(config), config, options)
 
 
@@ -70,6 +71,7 @@ def register(connection: str, config: Path, *, as_json: bool) -> int:
     with _subscriptions(config, connection) as subscriptions:
         registered = subscriptions.register()
     _show(registered.subscriptions, f"Subscriptions of {connection}", as_json=as_json)
+    _tell_secrets(registered.subscriptions)
     terminal_output.print_errors(registered.refused)
     return most_severe(registered.refused.values())
 
@@ -110,7 +112,11 @@ def _show(found: Sequence[Subscription], title: str, *, as_json: bool) -> None:
     else:
         shown = [row | {"active": "yes" if row["active"] else "no"} for row in rows]
         terminal_output.print_rows(title, _COLUMNS, shown, numbers=())
+
+
+def _tell_secrets(found: Sequence[Subscription]) -> None:
+    """Print the secrets that the vendor has made, which it tells only once."""
     for each in found:
         if each.secret is not None:
-            lines = f"The vendor has made a secret for {each.topic}, and tells it only now:", f"  {each.secret}"
-            say(*lines, "Put it where webhooks.secrets of the connection refers to.", err=True)
+            say(f"The vendor has made a secret for {each.topic}, and tells it only now:", f"  {each.secret}", err=True)
+            say("Put it where webhooks.secrets of the connection refers to.", err=True)

@@ -90,12 +90,15 @@ def schedule(
         )
     loaded = load(config)
     if not loaded.jobs:
-        raise ConfigError("has no jobs", where=str(config), hint="docs/schedule.md has an example")
+        hint = "docs/schedule.md has an example"
+        if listen is not None:
+            hint += "; 'crossdock listen' receives webhooks without jobs"
+        raise ConfigError("has no jobs", where=str(config), hint=hint)
     if days is not None:
         return _preview(loaded, days, as_json=as_json)
     if once is not None:
         return _once(loaded, once, job, log_format, as_json=as_json)
-    address = None if listen is None else listen_address(listen)
+    address = None if listen is None else listen_address(listen, "--listen")
     return serve(loaded, config, ServiceOptions(log_format, at_once, health, allow_host, address))
 
 

@@ -33,15 +33,18 @@ class ListenAddress(NamedTuple):
     port: int
 
 
-def listen_address(text: str) -> ListenAddress:
+def listen_address(text: str, option: str) -> ListenAddress:
     """``[HOST:]PORT``; without a host, of this machine only.
+
+    Args:
+        option: That has this value, for the error.
 
     Raises:
         ConfigError: If it has another form.
     """
     found = _ADDRESS.fullmatch(text)
     if found is None or int(found["port"]) > 65_535:
-        raise ConfigError(f"{text!r} is not [HOST:]PORT", where="--listen", hint="for example 8090 or 0.0.0.0:8090")
+        raise ConfigError(f"{text!r} is not [HOST:]PORT", where=option, hint="for example 8090 or 0.0.0.0:8090")
     return ListenAddress((found["host"] or "127.0.0.1").strip("[]"), int(found["port"]))
 
 

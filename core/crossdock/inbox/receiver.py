@@ -7,6 +7,7 @@ again; one that gets another status need not.
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import threading
 from collections import Counter
@@ -33,6 +34,11 @@ RETRY_AFTER_S = 5
 READ_AT_MOST = 64 << 20  # bytes of a body that is too large
 _STARTS_WITHIN_S, _STOPS_WITHIN_S = 10.0, 5
 _LIMITS = ConnectionLimits(header_s=10.0, body_s=10.0, answer_s=10.0, connections=512)
+
+_HINTS = {
+    errno.EADDRINUSE: "stop the process that listens there, or use another port",
+    errno.EACCES: "use a port from 1024 on, behind a proxy",
+}
 
 Refused = Callable[[str, str], None]
 """Told of each webhook that is refused: its connection, and the reason code."""
@@ -160,5 +166,6 @@ def _listener(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
-        hint = "stop the process that listens there, or use another port"
-        raise ConfigError(f"cannot listen: {error.strerror}", where=f"{host}:{port}", hint=hint) from error
+        hint = _HINTS.get(error.errno or 0, "name an address of this machine, such as 127.0.0.1 or 0.0.0.0")
+        reason = (error.strerror or type(error).__name__).partition(" (while ")[0]  # which repeats the address
+        raise ConfigError(f"cannot listen: {reason}", where=f"{host}:{port}", hint=hint) from error

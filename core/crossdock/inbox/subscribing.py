@@ -25,7 +25,7 @@ class Registered:
     """What became of a registration.
 
     Attributes:
-        refused: Why the vendor refuses a topic.
+        refused: Why the vendor refuses a topic; after a refused credential no further topic is tried.
     """
 
     subscriptions: list[Subscription] = field(default_factory=list)
@@ -51,16 +51,15 @@ class Subscriptions:
 
         Raises:
             ConfigError: If the config names no public address.
-            UnauthorizedError: If the vendor does not accept the credential.
         """
         address, result = self._own_address(), Registered()
         for topic in self._webhooks.topics:
             try:
                 result.subscriptions.append(self._api.create(self._context, topic, address))
-            except UnauthorizedError:
-                raise
             except CrossdockError as error:
                 result.refused[topic] = error
+                if isinstance(error, UnauthorizedError):
+                    break
         return result
 
     def remove(self) -> Iterator[Subscription]:

@@ -30,7 +30,7 @@ _METRICS: Mapping[str, tuple[str, tuple[str, ...]]] = {  # help and labels by na
     "throttled_total": ("Requests that the platform answered with 429.", ()),
     "records_total": ("Records by term of the tally.", ("stream", "term")),
     "open_records": ("Open records after the last run.", ("stream", "state")),
-    "webhooks_refused_total": ("Webhooks that were refused.", ("connection", "reason")),
+    "webhooks_refused_total": ("Webhooks that were not processed.", ("connection", "reason")),
     "allowance_tokens": ("Requests that can be sent now.", ()),
     "allowance_burst_tokens": ("Capacity of the token bucket.", ()),
     "allowance_rate_per_second": ("Refill rate of the token bucket.", ()),

@@ -34,10 +34,11 @@ class PlatformSubscriptions(SubscriptionApi[PlatformSourceSettings]):
             yield from (_read(item, page.address) for item in page.items("/data"))
 
     def create(self, ctx: PlatformContext, topic: str, address: str) -> Subscription:
+        """Subscribe to the events of *topic*, which are sorted and separated by commas."""
         headers = _key(ctx)
 
         def send() -> Subscription:
-            body = {"url": address, "events": [topic]}
+            body = {"url": address, "events": topic.split(",")}
             answer = ctx.api.request("POST", _PATH, json=body, headers=headers)
             secret = answer.at("/secret")
             if not isinstance(secret, str):
@@ -61,4 +62,5 @@ def _key(ctx: PlatformContext) -> Mapping[str, str]:
 
 def _read(item: Any, source: str) -> Subscription:
     active = at_path(item, "status") == "enabled"
-    return read_subscription(item, source, topic="events", address="url", active=active)
+    found = read_subscription(item, source, topic="events", address="url", active=active)
+    return replace(found, topic=",".join(sorted(found.topic.split(","))))

@@ -24,13 +24,14 @@ def received(settings: PlatformSourceSettings) -> Webhooks[PlatformSourceSetting
     if settings.webhooks is None:
         return None
     read = {stream.read for stream in settings.streams.values()}
+    events = sorted(event for event, resource in RESOURCES.items() if resource in read)
     return Webhooks(
         [SCHEME],
         settings.webhooks.secrets,
         partial(hints, settings),
         topic_member="/type",
         subscriptions=PlatformSubscriptions(),
-        topics=[event for event, resource in RESOURCES.items() if resource in read],
+        topics=[",".join(events)] if events else [],  # one subscription, because each has a secret of its own
     )
 
 

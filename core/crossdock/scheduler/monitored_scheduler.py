@@ -115,10 +115,10 @@ class Service:
             self._scheduler.close()
 
     def _report_refused(self) -> None:
-        """Log how many webhooks were refused since the last call."""
+        """Log how many webhooks were refused or could not be read since the last call."""
         for (connection, reason), number in (self._refused.take() if self._refused else {}).items():
             of = f" of {connection}" if connection else ""
-            LOGGER.warning("refused webhooks%s: %s %s", of, f"{number:,}", reason)
+            LOGGER.warning("webhooks%s: %s not processed (%s)", of, f"{number:,}", reason)
             self._metrics.refused(connection, reason, number)
 
     def _step(self) -> bool:

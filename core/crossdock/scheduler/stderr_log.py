@@ -85,11 +85,11 @@ class WebhookLog(Silent):
 
 def hints_ended(fetched: int, failed: int) -> None:
     """Log how many records were fetched because of webhooks, and how many of them failed and are tried again."""
+    records = f"{fetched:,} record{'s' * (fetched != 1)} fetched"
     if failed:
-        text = "webhooks: %s records fetched, %s failed; 'crossdock records list --state inbox' shows them"
-        LOGGER.warning(text, f"{fetched:,}", f"{failed:,}")
+        LOGGER.warning("webhooks: %s, %s failed: see 'crossdock records list --state inbox'", records, f"{failed:,}")
     elif fetched:
-        LOGGER.info("webhooks: %s records fetched", f"{fetched:,}")
+        LOGGER.info("webhooks: %s", records)
 
 
 class RunLog(Silent):

@@ -56,6 +56,19 @@ def test_subscriptions_are_created_listed_and_removed(erp: Reading) -> None:
     assert [each.id for each in API.listed(ctx)] == [made[1].id]
 
 
+def test_one_subscription_has_several_events(erp: Reading) -> None:
+    """They have one secret; in whichever order the platform lists them, the subscription is found again."""
+    ctx, topic = opened(erp, Network()), "invoice.approved,order.created"
+    made = API.create(ctx, topic, HOOK)
+    assert made.topic == topic
+    assert made.secret
+    again = API.create(ctx, topic, HOOK)
+    assert (again.id, again.secret) == (made.id, None)
+    body = {"url": HOOK, "events": ["order.created", "invoice.approved"]}
+    ctx.api.request("POST", "/api/v1/webhooks/subscriptions", json=body)
+    assert [each.topic for each in API.listed(ctx)] == [topic, topic]
+
+
 def test_a_lost_answer_is_answered_again_with_the_secret(erp: Reading) -> None:
     """A request that is sent again has the same idempotency key."""
     ctx = opened(erp, Network(2))

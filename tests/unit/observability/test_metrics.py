@@ -90,10 +90,19 @@ def test_metric_names_follow_the_conventions(metrics: Metrics) -> None:
         for name in (
             "nights_total", "night_seconds", "started_timestamp_seconds", "last_success_timestamp_seconds",
             "next_due_timestamp_seconds", "running", "requests_total", "throttled_total", "records_total",
-            "open_records", "heartbeat_timestamp_seconds", *UNKNOWN,
+            "open_records", "webhooks_refused_total", "heartbeat_timestamp_seconds", *UNKNOWN,
         )
     }  # fmt: skip
-    assert len(types) == 14
+    assert len(types) == 15
+
+
+def test_webhooks_that_are_not_processed_are_counted_by_reason(metrics: Metrics) -> None:
+    """Each number is added; one that names no connection has an empty label."""
+    metrics.refused("shop", "wrong_signature", 3)
+    metrics.refused("shop", "wrong_signature", 2)
+    metrics.refused("", "unknown_connection", 1)
+    found = read(metrics)["webhooks_refused_total"]
+    assert found == {("shop", "wrong_signature"): 5, ("", "unknown_connection"): 1}
 
 
 def test_a_run_in_numbers(clock: ManualClock, metrics: Metrics) -> None:

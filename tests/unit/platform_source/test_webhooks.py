@@ -65,7 +65,7 @@ def test_the_events_are_those_of_the_sandbox() -> None:
     """Each with its resource; those that no stream reads are not subscribed to."""
     assert dict(RESOURCES) == dict(webhook_events.RESOURCE_OF)
     found = declared(CONNECTOR, SETTINGS)
-    assert (found.topic_member, found.topics) == ("/type", ["order.created", "inventory.lot_moved"])
+    assert (found.topic_member, found.topics) == ("/type", ["inventory.lot_moved,order.created"])
 
 
 def test_what_the_sandbox_signs_is_verified() -> None:

@@ -55,3 +55,21 @@ def test_any_text_stays_in_its_event(text: str) -> None:
     assert all(printable(line) == line for line in sentences)
     (line,) = stderr_log._JsonFormatter().format(record).splitlines()
     assert json.loads(line)["message"].count("\n") == text.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("fetched", "failed", "text"),
+    [
+        (0, 0, ""),
+        (1, 0, "crossdock: webhooks: 1 record fetched\n"),
+        (1_200, 0, "crossdock: webhooks: 1,200 records fetched\n"),
+        (2, 1, "crossdock: webhooks: 2 records fetched, 1 failed: see 'crossdock records list --state inbox'\n"),
+    ],
+)
+def test_the_work_on_webhooks_is_one_line(
+    fetched: int, failed: int, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is logged if nothing was fetched."""
+    with stderr_log.logging_to_stderr("text"):
+        stderr_log.hints_ended(fetched, failed)
+    assert capsys.readouterr().err == text

@@ -1,0 +1,144 @@
+"""``crossdock listen``: what keeps it from starting is an error that says what to do."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.unit.cli.conftest import CommandLine, Result
+
+from crossdock.cli.service import listen_address
+from crossdock.errors import ConfigError
+from crossdock.sandbox import SandboxServer
+
+DESK = """\
+  desk:
+    kind: http_json
+    base_url: http://127.0.0.1:9
+    pagination: {kind: single_page}
+    streams:
+      items:
+        path: /items
+        records: items
+        mode: snapshot
+        key: [id]
+        fetch: {path: "/items/{id}"}
+        resource: product
+        namespace: desk
+        map: {sku: sku, name: name}
+    webhooks: {secrets: [env:DESK_SECRET], hints: [{stream: items, key: /id}]}
+"""
+ERP = """\
+  erp:
+    kind: platform
+    streams:
+      orders: {read: order, resource: product, namespace: o, map: {sku: id, name: customerId}}
+      bills: {read: invoice, resource: product, namespace: b, map: {sku: id, name: customerId}}
+    webhooks: {secrets: [file:erp-secret]}
+"""
+PUBLIC = "listen: {public_url: https://hooks.example}\n"
+
+
+def _with(command_line: CommandLine, text: str) -> CommandLine:
+    before = command_line.config.read_text(encoding="utf-8")
+    command_line.config.write_text(before + text, encoding="utf-8")
+    return command_line
+
+
+@pytest.fixture
+def desk(command_line: CommandLine, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
+    """A connection that receives webhooks, and whose system has no API for subscriptions."""
+    monkeypatch.setenv("DESK_SECRET", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+    return _with(command_line, DESK)
+
+
+@pytest.fixture
+def erp(command_line: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandLine]:
+    """A connection to a sandbox."""
+    with SandboxServer(tmp_path / "sandbox") as server:
+        monkeypatch.setenv("CROSSDOCK_API_KEY", server.api_key)
+        config = command_line.config.read_text(encoding="utf-8")
+        config = config.replace("http://127.0.0.1:9", server.base_url).replace("acme", "sandbox")
+        command_line.config.write_text(config + ERP, encoding="utf-8")
+        yield command_line
+
+
+def refused(result: Result, *texts: str) -> None:
+    assert result.code == 2
+    assert [text for text in texts if text not in result.err] == []
+
+
+def test_an_address_has_a_port_and_maybe_a_host() -> None:
+    """Without a host it is this machine only; an error names the option."""
+    assert listen_address("8090", "--address") == ("127.0.0.1", 8090)
+    assert listen_address("[::1]:80", "--address") == ("::1", 80)
+    for wrong in ("host", ":80", "99999", "::1", "a:b:1", ""):
+        with pytest.raises(ConfigError, match="--listen: .* is not"):
+            listen_address(wrong, "--listen")
+
+
+def test_a_config_without_webhooks_is_refused(command_line: CommandLine) -> None:
+    """The hint says where an example is."""
+    refused(command_line.run("listen", "--address", "0"), "no connection receives webhooks", "docs/listen.md")
+    refused(command_line.run("listen", "register", "wms"), "connections.wms: the connection receives no webhooks")
+    refused(
+        command_line.run("schedule", "--listen", "0"), "has no jobs", "'crossdock listen' receives webhooks without"
+    )
+
+
+def test_a_missing_secret_is_told_before_anything_is_received(
+    desk: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names the variable; 'crossdock check' tells it, too."""
+    ours = [{"subject": "desk", "ok": True, "text": "the secrets of its webhooks can be used"}]
+    assert [each for each in desk.run("check", "--json").json["findings"] if each in ours] == ours
+    monkeypatch.delenv("DESK_SECRET")
+    refused(desk.run("listen", "--address", "0"), "the environment variable DESK_SECRET is not set")
+    texts = [each["text"] for each in desk.run("check", "--json").json["findings"] if not each["ok"]]
+    assert any("DESK_SECRET is not set" in text for text in texts)
+
+
+def test_an_address_that_cannot_be_used_is_told(desk: CommandLine) -> None:
+    """A port that is taken, and an address of another machine, each with its own advice, and named once."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        result = desk.run("listen", "--address", address)
+        refused(result, "cannot listen: Address already in use", "use another port")
+        assert result.err.count("127.0.0.1") == 1
+    result = desk.run("listen", "--address", "192.0.2.1:8090")  # RFC 5737: of no machine
+    refused(result, "192.0.2.1:8090: cannot listen", "name an address of this machine")
+
+
+def test_a_system_without_an_api_for_subscriptions_is_told_the_address(desk: CommandLine) -> None:
+    """Somebody enters it by hand; a wrong name of a connection has the known ones."""
+    refused(desk.run("listen", "register", "desk"), "has no API for subscriptions", "ends with /webhooks/desk")
+    refused(desk.run("listen", "list", "dsk"), "there is no connection 'dsk'", "known: wms, desk")
+
+
+def test_the_config_may_be_named_before_or_after_the_subcommand(desk: CommandLine) -> None:
+    """An option -C before the subcommand counts as much as one after it."""
+    other = desk.folder / "other.yaml"
+    other.write_text(desk.config.read_text(encoding="utf-8").replace("desk:", "bench:"), encoding="utf-8")
+    for line in (("-C", str(other), "register"), ("register", "-C", str(other))):
+        refused(desk.run("listen", *line, "bench"), "other.yaml: connections.bench: its system has no API")
+
+
+def test_subscriptions_are_registered_listed_and_removed(erp: CommandLine) -> None:
+    """The platform makes one secret for all events, which is printed once, and not into the table."""
+    refused(erp.run("listen", "register", "erp"), "does not say where webhooks are received", "public_url")
+    assert erp.run("listen", "list", "erp").out == "no subscription\n"
+    _with(erp, PUBLIC)
+    made = erp.run("listen", "register", "erp", "--json")
+    (subscription,) = made.json
+    assert subscription["topic"] == "invoice.approved,order.created"
+    assert subscription["address"] == "https://hooks.example/webhooks/erp"
+    assert made.err.count("whsec_") == 1
+    assert "whsec_" not in made.out
+    again = erp.run("listen", "register", "erp", "--json")
+    assert (again.json, again.err) == ([subscription], "")
+    assert "yes" in erp.run("listen", "list", "erp").out
+    assert json.loads(erp.run("listen", "remove", "erp", "--json").out) == [subscription]
+    assert erp.run("listen", "list", "erp", "--json").json == []

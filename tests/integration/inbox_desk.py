@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from tests.chaos.mappings import Bench
 from tests.chaos.shelves import Customers, Orders
 
-from crossdock.inbox.hint_worker import HintWorker
+from crossdock.inbox.hint_worker import HintWorker, Worked
 from crossdock.progress import Silent
 from crossdock.project.project import Project
 from crossdock.runs.named_records import named
@@ -22,14 +22,14 @@ class InboxDesk:
     """Customers and orders, and a worker that delivers hints.
 
     Attributes:
-        ended: How many records each work fetched, and how many of them failed.
+        ended: What each work has done.
     """
 
     def __init__(self, bench: Bench) -> None:
         self.bench, self.customers, self.orders = bench, Customers(), Orders()
         bench.begin([self.customers, self.orders], webhooks=Webhooks([], [], lambda _: ()))
-        self.interrupt, self.ended = threading.Event(), list[tuple[int, int]]()
-        self.worker = HintWorker(bench.clock, Silent, self.interrupt, lambda *counts: self.ended.append(counts))
+        self.interrupt, self.ended = threading.Event(), list[Worked]()
+        self.worker = HintWorker(bench.clock, Silent, self.interrupt, self.ended.append)
 
     @property
     def project(self) -> Project:

@@ -12,6 +12,7 @@ from tests.chaos.mappings import open_bench
 from tests.integration.inbox_desk import InboxDesk
 
 from crossdock.inbox import hint_worker
+from crossdock.inbox.hint_worker import Worked
 from crossdock.progress import Silent
 from crossdock.runs.runner import Run
 from crossdock.runs.state_session import Session
@@ -39,7 +40,7 @@ def test_hinted_records_are_delivered_and_their_hints_removed(desk: InboxDesk) -
         desk.work(session)
         assert desk.effects() == [("create", "b:C1"), ("create", "b:O1")]
         assert desk.hints(session) == []
-        assert desk.ended == [(2, 0)]
+        assert desk.ended == [Worked(fetched=2, requests=2)]
         desk.orders.put("O2", customer="C1")
         desk.hint(session, "orders", "O2")
         desk.work(session)

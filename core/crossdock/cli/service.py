@@ -72,7 +72,7 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
     """Run jobs when they are due, and deliver what webhooks are about, until a signal stops it."""
     from crossdock.cli.trace_export import traced
     from crossdock.clock import SystemClock
-    from crossdock.inbox.hint_worker import HintWorker
+    from crossdock.inbox.hint_worker import HintWorker, Worked
     from crossdock.inbox.receiver import RefusedCounts
     from crossdock.observability.health import serve as serve_health
     from crossdock.observability.metrics import Metrics
@@ -89,8 +89,14 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
         if options.health is not None:
             served = serve_health(metrics, port=options.health, allowed_hosts=options.allowed_hosts)
             stderr_log.LOGGER.info("serving %s", stack.enter_context(served))
-        worker = HintWorker(clock, stderr_log.WebhookLog, interrupt, stderr_log.hints_ended) if listens else None
-        receiver = None
+        worker = receiver = None
+        if listens:
+
+            def on_end(worked: Worked) -> None:
+                stderr_log.hints_ended(worked)
+                metrics.sent(worked.requests, worked.throttled)
+
+            worker = HintWorker(clock, stderr_log.WebhookLog, interrupt, on_end)
         if options.listen is not None and worker is not None:
 
             def on_hint() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
@@ -27,13 +27,30 @@ FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(hours=1)  # after f
 _DOUBLED = 12  # at most
 
 
+@dataclass(frozen=True, slots=True)
+class Worked:
+    """What was done about hints.
+
+    Attributes:
+        fetched: How many records were fetched.
+        failed: How many of them failed.
+        requests: That were sent to targets.
+        throttled: How many of them were answered 429.
+    """
+
+    fetched: int = 0
+    failed: int = 0
+    requests: int = 0
+    throttled: int = 0
+
+
 class HintWorker:
     """Works while there are hints; in one thread at a time.
 
     Args:
         progress: Makes the listener of a run.
         interrupt: Set when the process is to end.
-        on_end: Called after each work with how many records were fetched, and how many of them failed.
+        on_end: Called after each work.
     """
 
     def __init__(
@@ -41,7 +58,7 @@ class HintWorker:
         clock: Clock,
         progress: Callable[[], Progress],
         interrupt: threading.Event,
-        on_end: Callable[[int, int], None],
+        on_end: Callable[[Worked], None],
     ) -> None:
         self._clock, self._progress, self._interrupt, self._on_end = clock, progress, interrupt, on_end
         self._news, self._is_to_stop = threading.Event(), False
@@ -64,17 +81,20 @@ class HintWorker:
         self._is_to_stop = False
         run = OpenRun(session, self._progress(), self._interrupt, "live", job=JOB, continues=True)
         with run.opened(session.project.fetching):
-            part = _Part(session, run, self._clock, self._interrupt)
+            part, before = _Part(session, run, self._clock, self._interrupt), replace(run.report.counters)
             began = idle_since = self._clock.monotonic()
             while not self._is_over(began):
                 self._news.clear()
                 if part.deliver():
                     idle_since = self._clock.monotonic()
                 elif (idle_s := self._clock.monotonic() - idle_since) < IDLE_S:
+                    run.idle("waiting for webhooks")
                     self._news.wait(min(IDLE_S - idle_s, part.next_due_s()))
                 else:
                     break
-        self._on_end(part.fetched, part.failed)
+        sent = run.report.counters
+        requests, throttled = sent.requests - before.requests, sent.throttled - before.throttled
+        self._on_end(Worked(part.fetched, part.failed, requests, throttled))
 
     def _is_over(self, began: float) -> bool:
         return self._is_to_stop or self._interrupt.is_set() or self._clock.monotonic() - began >= WORKS_S

@@ -30,6 +30,7 @@ _METRICS: Mapping[str, tuple[str, tuple[str, ...]]] = {  # help and labels by na
     "throttled_total": ("Requests that the platform answered with 429.", ()),
     "records_total": ("Records by term of the tally.", ("stream", "term")),
     "open_records": ("Open records after the last run.", ("stream", "state")),
+    "inbox_records": ("Records that are to be fetched because of webhooks.", ("state",)),
     "webhooks_refused_total": ("Webhooks that were not processed.", ("connection", "reason")),
     "allowance_tokens": ("Requests that can be sent now.", ()),
     "allowance_burst_tokens": ("Capacity of the token bucket.", ()),
@@ -105,6 +106,12 @@ class Metrics:
         with self._lock:
             for state, number in counts.as_json().items():
                 self._set("open_records", number, stream, state)
+
+    def inbox(self, waiting: int, failing: int) -> None:
+        """Record how many records are to be fetched, and of how many the last attempt failed."""
+        with self._lock:
+            self._set("inbox_records", waiting, "waiting")
+            self._set("inbox_records", failing, "failing")
 
     def refused(self, connection: str, reason: str, number: int) -> None:
         """Add webhooks that were refused."""

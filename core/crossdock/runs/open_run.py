@@ -111,6 +111,10 @@ class OpenRun:
             self._running = self._deliveries(streams)
             self._running.run(source, others_wait, whole=whole)
 
+    def idle(self, why: str) -> None:
+        """Nothing is delivered for some time; the run's timings tell *why*."""
+        self._timings.proceed(why, None)
+
     def reset(self) -> None:
         """Give up the dispatchers, of which those that have failed deliver nothing more; new ones take their place."""
         for _, stack in self._dispatchers.values():

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -94,7 +95,7 @@ class Service:
             self._metrics.found("state")
             self._metrics.found("clock")
             self._looked_at, self._reported_lost = now, set()
-        self._report_refused()
+        self._report_webhooks()
         for job, instant in self._scheduler.next_due().items():
             self._metrics.due(job, instant)
 
@@ -114,8 +115,13 @@ class Service:
         if not self.busy:
             self._scheduler.close()
 
-    def _report_refused(self) -> None:
-        """Log how many webhooks were refused or could not be read since the last call."""
+    def _report_webhooks(self) -> None:
+        """Log how many webhooks were not processed since the last call, and measure the inbox."""
+        if self._hint_worker is None:
+            return
+        with suppress(CrossdockError), self.project.look() as tx:  # a state that cannot be read was told above
+            failing = sum(number for _, number in tx.inbox.failing())
+            self._metrics.inbox(tx.inbox.count() - failing, failing)
         for (connection, reason), number in (self._refused.take() if self._refused else {}).items():
             of = f" of {connection}" if connection else ""
             LOGGER.warning("webhooks%s: %s not processed (%s)", of, f"{number:,}", reason)

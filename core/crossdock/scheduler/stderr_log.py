@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime
 from typing import Any, Literal
 
 from crossdock.clock import Clock
+from crossdock.inbox.hint_worker import Worked
 from crossdock.printable import printable, printable_lines
 from crossdock.progress import Silent
 from crossdock.runs.run_report import Report
@@ -83,12 +84,12 @@ class WebhookLog(Silent):
         _WARNINGS.warning(text)
 
 
-def hints_ended(fetched: int, failed: int) -> None:
+def hints_ended(worked: Worked) -> None:
     """Log how many records were fetched because of webhooks, and how many of them failed and are tried again."""
-    records = f"{fetched:,} record{'s' * (fetched != 1)} fetched"
-    if failed:
-        LOGGER.warning("webhooks: %s, %s failed: see 'crossdock records list --state inbox'", records, f"{failed:,}")
-    elif fetched:
+    records, failed = f"{worked.fetched:,} record{'s' * (worked.fetched != 1)} fetched", f"{worked.failed:,}"
+    if worked.failed:
+        LOGGER.warning("webhooks: %s, %s failed: see 'crossdock records list --state inbox'", records, failed)
+    elif worked.fetched:
         LOGGER.info("webhooks: %s", records)
 
 

@@ -90,10 +90,10 @@ def test_metric_names_follow_the_conventions(metrics: Metrics) -> None:
         for name in (
             "nights_total", "night_seconds", "started_timestamp_seconds", "last_success_timestamp_seconds",
             "next_due_timestamp_seconds", "running", "requests_total", "throttled_total", "records_total",
-            "open_records", "webhooks_refused_total", "heartbeat_timestamp_seconds", *UNKNOWN,
+            "open_records", "inbox_records", "webhooks_refused_total", "heartbeat_timestamp_seconds", *UNKNOWN,
         )
     }  # fmt: skip
-    assert len(types) == 15
+    assert len(types) == 16
 
 
 def test_webhooks_that_are_not_processed_are_counted_by_reason(metrics: Metrics) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crossdock.inbox.hint_worker import Worked
 from crossdock.printable import printable
 from crossdock.scheduler import stderr_log
 from crossdock.scheduler.stderr_log import LogFormat, RunLog
@@ -71,5 +72,5 @@ def test_the_work_on_webhooks_is_one_line(
 ) -> None:
     """Nothing is logged if nothing was fetched."""
     with stderr_log.logging_to_stderr("text"):
-        stderr_log.hints_ended(fetched, failed)
+        stderr_log.hints_ended(Worked(fetched, failed))
     assert capsys.readouterr().err == text

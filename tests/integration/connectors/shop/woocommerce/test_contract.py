@@ -74,7 +74,7 @@ class _OfAmounts(_OfWooCommerce):
     """Amounts are rounded to the currency's minor unit, as the shop's own sums are."""
 
     def test_numbers_are_exact(self) -> None:
-        """Tested in tests/unit/connectors/test_woocommerce_mapping.py: lines add up to the total."""
+        """Tested in tests/unit/connectors/shop/woocommerce/test_mapping.py: lines add up to the total."""
 
 
 class TestOrders(_OfAmounts):

@@ -6,13 +6,12 @@ from decimal import Decimal
 from typing import Any
 
 import httpx
+from tests.integration.connectors.read_together import EveryStream, ReadWithOthers
 from tests.partners.partner_transport import transport
 from tests.partners.shopify.cost import Plan
 from tests.partners.shopify.order_lines import Discount, Line, Tax
 from tests.partners.shopify.reading import BASE_URL, CONNECTOR
 from tests.partners.shopify.site import Site
-
-from crossdock.testing.contract import StreamContract
 
 TOKEN = "shpat_of_the_tests"
 
@@ -34,7 +33,7 @@ def filled() -> Site:
     return site
 
 
-class _OfShopify(StreamContract):
+class _OfShopify(ReadWithOthers):
     connector = CONNECTOR
     environment = {"SHOP_TOKEN": TOKEN}
     settings: dict[str, Any] = {"base_url": BASE_URL, "token": "env:SHOP_TOKEN", "invoices": "placed", "bulk": False}
@@ -65,3 +64,13 @@ class TestOrders(_OfShopify):
 
 class TestInvoices(_OfShopify):
     stream = "invoices"
+
+
+class _EveryStream(EveryStream):
+    cases = tuple(_OfShopify.__subclasses__())
+
+
+def test_keys_and_drafts_are_the_same_in_every_process() -> None:
+    """Of all streams, as the contract says."""
+    assert len(_EveryStream.cases) == 6
+    _EveryStream().test_keys_and_drafts_are_the_same_in_every_process()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import httpx
+from tests.integration.connectors.read_together import EveryStream, ReadWithOthers
 from tests.partners import shipbob_client, threepl_vendors
 from tests.partners.amazon import FakeAmazon
 from tests.partners.amazon_access import LIMITS, Limit
@@ -17,7 +17,6 @@ from tests.partners.shipbob import ShipBob
 from tests.partners.shipbob_state import Transaction
 
 from crossdock.registry import load
-from crossdock.runs.stream_trial import Trial
 from crossdock.testing.contract import StreamContract
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -51,13 +50,6 @@ def filled_shipbob() -> ShipBob:
     return fake
 
 
-class _ReadWithOthers(StreamContract):
-    """Other processes read all streams of this module in one go."""
-
-    def test_keys_and_drafts_are_the_same_in_every_process(self) -> None:
-        """Tested for all streams below."""
-
-
 class _Contribution(StreamContract):
     """Whole syncs need the platform's orders: those of tests/e2e/test_threepl_*.py have them."""
 
@@ -68,7 +60,7 @@ class _Contribution(StreamContract):
         """Tested in whole syncs."""
 
 
-class _OfShipBob(_ReadWithOthers):
+class _OfShipBob(ReadWithOthers):
     connector = load("shipbob")
     environment = {"SHIPBOB_TOKEN": "token-of-ours"}
     settings: dict[str, Any] = {
@@ -131,7 +123,7 @@ def filled_amazon() -> FakeAmazon:
     return fake
 
 
-class _OfAmazon(_ReadWithOthers):
+class _OfAmazon(ReadWithOthers):
     connector = load("amazon_mcf")
     fake = filled_amazon()
     environment = {
@@ -168,17 +160,11 @@ class TestAmazonShipments(_Contribution, _OfAmazon):
     stream = "shipments"
 
 
-class _EveryStream(StreamContract):
-    """The records of all streams above."""
-
-    def read(self, since: str | None = None) -> Trial:
-        cases = (*_OfShipBob.__subclasses__(), *_OfAmazon.__subclasses__())
-        assert len(cases) == 10
-        trials = [case().read(since) for case in cases]
-        assert all(trial.records for trial in trials)
-        return replace(trials[0], records=[tried for trial in trials for tried in trial.records])
+class _EveryStream(EveryStream):
+    cases = (*_OfShipBob.__subclasses__(), *_OfAmazon.__subclasses__())
 
 
 def test_keys_and_drafts_are_the_same_in_every_process() -> None:
     """Of all streams, as the contract says."""
+    assert len(_EveryStream.cases) == 10
     _EveryStream().test_keys_and_drafts_are_the_same_in_every_process()

@@ -10,6 +10,8 @@ from tests.integration.testing import billing_connector
 
 from crossdock.testing.acceptance import SyncAcceptance
 
+pytestmark = pytest.mark.usefixtures("commands_are_forked")
+
 
 class TestBilling(SyncAcceptance):
     """Acceptance itself, inherited as authors do: customers, and invoices of which some are equal."""

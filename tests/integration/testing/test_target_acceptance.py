@@ -14,6 +14,8 @@ from crossdock import exact_json
 from crossdock.testing.target_acceptance import TargetAcceptance
 from crossdock.testing.target_under_test import TargetUnderTest
 
+pytestmark = pytest.mark.usefixtures("commands_are_forked")
+
 
 class Depot:
     """Accepts every order, also one with a reference that it has; orders by id."""

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import httpx
+import pytest
 from tests.partners.partner_transport import transport
 from tests.partners.shopify.cost import Plan
 from tests.partners.shopify.fake_shop import FakeShopify
@@ -15,6 +16,8 @@ from tests.partners.shopify.orders import Order
 
 from crossdock.testing.target_acceptance import TargetAcceptance
 from crossdock_connectors.shop.shopify import CONNECTOR
+
+pytestmark = pytest.mark.usefixtures("commands_are_forked")
 
 RECORDS = 8
 FULL = Plan(restore_rate=10_000, maximum=20_000)

@@ -1,0 +1,28 @@
+"""New PostgreSQL databases over one connection: ``createdb`` would be a process for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+
+import psycopg
+
+from crossdock.state import StateUrl, parse_url
+from crossdock.testing.postgres_server import PostgresServer
+
+
+@contextmanager
+def new_databases(server: PostgresServer) -> Iterator[Callable[[], StateUrl]]:
+    """A function that creates an empty database and returns its address."""
+    first, numbers = parse_url(server.create_database(), Path()), count(1)
+    address = first.set(drivername="postgresql").render_as_string()
+
+    def new() -> StateUrl:
+        name = f"new_{next(numbers)}"
+        connection.execute(f"CREATE DATABASE {name}".encode())
+        return first.set(database=name)
+
+    with psycopg.connect(address, autocommit=True) as connection:
+        yield new

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import ExitStack
 from dataclasses import dataclass
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -13,17 +14,19 @@ from tests.chaos import processes
 from tests.chaos.checks import Trial
 from tests.chaos.failing import LISTENING, NOTE_VARIABLE, Side
 from tests.chaos.killed_syncs import FAILING
-from tests.chaos.listen_stage import ListenStage, body_of, listen_stage, new_secret, signed
+from tests.chaos.listen_stage import ListenStage, body_of, listen_stage, new_secret, signed, slow_body
 from tests.chaos.listen_traffic import Traffic, planned
 from tests.chaos.processes import CROSSDOCK
 from tests.waiting import WITHIN_S, eventually
 
+FIRST: tuple[tuple[str, Side], ...] = (("stored", "before"), ("fetching", "before"))
+"""Between inbox and answer, and between answer and delivery."""
 POINTS: tuple[tuple[str, Side], ...] = (
-    *((name, side) for name, point in LISTENING.items() for side in point.sides),
+    *((name, side) for name, point in LISTENING.items() for side in point.sides if (name, side) not in FIRST),
     ("sent", "after"),
     ("settle_written", "before"),
 )
-"""Where a process strikes itself."""
+"""Other places where a process strikes itself."""
 OFTEN = frozenset({"received", "stored", "sent"})
 """Points that any process comes by several times."""
 
@@ -108,20 +111,33 @@ class Lives:
         process.join(WITHIN_S)
         assert process.exitcode == 0, self.log.read_text()
 
+    def last_with_slow_bodies(self, slow: int) -> None:
+        """The same beside so many requests whose bodies do not end, each of which is answered 408."""
+        self.start()
+        with ExitStack() as stack:
+            wires = [stack.enter_context(slow_body(self.stage.port)) for _ in range(slow)]
+            self.traffic.release(1)
+            assert [wire.recv(100).split()[1:2] for wire in wires] == [[b"408"]] * slow
+            self.last()
+        self.trial.injected["slow bodies"] += slow
 
-def killed_listening(folder: Path, *, seed: int, webhooks: int, copies: int, bad: int, large: int, kills: int) -> None:
+
+def killed_listening(
+    folder: Path, *, seed: int, webhooks: int, copies: int, bad: int, large: int, slow: int, kills: int
+) -> None:
     """Webhooks in several copies among forged and malformed ones; processes are killed, and the secret is replaced.
 
     At least *kills* processes are killed, half of them at points where something is just stored or delivered.
     """
     with Trial("listen", seed=seed) as trial, listen_stage(folder) as stage:
-        trial.planned.update({"kills": kills, "secret replaced": 1})
+        trial.planned.update({"kills": kills, "secret replaced": 1, "slow bodies": slow})
+        trial.planned.update(f"kill at {point}" for point, _ in FIRST)
         random = Random(seed)
         traffic = planned(stage, random, webhooks=webhooks, copies=copies, bad=bad, large=large)
         lives = Lives(stage, traffic, trial, random, 1 / (kills + 2))
         try:
             with traffic.sending():
-                _lives(lives, kills)
+                _lives(lives, kills, slow)
         finally:
             if lives.process is not None:
                 lives.process.kill()
@@ -132,8 +148,8 @@ def killed_listening(folder: Path, *, seed: int, webhooks: int, copies: int, bad
         trial.told["records"] = stage.stored().total()
 
 
-def _lives(lives: Lives, kills: int) -> None:
-    points = lives.random.sample(POINTS, len(POINTS))
+def _lives(lives: Lives, kills: int, slow: int) -> None:
+    points = [*FIRST, *lives.random.sample(POINTS, len(POINTS))]
     for number in range(kills):
         if number == kills // 2:
             lives.rotated()
@@ -141,6 +157,4 @@ def _lives(lives: Lives, kills: int) -> None:
             lives.killed()
         else:
             lives.struck(*points[number // 2 % len(points)])
-    lives.start()
-    lives.traffic.release(1)
-    lives.last()
+    lives.last_with_slow_bodies(slow)

@@ -59,6 +59,14 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
+def slow_body(port: int) -> socket.socket:
+    """A forged webhook whose body lacks its last byte."""
+    wire = socket.create_connection(("127.0.0.1", port), timeout=60)
+    fields = b"".join(f"{name}: {value}\r\n".encode() for name, value in signed(new_secret(), b"{}", name="s").items())
+    wire.sendall(b"POST /webhooks/shop HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n" + fields + b"\r\n{")
+    return wire
+
+
 @dataclass
 class ListenStage:
     """A project in *folder*, whose connection is called ``shop``.

@@ -5,14 +5,22 @@ from __future__ import annotations
 import os
 import resource
 import signal
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
-from tests.chaos.listen_stage import ListenStage, body_of, free_port, hang_up, listen_stage, new_secret, signed
+from tests.chaos.listen_stage import (
+    ListenStage,
+    body_of,
+    free_port,
+    hang_up,
+    listen_stage,
+    new_secret,
+    signed,
+    slow_body,
+)
 from tests.chaos.listen_traffic import BAD, planned
 from tests.e2e.processes import SchedulerProcesses
 from tests.e2e.test_schedule_in_trouble import StoppablePostgres
@@ -127,7 +135,7 @@ def test_a_config_that_became_invalid_changes_nothing(stage: ListenStage) -> Non
 def test_what_nobody_may_process_is_refused(stage: ListenStage) -> None:
     """Forged, stale and malformed webhooks get a status below 500, and none of their records reaches the platform."""
     traffic = planned(stage, Random(1), webhooks=8, copies=2, bad=1, large=1)
-    with stage.receiving() as processes, slow(stage.port) as wire:
+    with stage.receiving() as processes, slow_body(stage.port) as wire:
         with traffic.sending():
             traffic.release(1)
         assert traffic.wrong == []
@@ -138,14 +146,6 @@ def test_what_nobody_may_process_is_refused(stage: ListenStage) -> None:
         assert stage.post(b"{}", {}, to="shops").status_code == 404
         processes.until(lambda: processes.said("refused webhooks: 1 unknown_connection") == 1)
         ends_well(stage, processes, traffic.keys)
-
-
-def slow(port: int) -> socket.socket:
-    """A request whose body lacks its last byte."""
-    wire = socket.create_connection(("127.0.0.1", port), timeout=60)
-    fields = b"".join(f"{name}: {value}\r\n".encode() for name, value in signed(new_secret(), b"{}", name="s").items())
-    wire.sendall(b"POST /webhooks/shop HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n" + fields + b"\r\n{")
-    return wire
 
 
 def test_a_hint_for_a_stream_that_cannot_fetch_is_an_error_of_the_config(stage: ListenStage) -> None:

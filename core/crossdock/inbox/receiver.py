@@ -157,8 +157,11 @@ class _Server(uvicorn.Server):
 
 
 def _listener(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        bound = socket.create_server((host, port), family=family)
     except OSError as error:
         hint = "stop the process that listens there, or use another port"
         raise ConfigError(f"cannot listen: {error.strerror}", where=f"{host}:{port}", hint=hint) from error
+    # With the protocol named, because asyncio sets TCP_NODELAY only on such sockets.
+    return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=bound.detach())

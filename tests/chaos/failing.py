@@ -4,8 +4,8 @@ python -P tests/chaos/failing.py NAME:NTH:before|after ARGUMENTS...
 
 The engine has no hooks for this: the NTH call of one of its functions, counted over all threads, ends in SIGKILL
 before or after its work. A line in the file that ``CROSSDOCK_CHAOS_NOTE`` names is written first, which proves that it
-struck. A function of `FAILPOINTS` that the engine no longer has is an AttributeError or ImportError before the command
-begins.
+struck. A function of `FAILPOINTS` or `LISTENING` that the engine no longer has is an AttributeError or ImportError
+before the command begins.
 """
 
 from __future__ import annotations
@@ -76,10 +76,19 @@ FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
     "run_finished": Failpoint("crossdock.state.tables.run_history", "Runs.finish", "night", _BOTH),
 }
 
+LISTENING: Mapping[str, Failpoint] = {  # in the order of a webhook's way; those of delivery follow it
+    "received": Failpoint("crossdock.state.tables.inbox", "Inbox.receive", "turn"),
+    "stored": Failpoint("crossdock.inbox.webhook_writer", "WebhookWriter._forget", "turn", ("before",)),
+    "fetching": Failpoint("crossdock.runs.named_records", "NamedRecords.deliver", "turn", _BOTH),
+    "hints_removed": Failpoint("crossdock.state.tables.inbox", "Inbox.fetched", "turn", _BOTH, filled=1),
+}
+"""``received``: written and not committed. ``stored``: committed and not answered. ``fetching``: answered, and not
+delivered or not settled."""
+
 
 def arm(name: str, nth: int, side: Side, note: Path) -> None:
     """Put a killing function in the place of the one that *name* stands for."""
-    point = FAILPOINTS[name]
+    point = {**FAILPOINTS, **LISTENING}[name]
     owner, attribute = point.owner()
     setattr(
         owner, attribute, _killing(getattr(owner, attribute), point.filled, nth, side, f"{name}:{nth}:{side}", note)

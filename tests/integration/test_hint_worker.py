@@ -80,6 +80,40 @@ def test_a_record_that_cannot_be_fetched_keeps_no_other_from_it(desk: InboxDesk)
         assert desk.effects() == [("create", "b:C3")]
 
 
+def test_a_record_that_fails_leaves_no_other_waiting(desk: InboxDesk) -> None:
+    """An order whose customer is still to be fetched is delivered soon, when a record of another stream fails."""
+    desk.customers.put("C1", name="Ada")
+    desk.orders.put("O1", customer="C1")
+    desk.customers.failing.add("C9")
+    with desk.session() as session:
+        desk.hint(session, "customers", "C9")
+        desk.hint(session, "orders", "O1")
+        desk.work(session)
+        assert {hint.key: hint.attempts for hint in desk.hints(session)} == {"C9": 1, "O1": 0}
+        desk.bench.clock.advance(hint_worker.SOON.total_seconds())
+        desk.work(session)
+        assert [hint.key for hint in desk.hints(session)] == ["C9"]
+        assert desk.effects() == [("create", "b:C1"), ("create", "b:O1")]
+
+
+def test_a_record_whose_reference_fails_is_tried_again(desk: InboxDesk) -> None:
+    """An order whose customer cannot be fetched fails with it, and is delivered when it can."""
+    desk.customers.put("C1", name="Ada")
+    desk.orders.put("O1", customer="C1")
+    desk.customers.failing.add("C1")
+    with desk.session() as session:
+        desk.hint(session, "orders", "O1")
+        desk.work(session)
+        (left,) = desk.hints(session)
+        assert (left.key, left.attempts) == ("O1", 1)
+        assert "the shop does not answer" in (left.error or "")
+        desk.customers.failing.clear()
+        desk.bench.clock.advance(hint_worker.FIRST_PAUSE.total_seconds())
+        desk.work(session)
+        assert desk.hints(session) == []
+        assert desk.effects() == [("create", "b:C1"), ("create", "b:O1")]
+
+
 def test_a_source_that_is_away_is_not_asked_for_each_record(desk: InboxDesk) -> None:
     """After a few records that fail alone, the rest waits for the next attempt."""
     desk.customers.failing.update(f"C{number}" for number in range(50))

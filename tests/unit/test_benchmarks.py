@@ -7,7 +7,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.benchmarks import bench_delivery, bench_sandbox, bench_shop, bench_sources, bench_webhooks, results
+from tests.benchmarks import (
+    bench_delivery,
+    bench_listen,
+    bench_sandbox,
+    bench_shop,
+    bench_sources,
+    bench_webhooks,
+    results,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -58,6 +66,12 @@ def test_a_shop_is_loaded_by_a_bulk_file(tmp_path: Path) -> None:
 def test_webhooks_reach_a_healthy_receiver_beside_a_dead_and_a_slow_one(tmp_path: Path) -> None:
     """Every event of a small load arrives once at the healthy receiver."""
     assert len(bench_webhooks.measure(tmp_path, 30)) == 30
+
+
+@pytest.mark.parametrize("case", bench_listen.CASES)
+def test_every_webhook_is_answered(tmp_path: Path, case: bench_listen.Case) -> None:
+    """All of a small load are accepted or refused as they should be, and the records are at the platform."""
+    assert len(bench_listen.measure(tmp_path, case, 150)) == 150
 
 
 def test_results_hold_the_latest_of_each_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

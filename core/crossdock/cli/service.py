@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
     from crossdock.scheduler.stderr_log import LogFormat
 
 _ADDRESS = re.compile(r"(?:(?P<host>\[[0-9a-fA-F:.]+\]|[^\[\]:]+):)?(?P<port>[0-9]{1,5})")
+
+
+SWITCH_S = 0.0005
+"""How long a thread may keep the interpreter: an answer to a webhook takes several turns of two threads, each of which
+would wait for 5 ms while a run computes."""
 
 
 class ListenAddress(NamedTuple):
@@ -81,6 +87,8 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
     from crossdock.scheduler.monitored_scheduler import Service
 
     listens = options.listen is not None
+    if listens:
+        sys.setswitchinterval(SWITCH_S)
     clock, daemon = SystemClock(), Daemon(options.at_once + listens)
     loaded = _chosen(loaded, options)
     metrics, refused = Metrics(clock), RefusedCounts()

@@ -163,9 +163,12 @@ class _Server(uvicorn.Server):
 
 
 def _listener(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        bound = socket.create_server((host, port), family=family)
     except OSError as error:
         hint = _HINTS.get(error.errno or 0, "name an address of this machine, such as 127.0.0.1 or 0.0.0.0")
         reason = (error.strerror or type(error).__name__).partition(" (while ")[0]  # which repeats the address
         raise ConfigError(f"cannot listen: {reason}", where=f"{host}:{port}", hint=hint) from error
+    # With the protocol named, because asyncio sets TCP_NODELAY only on such sockets.
+    return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=bound.detach())

@@ -33,6 +33,19 @@ class AwaitedRecords:
                 if (writer := self._writers.get(scope)) is not None:
                     yield NamedRecord(writer.name, key, key_hash)
 
+    def waits(self, records: Iterable[NamedRecord]) -> Iterator[tuple[NamedRecord, list[NamedRecord]]]:
+        """Each of *records* that waits, with the records for which it does."""
+        by_stream: dict[str, dict[int, NamedRecord]] = {}
+        for record in records:
+            by_stream.setdefault(record.stream, {})[record.key_hash] = record
+        for name, asked in by_stream.items():
+            with self._state.look() as tx:
+                waits = tx.waiting_records.waits_of(name, list(asked))
+            for key_hash, waits_for in waits.items():
+                found = _awaited(self._streams[name], waits_for)
+                writers = ((self._writers.get(scope), key, awaited) for scope, key, awaited in found)
+                yield asked[key_hash], [NamedRecord(each.name, key, awaited) for each, key, awaited in writers if each]
+
     def waiting(self, fetched: Mapping[str, Collection[int]]) -> set[str]:
         """The streams of which records with the key hashes *fetched* wait."""
         with self._state.look() as tx:

@@ -38,7 +38,8 @@ class Delivered:
 
     Attributes:
         failed: Why a record could not be fetched or delivered.
-        blocked: Another operation on the record must be settled first.
+        blocked: Another operation on the record must be settled first, or it waits for a record that was not fetched
+            because the fetch of others failed.
     """
 
     failed: dict[NamedRecord, str] = field(default_factory=dict)
@@ -66,6 +67,7 @@ class NamedRecords:
         for _ in range(ROUNDS):
             self._deliver(wanted, result)
             if result.failed:
+                self._leave_waiting(asked, result)
                 break
             fetched = {name: read.taken for name, read in self._inputs.items()}
             found = (*self._awaited.missing(fetched), *self._awaited.released(fetched))
@@ -94,6 +96,18 @@ class NamedRecords:
             self._run.records.rest()
         for record in wanted:
             self._add(record, result)
+
+    def _leave_waiting(self, asked: set[NamedRecord], result: Delivered) -> None:
+        """What they wait for was not fetched, because something failed: they are to be delivered again.
+
+        A record that waits for a failed one has failed with it. Others are blocked only until the next attempt.
+        """
+        for record, awaited in list(self._awaited.waits(asked - result.failed.keys())):
+            error = next((result.failed[each] for each in awaited if each in result.failed), None)
+            if error is None:
+                result.blocked.add(record)
+            else:
+                result.failed[record] = error
 
     def _add(self, record: NamedRecord, result: Delivered) -> None:
         errors, read = self._run.report.errors, self._inputs.get(record.stream)

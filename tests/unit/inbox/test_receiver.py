@@ -180,3 +180,9 @@ def test_a_port_that_is_taken_is_told(each: Stage) -> None:
     port = urlsplit(each.base_url).port or 0
     with pytest.raises(ConfigError, match="cannot listen"), receiver.serve(None, "127.0.0.1", port):  # type: ignore[arg-type]  # it is not reached
         pass
+
+
+def test_answers_are_sent_at_once() -> None:
+    """The protocol of the listening socket is named; otherwise a refusal's body waits 40 ms for the client's ACK."""
+    with receiver._listener("127.0.0.1", 0) as listener:
+        assert listener.proto == socket.IPPROTO_TCP

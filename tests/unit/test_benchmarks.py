@@ -7,7 +7,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.benchmarks import bench_delivery, bench_sandbox, bench_shop, bench_sources, bench_webhooks, results
+from tests.benchmarks import (
+    bench_delivery,
+    bench_hints,
+    bench_sandbox,
+    bench_shop,
+    bench_sources,
+    bench_webhooks,
+    results,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -58,6 +66,13 @@ def test_a_shop_is_loaded_by_a_bulk_file(tmp_path: Path) -> None:
 def test_webhooks_reach_a_healthy_receiver_beside_a_dead_and_a_slow_one(tmp_path: Path) -> None:
     """Every event of a small load arrives once at the healthy receiver."""
     assert len(bench_webhooks.measure(tmp_path, 30)) == 30
+
+
+def test_hints_are_delivered_beside_a_load_and_by_a_sync_for_each(tmp_path: Path) -> None:
+    """Every change of a small load reaches the platform, whichever way."""
+    found = bench_hints.measure(tmp_path, records=100, webhooks=4, syncs=1)
+    assert (len(found.hints), len(found.syncs)) == (4, 1)
+    assert min(found.hints + found.syncs) > 0
 
 
 def test_results_hold_the_latest_of_each_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.benchmarks import (
     bench_delivery,
+    bench_hints,
     bench_listen,
     bench_sandbox,
     bench_shop,
@@ -72,6 +73,13 @@ def test_webhooks_reach_a_healthy_receiver_beside_a_dead_and_a_slow_one(tmp_path
 def test_every_webhook_is_answered(tmp_path: Path, case: bench_listen.Case) -> None:
     """All of a small load are accepted or refused as they should be, and the records are at the platform."""
     assert len(bench_listen.measure(tmp_path, case, 150)) == 150
+
+
+def test_hints_are_delivered_beside_a_load_and_by_a_sync_for_each(tmp_path: Path) -> None:
+    """Every change of a small load reaches the platform, whichever way."""
+    found = bench_hints.measure(tmp_path, records=100, webhooks=4, syncs=1)
+    assert (len(found.hints), len(found.syncs)) == (4, 1)
+    assert min(found.hints + found.syncs) > 0
 
 
 def test_results_hold_the_latest_of_each_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,12 +14,14 @@ from pydantic import ValidationError
 from crossdock import Context, Filter, OrderBy, ProductDraft, RawBatch, Record, Repair, Settings, Stream
 from crossdock.cursors import Cursor
 from crossdock.errors import ConnectorError
+from crossdock.pacing.rate_limit import RateLimit
 from crossdock.progress import Silent
 from crossdock.resource_types import RESOURCES
 from crossdock.resources import ResourceModel
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.sources import Api
 from crossdock.sources.api_usage import ApiUsage
+from crossdock.sources.shared_buckets import SharedBuckets
 from crossdock.sources.source_context import SourceContext
 from crossdock.stream_facts import FailureLimits, no_removal
 from crossdock.testing.manual_clock import ManualClock
@@ -152,6 +154,29 @@ def test_a_connection_has_one_api_in_a_run() -> None:
     assert run.limits["shop"].spent == 1
     with pytest.raises(RuntimeError, match="closed"):
         context.api.get("/orders")
+
+
+def test_runs_that_read_one_api_share_its_limit() -> None:
+    """Each begins where the bucket is now, and reports its own requests."""
+    transport, buckets = httpx.MockTransport(lambda _: httpx.Response(200, json={})), SharedBuckets()
+    clock, limit = ManualClock(), RateLimit(per_minute=60, burst=3)
+    runs = [
+        SourceContext(
+            clock, Silent(), NoIntake(), Path(), Path(), Path(), transport=transport, buckets=buckets, live=live
+        )
+        for live in (False, True)
+    ]
+    with runs[0].at_end, runs[1].at_end:
+        for run, requests in zip(runs, (3, 2), strict=True):
+            context = Context(
+                Settings(kind="none"), "shop", run, _declared_api=lambda _: Api("https://shop.example", rate=limit)
+            )
+            for _ in range(requests):
+                context.api.get("/orders")
+    assert runs[0].api_usage == {"shop": ApiUsage(requests=3)}
+    assert runs[1].api_usage["shop"].requests == 2
+    assert runs[1].api_usage["shop"].waited_s == pytest.approx(2.0)
+    assert runs[0].limits["shop"].spent == 5
 
 
 def test_an_api_that_is_not_declared() -> None:

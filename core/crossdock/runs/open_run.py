@@ -153,6 +153,8 @@ class OpenRun:
             warnings=report.warnings,
             at_end=stack.enter_context(ExitStack()),
             limits=self._api_limits,
+            buckets=session.source_buckets,
+            live=self._priority == "live",
             api_usage=report.api_usage,
         )
         self.streams = session.project.bind(names, targets=session.targets, run=context)

@@ -11,6 +11,7 @@ from crossdock.delivery.records_in_progress import RecordsInProgress
 from crossdock.pacing.bucket_store import BucketState, BucketStore
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
+from crossdock.sources.shared_buckets import SharedBuckets
 from crossdock.state import Intent, State
 from crossdock.stream_facts import PLATFORM
 from crossdock.targets import Target
@@ -29,6 +30,7 @@ class Session:
     Attributes:
         targets: By name.
         records: That the runs work on.
+        source_buckets: Of the APIs that the runs read.
     """
 
     def __init__(
@@ -45,7 +47,7 @@ class Session:
         self._width, self._earlier, self._stack = width, earlier, stack
         self._buckets: dict[str, BucketStore] = {}
         self._opening = threading.Lock()
-        self.records = RecordsInProgress()
+        self.records, self.source_buckets = RecordsInProgress(), SharedBuckets()
         self.resuming = threading.Lock()  # a run begins its streams after what was left of them is settled
         self.resumed = False
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,8 @@ class ApiClient(AbstractContextManager["ApiClient"]):
 
     Args:
         run: Where the run is executed; ``ctx.run``.
-        connection: Its name; `SourceContext.limits` has the rate limit as the last run left it.
+        connection: Its name; `SourceContext.limits` has the rate limit as the last run left it, and
+            `SourceContext.buckets` what runs that read the API at the same time share.
 
     Attributes:
         allowance: What the rate limit permits, and how much of it was used.
@@ -43,7 +44,10 @@ class ApiClient(AbstractContextManager["ApiClient"]):
     def __init__(self, api: Api, run: SourceContext, connection: str = "api") -> None:
         self._api, self._base_url = api, api.base_url.rstrip("/")
         self._http = HttpExchange(api, run.clock, run.transport, run.recorded)
-        self.allowance = SourceAllowance(run.clock, api.rate, run.limits.get(connection), run.progress.waiting)
+        self._leave = ExitStack()
+        bucket = run.buckets.join(connection, run.clock, api.rate, run.limits.get(connection))
+        self._leave.callback(run.buckets.leave, bucket)
+        self.allowance = SourceAllowance(run.clock, bucket, run.progress.waiting, live=run.live)
         self._answers: dict[int, int] = {}  # how many were given by address
         rng = random.Random()  # noqa: S311  jitter needs no secrecy
         self._retried = RetriedRequests(run.clock, self.allowance, api.throttled, self._http.redacted, rng)
@@ -177,6 +181,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             raise RefusedError("the address is on another host", where=where, hint=hint)
 
     def close(self) -> None:
+        self._leave.close()
         self._http.close()
 
     def __exit__(self, *_: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from crossdock.pacing import rate_headers
@@ -16,11 +17,12 @@ class QueryCosts:
         self._bucket: Bucket | None = None
         self._costs: dict[str, int] = {}
 
-    def wait_s(self, query: str, now: float) -> float:
-        """Seconds until *query* can be paid; 0 while its cost or the limit is unknown."""
+    def wait_s(self, query: str, now: float, unpaid: Iterable[str] = ()) -> float:
+        """Seconds until *query* can be paid after those *unpaid*; 0 while its cost or the limit is unknown."""
         if self._bucket is None:
             return 0.0
-        return self._bucket.wait_s(now, min(self._costs.get(query, 1), self._bucket.burst))
+        cost = sum(self._costs.get(each, 1) for each in (query, *unpaid))
+        return self._bucket.wait_s(now, min(cost, self._bucket.burst))
 
     def read(self, query: str, body: Any, now: float) -> bool:
         """Take over what an answer reports; False if it reports no cost."""

@@ -95,12 +95,16 @@ class RetriedRequests:
         """Send *request* until it is not throttled; that costs time, and no attempt."""
         refusals, until = 0, self.clock.monotonic() + THROTTLED_AT_MOST_S
         while True:
-            token = self.allowance.take(request.graphql)
-            answer = send(request)
-            body, unreadable = answer_bodies.read(answer)
-            read = ApiAnswer(shown, body, answer.status, answer.headers)
-            throttled = answer.status == 429 or graphql_errors.is_throttled(request, read) or self.throttled(read)
-            self.allowance.answered(token, answer, throttled=throttled, query=request.graphql, body=read.body)
+            sent = self.allowance.take(request.graphql)
+            try:
+                answer = send(request)
+                body, unreadable = answer_bodies.read(answer)
+                read = ApiAnswer(shown, body, answer.status, answer.headers)
+                throttled = answer.status == 429 or graphql_errors.is_throttled(request, read) or self.throttled(read)
+            except BaseException:
+                self.allowance.lost(sent)
+                raise
+            self.allowance.answered(sent, answer, throttled=throttled, body=read.body)
             if not throttled:
                 self._check(answer, shown, unreadable)
                 if graphql_errors.is_failed(request, read):

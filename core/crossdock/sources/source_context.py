@@ -16,6 +16,7 @@ from crossdock.pacing.bucket_store import BucketState
 from crossdock.progress import Progress
 from crossdock.sources.api_usage import ApiUsage
 from crossdock.sources.input_facts import InputFacts
+from crossdock.sources.shared_buckets import SharedBuckets
 from crossdock.state import Digests, FileFacts
 
 if TYPE_CHECKING:
@@ -109,6 +110,8 @@ class SourceContext:
         transport: Replaces the network of HTTP APIs in tests, such as an `httpx.MockTransport`.
         recorded: Returns what takes the place of a transport of HTTP APIs, such as one that records the answers.
         limits: The token buckets of HTTP APIs by connection, kept for the next run.
+        buckets: Those of the APIs that are read now; runs of one session share them.
+        live: Whether its requests go before those of batches.
         api_usage: What was requested of HTTP APIs, by connection.
     """
 
@@ -128,6 +131,8 @@ class SourceContext:
     transport: httpx.BaseTransport | None = None
     recorded: Callable[[httpx.BaseTransport], httpx.BaseTransport] | None = None
     limits: dict[str, BucketState] = field(default_factory=dict)
+    buckets: SharedBuckets = field(default_factory=SharedBuckets)
+    live: bool = False
     api_usage: dict[str, ApiUsage] = field(default_factory=dict)
 
     def apart(self, name: str) -> SourceContext:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.rate_limit import RateLimit
+from crossdock.sources.shared_buckets import SharedBucket
 from crossdock.sources.source_allowance import SourceAllowance
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.transport.http_answers import Answer
@@ -191,7 +192,7 @@ class Reader:
         self._rate = rate or self._rate
         self._clock.sleep(PAUSE_S + self._burst / self._rate)
         self.vendor = self._new_vendor(self._rate, self._burst, self._clock.monotonic())
-        self._allowance = SourceAllowance(self._clock, self._limit, self._state)
+        self._allowance = SourceAllowance(self._clock, SharedBucket(self._clock, self._limit, self._state))
 
     def read(self, requests: int) -> Run:
         """Continue the run until that many more requests are accepted."""

@@ -31,6 +31,7 @@ from tests.unit.sources.simulated_vendors import (
 )
 
 from crossdock.pacing.rate_limit import RateLimit
+from crossdock.sources.shared_buckets import SharedBucket
 from crossdock.sources.source_allowance import SourceAllowance
 from crossdock.testing.manual_clock import ManualClock
 
@@ -163,7 +164,7 @@ def test_a_rate_without_a_burst_spreads_requests_evenly() -> None:
 def test_waits_are_told() -> None:
     """Before each wait with its length, and once a request need not wait."""
     clock, told = ManualClock(), list[timedelta]()
-    allowance = SourceAllowance(clock, RateLimit(per_minute=60), waiting=told.append)
+    allowance = SourceAllowance(clock, SharedBucket(clock, RateLimit(per_minute=60)), told.append)
     for _ in range(3):
         allowance.take(None)
     clock.sleep(5.0)

@@ -157,6 +157,8 @@ class Dispatcher:
         fresh: list[Intent] = []
         if self._run.stop is None and self._queue.wants_more:
             chunk, fresh = self._next(chunks)
+            if chunk is None and self._own_records:
+                self._own_records.stored()  # nothing was planned: others need not wait until an answer comes
         for intent in fresh:
             self._policy.admit(intent, decisions)
         for result in self._gather(wait=not chunk):

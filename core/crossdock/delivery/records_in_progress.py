@@ -96,6 +96,12 @@ class OwnRecords:
         """Whether what this run has read of the record may be older than what is being written."""
         return mark.ended is None or (self._since is not None and mark.ended > self._since)
 
+    def is_worked_on(self, scope: Scope, key_hash: int) -> bool:
+        """Whether another run works on the record now."""
+        with self._all.lock:
+            mark = self._all.marks.get((scope, key_hash))
+            return mark is not None and mark.run is not self and mark.ended is None
+
     def work_on(self, intents: Iterable[Intent]) -> None:
         """The run is about to store *intents*."""
         with self._all.lock:

@@ -21,7 +21,7 @@ class Replay:
     The dead letter of a removal repeats the removal, if the stream still removes records.
     """
 
-    finds_changes = False
+    finds_changes, named = False, None
 
     def __init__(self, bound: BoundStream, state: State, tally: Tally, choice: DeadLetterFilter) -> None:
         self._bound, self._state, self._tally = bound, state, tally

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import polars as pl
 
+from crossdock.delivery.records_in_progress import OwnRecords
 from crossdock.delta.compare import Delta
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.planning.removals import Removals
@@ -23,16 +24,26 @@ class FetchedInput(StreamInput):
     """The records that `Stream.fetch` gives for *records*. It reads no list and moves no cursor.
 
     Attributes:
+        named: The key hashes of *records*.
         taken: The key hashes of the records that `fetch` gave.
         blocked: Those of records of which an operation must be settled first: they are to be fetched again.
     """
 
     finds_changes = False
+    named: Sequence[int]
 
     def __init__(
-        self, bound: BoundStream, state: State, tally: Tally, run_id: int, records: Sequence[NamedRecord]
+        self,
+        bound: BoundStream,
+        state: State,
+        tally: Tally,
+        run_id: int,
+        records: Sequence[NamedRecord],
+        own_records: OwnRecords,
     ) -> None:
         self._keys = [key_parts_of(record.key) for record in records]
+        self._own_records = own_records
+        self.named = [record.key_hash for record in records]
         self.taken: Collection[int] = ()
         self.blocked: Collection[int] = ()
         super().__init__(bound, state, tally, run_id)
@@ -43,6 +54,9 @@ class FetchedInput(StreamInput):
 
     def _compared(self, unsettled: list[Intent]) -> Delta:
         self.taken = self._scan.latest[KEY_HASH].to_list()
+        if others := list({*self.taken} - {*self.named}):
+            with self._state.look() as tx:
+                unsettled += self._own_records.without_others(tx.intents.unsettled(self._bound.scope, others))
         return super()._compared(unsettled)
 
     def _read_part(self, counted: Tally, advance: Callable[[int], None]) -> None:
@@ -77,5 +91,7 @@ class FetchedInput(StreamInput):
 
     def finish(self) -> None:
         """Resolved dead letters are removed."""
-        with self._state.begin() as tx:
-            self._clear_resolved(tx)
+        assert self._delta is not None
+        if self._scan.keyless or self._delta.cured or self._delta.unmoved:
+            with self._state.begin() as tx:
+                self._clear_resolved(tx)

@@ -79,13 +79,16 @@ class NamedRecords:
             wanted = [*more, *(each for each in wanted if each.stream in waiting)]
         return result
 
-    def _deliver(self, wanted: Sequence[NamedRecord], result: Delivered) -> None:
+    def _deliver(self, records: Sequence[NamedRecord], result: Delivered) -> None:
+        blocked = {record for record in records if self._is_worked_on(record)}
+        result.blocked |= blocked
+        wanted = [record for record in records if record not in blocked]
         by_stream = attrgetter("stream")
         keys = {name: list(group) for name, group in groupby(sorted(set(wanted), key=by_stream), key=by_stream)}
         self._inputs = {}
 
         def source(bound: BoundStream, tally: Tally, run_id: int) -> FetchedInput:
-            made = FetchedInput(bound, self._session.state, tally, run_id, keys[bound.name])
+            made = FetchedInput(bound, self._session.state, tally, run_id, keys[bound.name], self._run.records)
             self._inputs[bound.name] = made
             return made
 
@@ -96,6 +99,10 @@ class NamedRecords:
             self._run.records.rest()
         for record in wanted:
             self._add(record, result)
+
+    def _is_worked_on(self, record: NamedRecord) -> bool:
+        """Whether another run works on it, so that what is fetched now could not be delivered."""
+        return self._run.records.is_worked_on(self._streams[record.stream].scope, record.key_hash)
 
     def _leave_waiting(self, asked: set[NamedRecord], result: Delivered) -> None:
         """What they wait for was not fetched, because something failed: they are to be delivered again.

@@ -66,6 +66,7 @@ class OpenRun:
         self._session, self._interrupt, self._timings = session, interrupt, Timings.over(progress, session.clock)
         self._priority, self._patience, self._due_run = priority, patience, due_run
         self._job, self._continues = due_run.job if due_run else job, continues
+        self._may_have_left = True  # operations that an earlier run, or a failed delivery, has left
         self._before = timedelta()  # how long the run took that is continued
         self._api_limits: dict[str, BucketState] = {}
         self._dispatchers: dict[str, tuple[Dispatcher, ExitStack]] = {}
@@ -120,6 +121,7 @@ class OpenRun:
         for _, stack in self._dispatchers.values():
             stack.close()
         self._dispatchers.clear()
+        self._may_have_left = True
 
     # ---- begin
 
@@ -175,7 +177,8 @@ class OpenRun:
 
     def _deliveries(self, streams: Sequence[BoundStream]) -> RunningStreams:
         session, counts = self._session, SettlementCount(self.report)
-        left = self.records.without_others(session.left(streams))
+        left = self.records.without_others(session.left(streams)) if self._may_have_left else []
+        self._may_have_left = not self._continues
         used = {bound.scope.target for bound in streams} | {intent.scope.target for intent in left}
         for name in used - session.targets.keys():
             number = sum(intent.scope.target == name for intent in left)

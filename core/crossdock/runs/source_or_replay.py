@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Protocol
 
 from crossdock.delta.keyed_records import KeyedRecord
@@ -16,6 +16,10 @@ from crossdock.tally import Tally
 
 class RecordSource(Protocol):
     """What a run asks of either."""
+
+    @property
+    def named(self) -> Sequence[int] | None:
+        """The key hashes of the records that it reads; None if they are not known before."""
 
     def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
         """Read everything, or the next part; records with an operation in *unsettled* are left alone."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 
@@ -42,6 +42,7 @@ class StreamInput:
     """
 
     finds_changes = True
+    named: Sequence[int] | None = None
 
     def __init__(
         self,

@@ -110,7 +110,7 @@ class StreamRunner:
     def _run_part(self, bound: BoundStream, source: RecordSource, held: HeldRecords) -> Steps:
         """Read and deliver what `RecordSource.read` reads at once; returns as `run`."""
         with self._state.look() as tx:
-            unsettled = self._own_records.without_others(tx.intents.unsettled(bound.scope))
+            unsettled = self._own_records.without_others(tx.intents.unsettled(bound.scope, source.named))
         try:
             source.read(unsettled, self._advance)
         except (StateError, LateError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -18,6 +17,7 @@ from sqlalchemy.exc import DBAPIError
 from crossdock.state.db import run_lease
 from crossdock.state.db.database_errors import is_transient, place_of, translated
 from crossdock.state.db.engine import Pin, identity, open_engine, reading
+from crossdock.state.db.fair_lock import FairLock
 from crossdock.state.db.sqlite_preload import read_ahead
 from crossdock.state.expected_deliveries import (
     ExpectedBindings,
@@ -75,19 +75,19 @@ class Transaction:
 
 
 @cache
-def _lock_of(_database: str) -> threading.Lock:
-    return threading.Lock()
+def _lock_of(_database: str) -> FairLock:
+    return FairLock()
 
 
-def _write_lock(url: URL) -> threading.Lock:
+def _write_lock(url: URL) -> FairLock:
     """Of a SQLite file for all its states in this process: it has one writer, and lets others wait out of order."""
-    return _lock_of(str(url.database)) if url.drivername == "sqlite" else threading.Lock()
+    return _lock_of(str(url.database)) if url.drivername == "sqlite" else FairLock()
 
 
 @contextmanager
-def _in_order(lock: threading.Lock) -> Iterator[None]:
+def _in_order(lock: FairLock) -> Iterator[None]:
     """Threads write one after the other; one that has waited for `IN_ORDER_S` leaves the order to the database."""
-    is_first = lock.acquire(timeout=IN_ORDER_S)
+    is_first = lock.acquire(IN_ORDER_S)
     try:
         yield
     finally:

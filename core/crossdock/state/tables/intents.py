@@ -157,10 +157,20 @@ class Intents:
             columns["new_settled_at"] = [None if item.status in UNSETTLED else at for item in group]
             statement.run(self._connection, columns)
 
-    def unsettled(self, scope: Scope | None = None) -> list[Intent]:
-        """What is pending, sending or in doubt, oldest first, of all scopes or of *scope*."""
+    def unsettled(self, scope: Scope | None = None, among: Sequence[int] | None = None) -> list[Intent]:
+        """What is pending, sending or in doubt, oldest first, of all scopes or of *scope*.
+
+        Args:
+            among: Only of these key hashes of *scope*.
+        """
         query = select(*_FIELDS).where(table.c.status.in_(UNSETTLED)).order_by(table.c.id)
-        return self._listed(query if scope is None else query.where(within(table, scope)))
+        if scope is None:
+            return self._listed(query)
+        of_scope = query.where(within(table, scope))
+        if among is None:
+            return self._listed(of_scope)
+        parts = (self._listed(of_scope.where(table.c.key_hash.in_(part))) for part in sql_statements.chunks(among))
+        return sorted((intent for part in parts for intent in part), key=lambda intent: intent.id)
 
     def of_record(self, scope: Scope, key_hash: int) -> list[Intent]:
         """All operations on a record, oldest first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
@@ -108,8 +109,8 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
         if options.listen is not None and worker is not None:
 
             def on_hint() -> None:
-                worker.wake()
-                daemon.wake()
+                if not worker.wake():
+                    daemon.wake()
 
             receiver = stack.enter_context(_receiving(loaded, options.listen, refused, on_hint))
         reloaded = stack.enter_context(_hangups(config, options, receiver))
@@ -127,6 +128,7 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
             hint_worker=worker,
             refused=refused,
         )
+        gc.freeze()  # what is imported stays: a collection that looks through it would stop all threads for 0.2 s
         try:
             daemon.run(service, interrupt, reloaded)
         except KeyboardInterrupt:  # the second signal; threads cannot be ended, and the state survives any kill

@@ -61,11 +61,12 @@ class HintWorker:
         on_end: Callable[[Worked], None],
     ) -> None:
         self._clock, self._progress, self._interrupt, self._on_end = clock, progress, interrupt, on_end
-        self._news, self._is_to_stop = threading.Event(), False
+        self._news, self._is_to_stop, self._works = threading.Event(), False, False
 
-    def wake(self) -> None:
-        """There are new hints."""
+    def wake(self) -> bool:
+        """There are new hints. False if it does not work, so that somebody has to call `work`."""
         self._news.set()
+        return self._works
 
     def stop(self) -> None:
         """End the work soon, so that it can begin anew with another config."""
@@ -78,7 +79,13 @@ class HintWorker:
         Raises:
             CrossdockError: If the run could not begin, or the state failed.
         """
-        self._is_to_stop = False
+        self._is_to_stop, self._works = False, True
+        try:
+            self._work(session)
+        finally:
+            self._works = False
+
+    def _work(self, session: Session) -> None:
         run = OpenRun(session, self._progress(), self._interrupt, "live", job=JOB, continues=True)
         with run.opened(session.project.fetching):
             part, before = _Part(session, run, self._clock, self._interrupt), replace(run.report.counters)

@@ -31,6 +31,7 @@ from crossdock.scheduler.scheduler import CLOCK_SET_S
 T = TypeVar("T")
 
 LOOK_S = 30.0  # other schedulers and 'jobs resume' also change what is due
+REPORT_S = 10.0  # webhooks that were refused, in the log
 SIGNAL_S = 1.0  # maximum delay until a signal is handled
 _NOW = DateTrigger(datetime(1970, 1, 1, tzinfo=UTC), UTC)  # due at once, even if the clock is set back
 logging.getLogger("apscheduler").addHandler(logging.NullHandler())  # it warns of calls that it merges
@@ -108,6 +109,7 @@ class Daemon:
             self._add(self._look, ScheduleTrigger(job.schedule), f"due: {name}")
         self._add(self._look, IntervalTrigger(seconds=LOOK_S, timezone=UTC), "look")
         self._add(self._service.apply_retention, IntervalTrigger(seconds=LOOK_S, timezone=UTC), "retention")
+        self._add(self._service.report_webhooks, IntervalTrigger(seconds=REPORT_S, timezone=UTC), "webhooks")
         self._wake()
 
     def _wake(self) -> None:

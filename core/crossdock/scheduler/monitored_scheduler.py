@@ -95,7 +95,6 @@ class Service:
             self._metrics.found("state")
             self._metrics.found("clock")
             self._looked_at, self._reported_lost = now, set()
-        self._report_webhooks()
         for job, instant in self._scheduler.next_due().items():
             self._metrics.due(job, instant)
 
@@ -115,7 +114,7 @@ class Service:
         if not self.busy:
             self._scheduler.close()
 
-    def _report_webhooks(self) -> None:
+    def report_webhooks(self) -> None:
         """Log how many webhooks were not processed since the last call, and measure the inbox."""
         if self._hint_worker is None:
             return

@@ -53,6 +53,9 @@ class FakeService:
     def apply_retention(self) -> None:
         self.threads.add(threading.current_thread().name)
 
+    def report_webhooks(self) -> None:
+        self.threads.add(threading.current_thread().name)
+
     def reload(self, project: Any) -> None:
         self.project = project
 

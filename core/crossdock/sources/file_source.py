@@ -16,8 +16,8 @@ from pathlib import Path
 import polars as pl
 
 from crossdock.errors import CrossdockError, RefusedError
-from crossdock.formats.delimited_files import DelimitedFormat, read_lines, read_rows
 from crossdock.formats.file_ends import is_cut
+from crossdock.formats.file_formats import FileFormat, read_lines, read_rows
 from crossdock.local_files import create_private, private_folder
 from crossdock.records import Again, Proof, RawBatch, kept
 from crossdock.sources.archive import archive
@@ -73,7 +73,7 @@ class FileSource:
     def __init__(
         self,
         files: str,
-        layout: DelimitedFormat,
+        layout: FileFormat,
         open_store: OpenStore,
         run: SourceContext,
         *,
@@ -301,12 +301,12 @@ class FileSource:
         return again
 
     def _proof(self, facts: FileFacts) -> Proof:
-        trailer, layout = self._layout.trailer, self._layout
+        layout = self._layout
         entry = self._entries.get(facts.content_hash)
         # what counts the rows is right, or the file is refused
-        counted = (trailer is not None and trailer.count is not None) or (entry is not None and entry.counted)
+        counted = layout.states_rows or (entry is not None and entry.counted)
         cut = (
-            trailer is None
+            not layout.marks_end
             and not counted
             and is_cut(self._spool.bytes_of(facts.content_hash), layout.encoding, layout.row_end)
         )

@@ -15,7 +15,8 @@ from pydantic import AfterValidator, model_validator
 from crossdock.config_file import ConfigModel
 from crossdock.errors import CrossdockError, RefusedError
 from crossdock.formats.compression import Openable
-from crossdock.formats.delimited_files import DelimitedFormat, read_rows
+from crossdock.formats.delimited_files import DelimitedFormat
+from crossdock.formats.file_formats import FileFormat, read_rows
 from crossdock.local_files import create_private
 from crossdock.records import LINE
 from crossdock.sources.source_context import SourceContext, writing
@@ -38,7 +39,8 @@ class Manifest(ConfigModel):
 
     files: Annotated[str, AfterValidator(_files)]
     """Folder and name pattern of the manifests, such as ``out/MANIFEST_*.csv``."""
-    format: DelimitedFormat = DelimitedFormat()
+    format: FileFormat = DelimitedFormat()
+    """The layout of the manifests."""
     name: str
     """The column with the name of a file."""
     rows: str | None = None

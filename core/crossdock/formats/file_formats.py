@@ -11,9 +11,11 @@ from pydantic import Discriminator, Tag
 from crossdock.formats import delimited_files
 from crossdock.formats.compression import Openable
 from crossdock.formats.delimited_files import DelimitedFormat
+from crossdock.formats.file_ends import is_cut
 from crossdock.formats.fixed_width_files import FixedWidthFormat
 from crossdock.formats.fixed_width_rows import read_fixed_width
 from crossdock.formats.polars_parser import LINE
+from crossdock.formats.sheet_files import SheetFormat, read_sheet
 
 _DELIMITED = "delimited"
 
@@ -23,7 +25,9 @@ def _kind(value: Any) -> Any:
 
 
 FileFormat = Annotated[
-    Annotated[DelimitedFormat, Tag(_DELIMITED)] | Annotated[FixedWidthFormat, Tag("fixed_width")],
+    Annotated[DelimitedFormat, Tag(_DELIMITED)]
+    | Annotated[FixedWidthFormat, Tag("fixed_width")]
+    | Annotated[SheetFormat, Tag("sheet")],
     Discriminator(_kind),
 ]
 """The layout of a file; without ``kind``, of a delimited one."""
@@ -39,6 +43,8 @@ def read_rows(path: Openable, layout: FileFormat, *, name: str, batch_rows: int 
     """
     if isinstance(layout, DelimitedFormat):
         return delimited_files.read_rows(path, layout, name=name, batch_rows=batch_rows)
+    if isinstance(layout, SheetFormat):
+        return read_sheet(path, layout, name=name, batch_rows=batch_rows)
     return read_fixed_width(path, layout, name=name, batch_rows=batch_rows)
 
 
@@ -55,3 +61,10 @@ def read_lines(path: Openable, layout: FileFormat, lines: Sequence[int], *, name
             yield found
         if frame.height and frame[LINE][-1] >= wanted[-1]:
             return
+
+
+def looks_cut(path: Openable, layout: FileFormat) -> bool:
+    """Whether a file may have been cut without a trace in its rows: it marks no end, and its last row lacks its own."""
+    if layout.marks_end or isinstance(layout, SheetFormat):
+        return False
+    return is_cut(path, layout.encoding, layout.row_end)

@@ -16,8 +16,7 @@ from pathlib import Path
 import polars as pl
 
 from crossdock.errors import CrossdockError, RefusedError
-from crossdock.formats.file_ends import is_cut
-from crossdock.formats.file_formats import FileFormat, read_lines, read_rows
+from crossdock.formats.file_formats import FileFormat, looks_cut, read_lines, read_rows
 from crossdock.local_files import create_private, private_folder
 from crossdock.records import Again, Proof, RawBatch, kept
 from crossdock.sources.archive import archive
@@ -305,9 +304,5 @@ class FileSource:
         entry = self._entries.get(facts.content_hash)
         # what counts the rows is right, or the file is refused
         counted = layout.states_rows or (entry is not None and entry.counted)
-        cut = (
-            not layout.marks_end
-            and not counted
-            and is_cut(self._spool.bytes_of(facts.content_hash), layout.encoding, layout.row_end)
-        )
+        cut = not counted and looks_cut(self._spool.bytes_of(facts.content_hash), layout)
         return Proof(partial(self._spool.content_hash, facts.content_hash), counted=counted, cut=cut)

@@ -9,6 +9,7 @@ import polars as pl
 from pydantic import TypeAdapter
 
 from crossdock.formats.file_formats import FileFormat, read_rows
+from crossdock.formats.fixed_width_files import FixedWidthFormat
 
 FORMATS: TypeAdapter[FileFormat] = TypeAdapter(FileFormat)
 ORDERS: dict[str, Any] = {
@@ -75,6 +76,10 @@ class Content:
 
 def layout(**config: Any) -> FileFormat:
     return FORMATS.validate_python(config)
+
+
+def fixed_width(**config: Any) -> FixedWidthFormat:
+    return FixedWidthFormat.model_validate(config)
 
 
 def read(data: bytes | str, config: dict[str, Any], *, batch_rows: int = 100_000) -> pl.DataFrame:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.formats.layouts import GOOD, ORDERS, Content, layout, lines, read
+from tests.unit.formats.layouts import GOOD, ORDERS, Content, fixed_width, lines, read
 
 from crossdock.errors import RefusedError
 from crossdock.formats.fixed_width_rows import read_fixed_width
@@ -100,7 +100,7 @@ def test_groups_may_begin_in_one_piece_and_end_in_another(chunk: int) -> None:
     """Parents, counts and sums are carried over."""
     found = [
         row
-        for frame in read_fixed_width(Content(lines(*GOOD).encode()), layout(**ORDERS), name="f", _chunk=chunk)
+        for frame in read_fixed_width(Content(lines(*GOOD).encode()), fixed_width(**ORDERS), name="f", _chunk=chunk)
         for row in frame.rows()
     ]
     assert [row[0] for row in found] == ["A00001", "A00001", "A00003"]
@@ -126,7 +126,7 @@ def test_records_survive_being_written_and_read(
     data = "".join(["x         00000 xx" + end, *written]).encode(encoding)
     found = [
         row
-        for frame in read_fixed_width(Content(data), layout(**config), name="f", batch_rows=7, _chunk=chunk)
+        for frame in read_fixed_width(Content(data), fixed_width(**config), name="f", batch_rows=7, _chunk=chunk)
         for row in frame.rows()
     ]
     expected = [("", 0), *rows]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import NoReturn
 
 import polars as pl
@@ -105,14 +106,7 @@ class ControlTotals:
         return zeros.select(list(_FOUND))
 
     def _number(self, frame: pl.DataFrame, column: str, *, stated: bool = False) -> pl.Expr:
-        """A column as numbers; an empty cell is zero, but not in a record that states something."""
-        text = pl.col(column).str.strip_chars(" ")
-        may_be_empty = pl.lit(value=False) if stated else text == ""
-        odd = frame.filter(~(text.str.contains(NUMBER) | may_be_empty))
-        if odd.height:
-            message = f"column {column!r} is not a number, which a control sum or count needs"
-            self._refuse(message, odd[LINE][0], "Correct counts and sums in the format, or ask the sender.")
-        return pl.when(text == "").then(pl.lit("0")).otherwise(text).cast(EXACT)
+        return exact_numbers(frame, column, file=self._file, may_be_empty=not stated)
 
     def _check(self, ended: pl.Expr) -> None:
         found = self._found.filter(ended)
@@ -129,7 +123,7 @@ class ControlTotals:
                 self._refuse(message, row[LINE], "The file is truncated or damaged: fetch it again.")
             item = self._items[row[_ITEM]]
             what = "sum" if item in self._kind.sums else "number of records"
-            stated_as, has = _plain(row[_STATED]), _plain(row[_VALUE])
+            stated_as, has = plain(row[_STATED]), plain(row[_VALUE])
             self._refuse(
                 f"{self._name}.{item} states the {what} {stated_as}, the file has {has}", row[f"{LINE}_of"], _HINT
             )
@@ -150,7 +144,22 @@ def _added(totals: list[pl.DataFrame]) -> pl.DataFrame:
     return pl.concat(totals).group_by(_GROUP, _ITEM).agg(pl.col(_VALUE).sum(), pl.col(LINE).max()).select(list(_FOUND))
 
 
-def _plain(number: object) -> str:
-    """A decimal without zeros after the point."""
+def exact_numbers(frame: pl.DataFrame, column: str, *, file: str, may_be_empty: bool = True) -> pl.Expr:
+    """A column of text as numbers; an empty cell is zero.
+
+    Raises:
+        RefusedError: If a cell is not a number with at most 26 digits before the point and 9 after it.
+    """
+    text = pl.col(column).str.strip_chars(" ")
+    odd = frame.filter(~(text.str.contains(NUMBER) | ((text == "") & may_be_empty)))
+    if odd.height:
+        message = f"column {column!r} is not a number, which a control sum or count needs"
+        hint = "Correct counts and sums in the config, or ask the sender."
+        raise RefusedError(message, where=f"{file}:{odd[LINE][0]}", hint=hint)
+    return pl.when(text == "").then(pl.lit("0")).otherwise(text).cast(EXACT)
+
+
+def plain(number: Decimal) -> str:
+    """*number* without zeros at the end of its fraction."""
     text = format(number, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text

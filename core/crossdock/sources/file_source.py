@@ -28,6 +28,7 @@ from crossdock.sources.listed_files import FileListing, facts_of
 from crossdock.sources.manifests import Entry, Manifest, read_entries
 from crossdock.sources.source_context import SourceContext, writing
 from crossdock.sources.spool import Spool
+from crossdock.sources.stated_sums import StatedSums
 from crossdock.state import FileFacts
 from crossdock.transport.file_store import FileStore, RemoteFile
 
@@ -268,6 +269,8 @@ class FileSource:
     def _parsed(self, file: TakenFile) -> Iterator[pl.DataFrame]:
         """The rows of *file*, kept for the other streams; so is a failure."""
         facts, parts, rows = file.facts, list[Path](), 0
+        entry = self._entries.get(facts.content_hash)
+        sums = StatedSums(facts.name, entry.where, entry.sums) if entry else None
         try:
             for frame in read_rows(self._spool.bytes_of(facts.content_hash), self._layout, name=facts.name):
                 if len(self._stream_ids) > 1:
@@ -275,9 +278,12 @@ class FileSource:
                     with writing(parts[-1].parent), create_private(parts[-1]) as part:
                         frame.write_ipc(part)
                 rows += frame.height
+                if sums:
+                    sums.add(frame)
                 yield frame
-            if entry := self._entries.get(facts.content_hash):
+            if entry and sums:
                 entry.check(facts.name, "rows", rows)
+                sums.check()
             if self._snapshot and not rows:
                 raise RefusedError(
                     "is a snapshot without rows",

@@ -121,7 +121,9 @@ class _FixedWidthRows:
             found = lines.select(pl.any_horizontal(is_odd for _, _, is_odd in odd).any()).item()
             if found:
                 self._refuse_cell(lines, odd)
-        return lines.select(*self._cells[name], LINE)
+        return (
+            lines.lazy().select(*self._cells[name], LINE).collect()
+        )  # lazily, parts that cells share are computed once
 
     def _of_full_length(self, lines: pl.DataFrame, length: int) -> pl.DataFrame:
         sizes = pl.col(TEXT).str.len_chars()

@@ -29,9 +29,9 @@ def stream(name: str, layout: dict[str, Any], key: list[str], **more: Any) -> di
     }  # fmt: skip
 
 
-def project(folder: Path, platform: SandboxServer, streams: dict[str, Any]) -> FolderProject:
-    connection = {"kind": "folder_warehouse", "path": ".", "settle_s": 0, "streams": streams}
-    found = FolderProject(folder, platform, {"wms": {**connection}})
+def project(folder: Path, platform: SandboxServer, streams: dict[str, Any], **more: Any) -> FolderProject:
+    connection = {"kind": "folder_warehouse", "path": ".", "settle_s": 0, "streams": streams, **more}
+    found = FolderProject(folder, platform, {"wms": connection})
     (folder / "out").mkdir()
     assert found.run("init").exit_code == 0
     return found
@@ -93,16 +93,19 @@ def test_a_manifest_states_control_sums_of_a_fixed_width_column(
         assert "the sum of column 'PRICE' is 12.34, but out/MANIFEST.csv:2 states 12.35" in error
 
 
-def test_headers_and_lines_of_one_file_are_joined(tmp_path: Path, platform: SandboxServer) -> None:
-    """Two sources read the records of two types from the same files; identifiers stay text."""
+def test_records_of_two_types_are_read_and_looked_up(tmp_path: Path, platform: SandboxServer) -> None:
+    """Two streams read two types of the same files, and one of them looks up rows of a fixed-width file."""
     types = {"H": {"names": ["T", "ORDER", "STORE"]}, "L": {"parent": "H", "names": ["LT", "SKU"]}}
-    layout = {"record_types": types}
-    lines = stream("mixed", {**layout, "records": "L"}, ["ORDER", "SKU"])
-    headers = stream(
-        "mixed", {**layout, "records": "H"}, ["ORDER"], namespace="headers", map={"sku": "ORDER", "name": "STORE"}
-    )
-    site = project(tmp_path, platform, {"lines": lines, "headers": headers})
+    stores = {"kind": "fixed_width", "columns": {"STORE": {"at": 1, "length": 2}, "CITY": {"at": 3, "length": 6}}}
+    lookup = {"store": {"source": "stores", "on": {"STORE": "STORE"}}}
+    named = {"sku": "ORDER", "name": "store.CITY"}
+    lines = stream("mixed", {"record_types": types, "records": "L"}, ["ORDER", "SKU"])
+    form = {"record_types": types, "records": "H"}
+    headers = stream("mixed", form, ["ORDER"], namespace="headers", map=named, lookup=lookup)
+    sources = {"stores": {"files": "out/STORES_*", "format": stores}}
+    site = project(tmp_path, platform, {"lines": lines, "headers": headers}, sources=sources)
     (tmp_path / "out" / "mixed_1").write_text("H,0017,S1\nL,P1\nL,P2\nH,0018,S2\n")
+    (tmp_path / "out" / "STORES_1").write_text("S1Kiel  \nS2Bremen\n")
     report = site.sync()
     assert {name: each["records"]["delivered"] for name, each in report["streams"].items()} == {
         "wms.lines": 2, "wms.headers": 2,

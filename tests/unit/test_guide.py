@@ -114,7 +114,7 @@ def test_the_trailer_of_the_guide_counts_header_and_trailer(tmp_path: Path) -> N
 
 def test_the_legacy_layouts_of_the_guide_read_what_their_comments_say(tmp_path: Path) -> None:
     """The mainframe's file has zoned prices, and the file with several types is the one in the comment."""
-    formats = {each["format"]["kind"] if "kind" in each["format"] else "types": each["format"] for each in LEGACY}
+    formats = {each["format"].get("kind", "types"): each["format"] for each in LEGACY}
     file = tmp_path / "ITEM_1.dat"
     file.write_bytes(f"{'0017':8}{'Bolt':22}000123D   ".encode("cp037"))
     layout = FixedWidthFormat.model_validate(formats["fixed_width"])

@@ -143,8 +143,8 @@ class FixedWidthFormat(ConfigModel):
 
     def _check_types(self, types: Mapping[str, FixedRecordType]) -> None:
         check_types(types, self.records)
-        if self.record_type is None and len(types) > 1:
-            raise ValueError("several record_types need record_type: where their codes are")
+        if self.record_type is None and any(not kind.otherwise for kind in types.values()):
+            raise ValueError("record_types need record_type: where their codes are")
         for name, kind in types.items():
             if self.record_type and len(kind.code or name) > self.record_type.length and not kind.otherwise:
                 raise misplaced(("record_types", name), f"its code is longer than {self.record_type.length} characters")

@@ -20,6 +20,7 @@ from crossdock.formats.text_decoding import Block, DecodingError, Piece, Prepare
 _NEL = "\x85".encode()
 _CONTROLS = bytes([*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), 0x7F])
 _ODD = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff]|\r(?!\n)")
+_RECORDS = 1 << 15  # that are Python objects at a time
 _LINE_BREAK = re.compile(b"[\r\n]")
 _MAY_BE_ODD = re.compile(b"\xc2[\x80-\x9f]|\xef\xbb\xbf")
 _BINARY = "Check that it is a text file in the declared encoding, without packed or binary numbers."
@@ -135,8 +136,10 @@ def _cut(blocks: Iterator[bytes], length: int) -> Iterator[bytes]:
         fault = _LINE_BREAK.search(block)
         end = re.search("[\r\n]|$", text).start() if fault else len(text)  # type: ignore[union-attr]  # it matches
         end -= end % length
-        lines = [text[start : start + length] for start in range(0, end, length)]
-        yield "".join(f"{line}\n" for line in lines).encode(errors="surrogateescape")
+        for first in range(0, end, length * _RECORDS):
+            starts = range(first, min(first + length * _RECORDS, end), length)
+            lines = "".join([f"{text[start : start + length]}\n" for start in starts])
+            yield lines.encode(errors="surrogateescape")
         if fault:
             raise _line_break()
         held = text[end:]

@@ -56,31 +56,6 @@ def test_a_delimited_format_declares_types_or_a_header(change: dict[str, Any], m
         layout(**{"record_types": TYPES, "records": "L", **change})
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"columns": {"A": {"at": 1, "length": 2}}}, "either columns or record_types"),
-        ({"record_type": None}, "where their codes are"),
-        ({"record_type": {"length": 2}}, "longer than 2 characters"),
-        ({"length": 8}, "end at position"),
-        ({"line_end": "none"}, "need length"),
-        ({"line_end": "none", "length": 30, "short_lines": "pad"}, "never short"),
-        ({"encoding": "utf8x"}, "not a character encoding"),
-    ],
-)
-def test_a_fixed_width_format_that_cannot_be_is_refused(change: dict[str, Any], message: str) -> None:
-    """The lengths and positions agree."""
-    with pytest.raises(ValidationError, match=message):
-        layout(**{**ORDERS, **change})
-
-
-def test_columns_that_overlap_are_refused() -> None:
-    """A gap is allowed, one character of two columns is not."""
-    columns = {"B": {"at": 4, "length": 2}, "A": {"at": 1, "length": 4}}
-    with pytest.raises(ValidationError, match="A ends at position 4, and B begins at 4: they overlap"):
-        layout(kind="fixed_width", columns=columns)
-
-
 def test_a_file_that_states_its_rows_is_known() -> None:
     """Only then may a snapshot that lacks many records be taken as whole."""
     counted = layout(**ORDERS)

@@ -172,10 +172,27 @@ def test_a_file_that_unpacks_to_too_much_is_refused(monkeypatch: pytest.MonkeyPa
         read(written([HEADER, ["a", 1]]), SHEET)
 
 
-def test_other_archives_must_declare_that_errors_are_not_found() -> None:
-    """An xlsb or ods file has no cells that can be checked."""
-    with pytest.raises(RefusedError, match="^f: "):
-        read(packed({"content.xml": b"<a/>"}), SHEET)
+def test_an_opendocument_sheet_must_declare_that_errors_are_not_found() -> None:
+    """Its cells cannot be checked; then it is read as others are."""
+    office = "urn:oasis:names:tc:opendocument:xmlns:office:1.0"
+    table, text = office.replace("office:1", "table:1"), office.replace("office:1", "text:1")
+    cells = (
+        '<table:table-cell office:value-type="string"><text:p>{}</text:p></table:table-cell>'
+        '<table:table-cell office:value-type="float" office:value="{}"><text:p>shown</text:p></table:table-cell>'
+    )
+    found = (("0017", "12.50"), ("0018", "3"))
+    rows = "".join(f"<table:table-row>{cells.format(*row)}</table:table-row>" for row in found)
+    content = (
+        f'<office:document-content xmlns:office="{office}" xmlns:table="{table}" xmlns:text="{text}">'
+        f'<office:body><office:spreadsheet><table:table table:name="Items">{rows}</table:table>'
+        "</office:spreadsheet></office:body></office:document-content>"
+    )
+    kind = b"application/vnd.oasis.opendocument.spreadsheet"
+    data = packed({"mimetype": kind, "META-INF/manifest.xml": b"<manifest/>", "content.xml": content.encode()})
+    config = {**SHEET, "header": False, "names": ["SKU", "PRICE"]}
+    with pytest.raises(RefusedError, match="^f: errors in cells can only be found in xlsx files"):
+        read(data, config)
+    assert read(data, {**config, "error_cells": "empty"}).rows() == [("0017", "12.5", 1), ("0018", "3", 2)]
 
 
 def test_a_sheet_without_a_header_needs_names() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.benchmarks import (
     bench_delivery,
+    bench_fixed_width,
     bench_hints,
     bench_listen,
     bench_sandbox,
@@ -32,6 +33,14 @@ def test_delivery_settles_every_operation(tmp_path: Path, delay_ms: int) -> None
         finally:
             server.terminate()
     assert delivered == 40
+
+
+@pytest.mark.parametrize("layout", bench_fixed_width.LAYOUTS)
+def test_fixed_width_files_are_read_whole(tmp_path: Path, layout: str) -> None:
+    """A small file of each layout has as many rows as were written, and its count and sum are right."""
+    path = tmp_path / "file.txt"
+    bench_fixed_width.write(path, 10_000, typed=layout != "one type")
+    assert bench_fixed_width.measure(path, 10_000, bench_fixed_width.LAYOUTS[layout]) > 0
 
 
 def test_sandbox_creates_every_invoice(tmp_path: Path) -> None:

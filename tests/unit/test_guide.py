@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, get_args
 from zoneinfo import ZoneInfo
 
+import polars as pl
 import pytest
 import yaml
 from pydantic import ValidationError
@@ -24,6 +25,8 @@ from crossdock.cli.main import main
 from crossdock.delivery.circuit_breaker import OPENS_AT, WATCHED
 from crossdock.errors import RefusedError
 from crossdock.formats.delimited_files import DelimitedFormat, Trailer, read_rows
+from crossdock.formats.fixed_width_files import FixedWidthFormat
+from crossdock.formats.fixed_width_rows import read_fixed_width
 from crossdock.inbox import endpoint, hint_worker, receiver, webhook_writer
 from crossdock.platform.webhooks import Reason, WebhookScheme, WebhookVerifier
 from crossdock.scheduler.daemon import LOOK_S
@@ -123,6 +126,19 @@ def test_the_comments_of_the_schedule_examples_are_true() -> None:
     assert list(due(stock, *christmas)) == []
 
 
+def streams_of(config: dict[str, Any]) -> list[dict[str, Any]]:
+    connections = config.get("connections", {}).values()
+    return [stream for connection in connections for stream in connection.get("streams", {}).values()]
+
+
+LEGACY = [
+    stream
+    for data in EXAMPLES.values()
+    for stream in streams_of(data)
+    if "record_types" in stream.get("format", {}) or stream.get("format", {}).get("kind") == "fixed_width"
+]
+
+
 def test_the_trailer_of_the_guide_counts_header_and_trailer(tmp_path: Path) -> None:
     """The example with `count_includes` reads the file in its comment, and refuses one that lacks a row."""
     streams = [stream for data in EXAMPLES.values() for stream in streams_of(data) if "count_includes" in str(stream)]
@@ -135,9 +151,18 @@ def test_the_trailer_of_the_guide_counts_header_and_trailer(tmp_path: Path) -> N
         list(read_rows(file, layout, name=file.name))
 
 
-def streams_of(config: dict[str, Any]) -> list[dict[str, Any]]:
-    connections = config.get("connections", {}).values()
-    return [stream for connection in connections for stream in connection.get("streams", {}).values()]
+def test_the_legacy_layouts_of_the_guide_read_what_their_comments_say(tmp_path: Path) -> None:
+    """The mainframe's file has zoned prices, and the file with several types is the one in the comment."""
+    formats = {each["format"].get("kind", "types"): each["format"] for each in LEGACY}
+    file = tmp_path / "ITEM_1.dat"
+    file.write_bytes(f"{'0017':8}{'Bolt':22}000123D   ".encode("cp037"))
+    layout = FixedWidthFormat.model_validate(formats["fixed_width"])
+    (frame,) = read_fixed_width(file, layout, name=file.name)
+    assert frame.rows() == [("0017", "Bolt", "12.34", 1)]
+    (page,) = re.findall(r'"PRICES_\*.txt" +# (.*)', (DOCS / "configure.md").read_text(encoding="utf-8"))
+    file.write_text("".join(f"{line}\n" for line in page.split(", ")))
+    rows = pl.concat(read_rows(file, DelimitedFormat.model_validate(formats["types"]), name=file.name))
+    assert rows.select("GROUP", "SKU", "PRICE").rows() == [("Bolts", "0017", "9.50"), ("Bolts", "0018", "2.50")]
 
 
 def test_what_the_guide_says_about_a_file_that_was_cut_is_true(tmp_path: Path) -> None:

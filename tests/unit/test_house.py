@@ -123,6 +123,7 @@ def test_the_readme_fits_its_promises() -> None:
         "sandbox",
         "new",
         "try",
+        "layout show",
         "init",
         "check",
         "plan",

@@ -12,6 +12,7 @@ from crossdock.sources import (
     ArchiveFolder,
     DelimitedFormat,
     Expect,
+    FileFormat,
     Join,
     Lookup,
     Manifest,
@@ -58,7 +59,7 @@ class SourceConfig(IntakeConfig):
 
     files: FilesPattern
     """Folder and name pattern, such as ``out/LOT_*.txt``; the folder is relative to the login folder or ``path``."""
-    format: DelimitedFormat = DelimitedFormat()
+    format: FileFormat = DelimitedFormat()
     columns: Mapping[str, Repair] = {}
     """Repairs by column, for all its streams."""
     skip: Mapping[str, Filter] = {}
@@ -76,7 +77,7 @@ class WarehouseStreamConfig(StreamConfig, IntakeConfig):
     source: str | None = None
     """A source of this connection."""
     files: FilesPattern | None = None
-    format: DelimitedFormat | None = None
+    format: FileFormat | None = None
     lookup: Mapping[Name, Lookup] = {}
     """Rows of other sources whose columns are used as ``NAME.COLUMN``; a later one may use those of an earlier one."""
     join: Mapping[Name, Join] = {}

@@ -24,6 +24,7 @@ _COMMANDS = {  # command -> module of crossdock.cli
     "sandbox": "sandbox",
     "new": "new_project",
     "try": "try_stream",
+    "layout": "layout",
     "init": "init_and_check",
     "check": "init_and_check",
     "plan": "plan",

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Annotated, Literal, Self
 
 import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
-from crossdock.config_file import ConfigModel
+from crossdock.config_file import ConfigModel, misplaced
 from crossdock.errors import RefusedError
 from crossdock.formats.column_names import check_column_names
 from crossdock.formats.compression import Openable, Readable, open_stream
+from crossdock.formats.delimited_records import DelimitedRecords
 from crossdock.formats.delimited_rows import DelimitedRows
 from crossdock.formats.left_out_lines import without_comments, without_preamble
+from crossdock.formats.prefetch import prefetched
+from crossdock.formats.record_sequence import RecordSequence, chosen_rows
+from crossdock.formats.record_types import RecordType, check_types, counts_rows, has_trailer
 from crossdock.formats.row_ends import RowEnds
 from crossdock.formats.text_decoding import Block, Piece, Prepare, pieces, records_at
 from crossdock.formats.text_encodings import known_encoding
@@ -55,6 +59,17 @@ class Trailer(ConfigModel):
     """How many other lines (header, trailer) that number includes."""
 
 
+class DelimitedRecordType(RecordType):
+    """One type of record in a delimited file."""
+
+    names: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(check_column_names)]
+    """Its columns, with that of the code."""
+
+    @property
+    def own_columns(self) -> tuple[str, ...]:
+        return self.names
+
+
 class DelimitedFormat(ConfigModel):
     """The layout of a delimited text file. All lines of a file end with LF, or all with CRLF."""
 
@@ -77,10 +92,46 @@ class DelimitedFormat(ConfigModel):
     """The columns. Required without a header; with one, the header must be exactly this."""
     trailer: Trailer | None = None
     """The last line, if it is not a row."""
+    record_type: Annotated[int, Field(ge=0)] | None = None
+    """The field with the code of the type of each record, counted from 0; by default the first one."""
+    record_types: Annotated[Mapping[str, DelimitedRecordType], Field(min_length=1)] | None = None
+    """The types of records in a file that has several, and no header line."""
+    records: str | None = None
+    """The type whose records are read."""
+
+    @property
+    def type_field(self) -> int:
+        return self.record_type or 0
+
+    @property
+    def states_rows(self) -> bool:
+        """Whether the file states how many rows it has."""
+        if self.record_types and self.records:
+            return counts_rows(self.record_types, self.records)
+        return self.trailer is not None and self.trailer.count is not None
+
+    @property
+    def marks_end(self) -> bool:
+        """Whether a file that is cut at the end of a line is found."""
+        return self.trailer is not None or has_trailer(self.record_types or {})
+
+    @model_validator(mode="after")
+    def _types_fit(self) -> Self:
+        if self.record_types is None:
+            if self.record_type is not None or self.records is not None:
+                raise ValueError("record_type and records belong to record_types")
+            return self
+        if self.names or self.trailer or (self.header and "header" in self.model_fields_set):
+            raise ValueError("record_types take the place of header, names and trailer")
+        check_types(self.record_types, self.records)
+        for name, kind in self.record_types.items():
+            if self.type_field >= len(kind.names):
+                raise misplaced(("record_types", name, "names"), f"lack field {self.type_field}, that of the code")
+        return self
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if not self.header and self.names is None:
+        if not self.header and self.names is None and self.record_types is None:
             raise ValueError("a file without a header needs names")
         if self.quote and (self.quote in self.delimiter or (self.trailer and self.quote in self.trailer.prefix)):
             raise ValueError("neither the delimiter nor the prefix of the trailer may contain the quote")
@@ -113,6 +164,10 @@ def read_rows(
         RefusedError: While iterating, at the first deviation in the file, with file, line and often column.
     """
     with open_stream(path, name=name) as stream:
+        if layout.record_types and layout.records:
+            parts = _records(stream, layout, name, _chunk)
+            yield from chosen_rows(parts, RecordSequence(name, layout.record_types, layout.records), batch_rows)
+            return
         file, rest = _opened(stream, layout, name, _chunk)
         for frame in file.frames(rest):
             yield from frame.iter_slices(batch_rows)
@@ -149,13 +204,29 @@ def read_lines(
 def _opened(stream: Readable, layout: DelimitedFormat, name: str, chunk: int) -> tuple[DelimitedRows, Iterator[Piece]]:
     """The file, with its first record read, and the pieces that hold its rows."""
     row_ends = _row_ends(layout)
+    first, cut = _pieces(stream, layout, name, chunk, row_ends)
+    return DelimitedRows(layout, name, first, row_ends), cut if layout.header else chain([first], cut)
+
+
+def _records(stream: Readable, layout: DelimitedFormat, name: str, chunk: int) -> Iterator[Mapping[str, pl.DataFrame]]:
+    """The records of a file with several types, by type, many at a time."""
+    row_ends = _row_ends(layout)
+    first, cut = _pieces(stream, layout, name, chunk, row_ends)
+    records = DelimitedRecords(layout, name, crlf=first.data.endswith(b"\r\n"), row_ends=row_ends)
+    return prefetched(records.frames, records.slim(chain([first], cut)))
+
+
+def _pieces(
+    stream: Readable, layout: DelimitedFormat, name: str, chunk: int, row_ends: RowEnds | None
+) -> tuple[Piece, Iterator[Piece]]:
+    """The first record, and the others."""
     prepare = _preparation(layout, row_ends)
     cut = pieces(stream, layout.encoding, layout.quote, name=name, chunk=chunk, prepare=prepare)
     first = next(cut, None)
     if first is None:
         hint = "It has not even a header: fetch it again, or ask the sender."
         raise RefusedError("the file is empty", where=name, hint=hint)
-    return DelimitedRows(layout, name, first, row_ends), cut if layout.header else chain([first], cut)
+    return first, cut
 
 
 def _row_ends(layout: DelimitedFormat) -> RowEnds | None:

@@ -12,7 +12,13 @@ _DOS_END = "\x1a"
 
 
 def is_cut(path: Openable, encoding: str, row_end: str | None) -> bool:
-    """Whether the last row lacks its end, as in a truncated file; gzip has an end mark of its own."""
+    """Whether the last row lacks its end, as in a truncated file; gzip has an end mark of its own.
+
+    Args:
+        row_end: None for LF or CRLF, empty where rows have no end.
+    """
+    if row_end == "":
+        return False
     ends = [row_end or "\n"]
     if ends[0].endswith("\n"):
         ends.append(f"{ends[0][:-1]}\r\n")

@@ -166,6 +166,10 @@ class Project:
                 found[system].add(stream.namespace or connection.namespace)
         return {system: frozenset(namespaces) for system, namespaces in found.items()}
 
+    def stream(self, name: str) -> Stream[Any]:
+        """The stream ``CONNECTION.STREAM``, one of `selected`."""
+        return dict(self._named_streams())[name]
+
     def selected(self, selection: Sequence[str]) -> set[str]:
         """The names of the selected streams.
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from crossdock.cursors import Checkpoint, Cursor, Window, windows
     from crossdock.errors import UnavailableError
     from crossdock.formats.delimited_files import DelimitedFormat
+    from crossdock.formats.file_formats import FileFormat
     from crossdock.http_settings import HttpSettings
     from crossdock.mapping.joined_records import Join, Lookup
     from crossdock.pacing.rate_limit import RateLimit
@@ -63,6 +64,7 @@ _NAMES = {
     "cursors": "Checkpoint Cursor Window windows",
     "errors": "UnavailableError",
     "formats.delimited_files": "DelimitedFormat",
+    "formats.file_formats": "FileFormat",
     "http_settings": "HttpSettings",
     "mapping.joined_records": "Join Lookup",
     "records": "Proof",
@@ -94,12 +96,12 @@ _HOME_OF = {name: f"crossdock.{home}" for home, names in _NAMES.items() for name
 __all__ = [
     "AfterId", "Api", "ApiAnswer", "ApiClient", "ApiRequest", "ArchiveFolder", "BaseUrl", "BasicAuth", "BearerAuth",
     "Checkpoint", "ClientCredentialsAuth", "ConfigPath", "Cursor", "CursorInBody", "CursorInHeader",
-    "DelimitedFormat", "Expect", "Expectation", "FileSource", "FileStore", "FolderStore", "GraphQLConnection",
-    "GraphQLError", "HeaderAuth", "HostName", "HttpConnection", "HttpSettings", "Join", "Joined", "JoinedFiles",
-    "LinkHeader", "LoginAuth", "Lookup", "Manifest", "MarkerTemplate", "Markers", "Name", "NextUrl", "Offset",
-    "OverlappingPages", "PageNumber", "Paginator", "Part", "Proof", "RateLimit", "RefreshTokenAuth", "Rule",
-    "SftpLogin", "SourceContext", "StreamId", "TimedAuth", "UnavailableError", "Wait", "Window", "connect",
-    "split_pattern", "windows",
+    "DelimitedFormat", "Expect", "Expectation", "FileFormat", "FileSource", "FileStore", "FolderStore",
+    "GraphQLConnection", "GraphQLError", "HeaderAuth", "HostName", "HttpConnection", "HttpSettings", "Join",
+    "Joined", "JoinedFiles", "LinkHeader", "LoginAuth", "Lookup", "Manifest", "MarkerTemplate", "Markers", "Name",
+    "NextUrl", "Offset", "OverlappingPages", "PageNumber", "Paginator", "Part", "Proof", "RateLimit",
+    "RefreshTokenAuth", "Rule", "SftpLogin", "SourceContext", "StreamId", "TimedAuth", "UnavailableError", "Wait",
+    "Window", "connect", "split_pattern", "windows",
 ]  # fmt: skip
 
 

@@ -16,8 +16,7 @@ from pathlib import Path
 import polars as pl
 
 from crossdock.errors import CrossdockError, RefusedError
-from crossdock.formats.delimited_files import DelimitedFormat, read_lines, read_rows
-from crossdock.formats.file_ends import is_cut
+from crossdock.formats.file_formats import FileFormat, looks_cut, read_lines, read_rows
 from crossdock.local_files import create_private, private_folder
 from crossdock.records import Again, Proof, RawBatch, kept
 from crossdock.sources.archive import archive
@@ -29,6 +28,7 @@ from crossdock.sources.listed_files import FileListing, facts_of
 from crossdock.sources.manifests import Entry, Manifest, read_entries
 from crossdock.sources.source_context import SourceContext, writing
 from crossdock.sources.spool import Spool
+from crossdock.sources.stated_sums import StatedSums
 from crossdock.state import FileFacts
 from crossdock.transport.file_store import FileStore, RemoteFile
 
@@ -73,7 +73,7 @@ class FileSource:
     def __init__(
         self,
         files: str,
-        layout: DelimitedFormat,
+        layout: FileFormat,
         open_store: OpenStore,
         run: SourceContext,
         *,
@@ -269,6 +269,8 @@ class FileSource:
     def _parsed(self, file: TakenFile) -> Iterator[pl.DataFrame]:
         """The rows of *file*, kept for the other streams; so is a failure."""
         facts, parts, rows = file.facts, list[Path](), 0
+        entry = self._entries.get(facts.content_hash)
+        sums = StatedSums(facts.name, entry.where, entry.sums) if entry else None
         try:
             for frame in read_rows(self._spool.bytes_of(facts.content_hash), self._layout, name=facts.name):
                 if len(self._stream_ids) > 1:
@@ -276,9 +278,12 @@ class FileSource:
                     with writing(parts[-1].parent), create_private(parts[-1]) as part:
                         frame.write_ipc(part)
                 rows += frame.height
+                if sums:
+                    sums.add(frame)
                 yield frame
-            if entry := self._entries.get(facts.content_hash):
+            if entry and sums:
                 entry.check(facts.name, "rows", rows)
+                sums.check()
             if self._snapshot and not rows:
                 raise RefusedError(
                     "is a snapshot without rows",
@@ -301,13 +306,9 @@ class FileSource:
         return again
 
     def _proof(self, facts: FileFacts) -> Proof:
-        trailer, layout = self._layout.trailer, self._layout
+        layout = self._layout
         entry = self._entries.get(facts.content_hash)
         # what counts the rows is right, or the file is refused
-        counted = (trailer is not None and trailer.count is not None) or (entry is not None and entry.counted)
-        cut = (
-            trailer is None
-            and not counted
-            and is_cut(self._spool.bytes_of(facts.content_hash), layout.encoding, layout.row_end)
-        )
+        counted = layout.states_rows or (entry is not None and entry.counted)
+        cut = not counted and looks_cut(self._spool.bytes_of(facts.content_hash), layout)
         return Proof(partial(self._spool.content_hash, facts.content_hash), counted=counted, cut=cut)

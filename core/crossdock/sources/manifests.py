@@ -15,7 +15,9 @@ from pydantic import AfterValidator, model_validator
 from crossdock.config_file import ConfigModel
 from crossdock.errors import CrossdockError, RefusedError
 from crossdock.formats.compression import Openable
-from crossdock.formats.delimited_files import DelimitedFormat, read_rows
+from crossdock.formats.control_totals import NUMBER
+from crossdock.formats.delimited_files import DelimitedFormat
+from crossdock.formats.file_formats import FileFormat, read_rows
 from crossdock.local_files import create_private
 from crossdock.records import LINE
 from crossdock.sources.source_context import SourceContext, writing
@@ -38,7 +40,8 @@ class Manifest(ConfigModel):
 
     files: Annotated[str, AfterValidator(_files)]
     """Folder and name pattern of the manifests, such as ``out/MANIFEST_*.csv``."""
-    format: DelimitedFormat = DelimitedFormat()
+    format: FileFormat = DelimitedFormat()
+    """The layout of the manifests."""
     name: str
     """The column with the name of a file."""
     rows: str | None = None
@@ -49,11 +52,13 @@ class Manifest(ConfigModel):
     """The column with its SHA-256, as hexadecimal digits."""
     md5: str | None = None
     """The column with its MD5, as hexadecimal digits."""
+    sums: Mapping[str, str] = {}
+    """Columns with control sums, each with the column of the file that it is the sum of."""
 
     @model_validator(mode="after")
     def _states_something(self) -> Self:
-        if not self.facts:
-            raise ValueError(f"needs the column of at least one of {', '.join(_FORMS)}")
+        if not self.facts and not self.sums:
+            raise ValueError(f"needs the column of at least one of {', '.join(_FORMS)}, or sums")
         return self
 
     @property
@@ -70,10 +75,12 @@ class Entry:
     Attributes:
         where: Manifest and line.
         facts: Texts by `rows`, `bytes`, `sha256` and `md5`, as far as they are stated.
+        sums: Numbers as texts, by the columns of the file that are summed.
     """
 
     where: str
     facts: Mapping[str, str]
+    sums: Mapping[str, str]
 
     @property
     def counted(self) -> bool:
@@ -90,6 +97,11 @@ class Entry:
                 what = "a whole number" if fact in {"rows", "bytes"} else f"a {fact} in hexadecimal digits"
                 hint = "correct 'manifest' in the config, or ask the sender for a correct one"
                 raise RefusedError(f"column {manifest.facts[fact]!r} is not {what}", where=self.where, hint=hint)
+
+        for column, text in self.sums.items():
+            if not re.fullmatch(NUMBER, text):
+                hint = "correct 'manifest' in the config, or ask the sender for a correct one"
+                raise RefusedError(f"the sum of {column!r} is not a number", where=self.where, hint=hint)
 
     def check(self, file: str, fact: str, found: int | str) -> None:
         """Check that *file* is as stated, if it is.
@@ -161,7 +173,8 @@ def _entries(
                     hint = "ask the sender for a manifest with one entry for each file"
                     raise RefusedError(f"a second entry of the file in {entries[name].where}", where=where, hint=hint)
                 facts = {fact: row[column].strip() for fact, column in manifest.facts.items()}
-                entries[name] = Entry(where, facts)
+                sums = {of: row[column].strip() for column, of in manifest.sums.items()}
+                entries[name] = Entry(where, facts, sums)
         return entries
     finally:
         copy.unlink(missing_ok=True)
@@ -169,7 +182,7 @@ def _entries(
 
 def _named(manifest: Manifest, listed: RemoteFile, frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
     """The rows that name one of *names*; a name may have folders before it."""
-    if missing := {manifest.name, *manifest.facts.values()} - set(frame.columns):
+    if missing := {manifest.name, *manifest.facts.values(), *manifest.sums} - set(frame.columns):
         hint = "correct 'manifest' in the config, or ask the sender"
         raise RefusedError(
             f"missing column {', '.join(map(repr, sorted(missing)))}", where=f"{listed.path}:1", hint=hint

@@ -1,0 +1,127 @@
+"""``crossdock layout``: how the layout of a file reads it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from crossdock.cli import terminal_output
+from crossdock.cli.shared_options import common_options, counted, example, load, say, utf8
+
+if TYPE_CHECKING:
+    from crossdock.formats.file_formats import FileFormat
+    from crossdock.formats.first_records import FirstRecords
+
+_MOST = 1000  # records are held in memory
+_WIDTH = 70  # positions side by side: a line has 80 columns
+
+
+@click.group(epilog=example("crossdock layout show out/ITEM_1.txt --stream wms.products"))
+def layout() -> None:
+    """Inspect the layout of files."""
+
+
+@layout.command(epilog=example("crossdock layout show out/ITEM_1.txt", "crossdock layout show F --stream wms.products"))
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--stream", callback=utf8, metavar="CONNECTION.STREAM", help="Read FILE as this stream's files.")
+@click.option(
+    "-n", "--limit", type=click.IntRange(1, _MOST), default=5, show_default=True, help="Records to show at most."
+)
+@click.option("--encoding", default="utf-8", show_default=True, help="Without --stream: the character encoding.")
+@click.option("--length", type=click.IntRange(1, 1_000_000), help="Without --stream: characters of each record.")
+@click.option("--raw", is_flag=True, help="Show all values, which may be personal.")
+@common_options
+def show(
+    file: Path,
+    stream: str | None,
+    limit: int,
+    encoding: str,
+    length: int | None,
+    config: Path,
+    *,
+    raw: bool,
+    as_json: bool,
+) -> int:
+    """Show the first records of a file as they are read, with the place of each value.
+
+    Reads FILE to its end as the files of a stream are read, without its repairs, filters and mapping, and tells whether
+    it is as declared. Without --stream, shows the first lines below a ruler, which helps to find positions.
+
+    Without --raw, letters are shown as a and A, and digits as 9.
+
+    Exit codes: 0 the file is as declared; 2 wrong usage or config; 4 the file is refused.
+    """
+    if stream is None:
+        return _show_lines(file, limit, encoding, length, raw=raw, as_json=as_json)
+    from crossdock.formats.first_records import first_records, shape
+
+    found = first_records(file, _layout_of(config, stream), limit)
+    records = [
+        (line, {name: (place, cell if raw else shape(cell)) for name, (place, cell) in cells.items()})
+        for line, cells in found.records
+    ]
+    if as_json:
+        listed = [
+            {"line": line, "cells": [{"column": n, "place": p, "text": t} for n, (p, t) in cells.items()]}
+            for line, cells in records
+        ]
+        error = None if found.error is None else str(found.error)
+        terminal_output.print_json({"file": file.name, "rows": found.rows, "records": listed, "error": error})
+    else:
+        _print(file.name, records, found)
+    if found.error is not None:
+        terminal_output.print_errors({"": found.error})
+        return found.error.exit_code
+    return 0
+
+
+def _layout_of(config: Path, name: str) -> FileFormat:
+    from crossdock.errors import ConfigError
+    from crossdock.formats.delimited_files import DelimitedFormat
+    from crossdock.formats.fixed_width_files import FixedWidthFormat
+    from crossdock.formats.sheet_files import SheetFormat
+
+    project = load(config)
+    wanted = project.selected([name])
+    if len(wanted) > 1:
+        raise ConfigError(f"{name!r} has {len(wanted)} streams", hint=f"name one of them: {', '.join(sorted(wanted))}")
+    (selected,) = wanted
+    found = getattr(project.stream(selected), "format", None)
+    if not isinstance(found, DelimitedFormat | FixedWidthFormat | SheetFormat):
+        raise ConfigError(f"{name} reads no files", hint="name a stream of a warehouse that exports files")
+    return found
+
+
+def _show_lines(file: Path, limit: int, encoding: str, length: int | None, *, raw: bool, as_json: bool) -> int:
+    from crossdock.formats.first_records import first_lines, ruled, shape
+    from crossdock.formats.text_encodings import known_encoding
+
+    try:
+        known_encoding(encoding)
+    except ValueError as error:
+        raise click.UsageError(f"--encoding {error}") from None
+    lines = first_lines(file, limit, encoding=encoding, length=length)
+    shown = [_visible(line if raw else shape(line)) for line in lines]
+    if as_json:
+        terminal_output.print_json({"file": file.name, "lines": shown, "lengths": [len(line) for line in lines]})
+        return 0
+    say(*ruled(shown, _WIDTH))
+    lengths = sorted({len(line) for line in lines})
+    say("", f"{counted(len(lines), 'line')}, of {', '.join(map(str, lengths))} characters")
+    return 0
+
+
+def _visible(line: str) -> str:
+    """*line* with a question mark for each character that a terminal does not show, so that positions stay."""
+    return "".join(character if character.isprintable() else "?" for character in line)
+
+
+def _print(name: str, records: list[tuple[int, dict[str, tuple[str, Any]]]], found: FirstRecords) -> None:
+    for number, (line, cells) in enumerate(records, 1):
+        say(f"{number}  {name}:{line}")
+        column, width = (max(map(len, texts)) for texts in zip(*((n, p) for n, (p, _) in cells.items()), strict=True))
+        say(*(f"   {each:{column}}  {place:{width}}  {text}".rstrip() for each, (place, text) in cells.items()), "")
+    how = "as declared" if found.error is None else "before the error"
+    say(f"{name}: {counted(found.rows, 'record')}, {how}")

@@ -1,0 +1,173 @@
+"""What the reader of sheets does not tell about an xlsx file: damaged parts, cells with errors, missing results.
+
+An xlsx file is a zip archive of XML parts (ECMA-376, Office Open XML, part 1: ``workbook``, ``c``, ``f`` and ``v``).
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from posixpath import join, normpath
+from typing import BinaryIO
+from xml.parsers import expat
+
+MAX_UNPACKED = 512 << 20
+"""Bytes of all parts of an archive together."""
+_BLOCK = 1 << 20
+_WORKBOOK, _RELATIONS = "xl/workbook.xml", "xl/_rels/workbook.xml.rels"
+_AGAIN = "It is damaged or still being written: fetch it again."
+
+Start = Callable[[str, dict[str, str]], None]
+Text = Callable[[str], None]
+
+
+class CellError(Exception):
+    """A cell, or the whole file if *cell* is empty, cannot be read."""
+
+    def __init__(self, message: str, cell: str, hint: str) -> None:
+        super().__init__(message)
+        self.message, self.cell, self.hint = message, cell, hint
+
+
+def check_parts(file: BinaryIO) -> None:
+    """Unpack all parts of a zip archive, as xlsx, xlsb and ods files are, whose checksums are verified; pass others.
+
+    Raises:
+        CellError: If a part is damaged, or all together have more than `MAX_UNPACKED`.
+    """
+    file.seek(0)
+    if file.read(2) != b"PK":
+        return
+    total = 0
+    with _archive(file) as archive:
+        for part in archive.infolist():
+            for block in _blocks(archive, part.filename):
+                total += len(block)
+                if total > MAX_UNPACKED:
+                    message = f"unpacks to more than {MAX_UNPACKED >> 20} MiB"
+                    raise CellError(message, "", "If the file is genuine, ask for it in parts or as CSV.")
+
+
+def check_cells(file: BinaryIO, title: str) -> bool:
+    """Look for cells without a value in the sheet *title*.
+
+    Returns:
+        Whether it is an xlsx file, whose cells can be checked.
+
+    Raises:
+        CellError: If a part is missing, a cell holds an error, or a formula was never calculated.
+    """
+    if not zipfile.is_zipfile(file):
+        return False
+    with _archive(file) as archive:
+        if _WORKBOOK not in archive.namelist():
+            return False
+        cells = _Cells()
+        _parse(archive, _part_of(archive, title), cells.start, cells.end, cells.text)
+        return True
+
+
+def cell_name(row: int, column: int) -> str:
+    """The name of a cell, such as B7, by its numbers from 1."""
+    letters = ""
+    while column:
+        column, letter = divmod(column - 1, 26)
+        letters = chr(ord("A") + letter) + letters
+    return f"{letters}{row}"
+
+
+@contextmanager
+def _archive(file: BinaryIO) -> Iterator[zipfile.ZipFile]:
+    try:
+        with zipfile.ZipFile(file) as archive:
+            yield archive
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+        raise CellError("a part of the file is damaged", "", _AGAIN) from error
+    except expat.ExpatError as error:
+        raise CellError("a part of the file is not XML", "", _AGAIN) from error
+
+
+def _blocks(archive: zipfile.ZipFile, part: str) -> Iterator[bytes]:
+    with archive.open(part) as stream:
+        while block := stream.read(_BLOCK):
+            yield block
+
+
+def _parse(
+    archive: zipfile.ZipFile, part: str, start: Start, end: Text | None = None, text: Text | None = None
+) -> None:
+    def no_dtd(*_: object) -> None:
+        raise CellError(
+            "holds a document type declaration", "", "No program that writes sheets adds one: do not use it."
+        )
+
+    parser = expat.ParserCreate(namespace_separator=" ")
+    parser.StartDoctypeDeclHandler = no_dtd
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.CharacterDataHandler = text
+    for block in _blocks(archive, part):
+        parser.Parse(block, False)
+    parser.Parse(b"", True)
+
+
+def _local(name: str) -> str:
+    return name.rpartition(" ")[2]
+
+
+def _part_of(archive: zipfile.ZipFile, title: str) -> str:
+    """The part that holds the sheet *title*."""
+    relations, targets = list[str](), dict[str, str]()
+
+    def sheet(name: str, attributes: dict[str, str]) -> None:
+        if _local(name) == "sheet" and attributes.get("name") == title:
+            relations.extend(value for key, value in attributes.items() if key != "id" and _local(key) == "id")
+
+    def relation(name: str, attributes: dict[str, str]) -> None:
+        if _local(name) == "Relationship":
+            targets[attributes.get("Id", "")] = attributes.get("Target", "")
+
+    _parse(archive, _WORKBOOK, sheet)
+    if _RELATIONS in archive.namelist():
+        _parse(archive, _RELATIONS, relation)
+    target = targets.get(relations[0]) if relations else None
+    part = normpath(join("xl", target)).lstrip("/") if target else ""
+    if part not in archive.namelist():
+        raise CellError("a part of the file is missing", "", _AGAIN)
+    return part
+
+
+class _Cells:
+    """The cell that is being read; cells and rows may lack their names, and then follow the one before."""
+
+    def __init__(self) -> None:
+        self._row = self._column = 0
+        self._has_formula = self._has_value = self._in_value = False
+        self._cell = ""
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        match _local(name):
+            case "row":
+                self._row, self._column = int(attributes.get("r", self._row + 1)), 0
+            case "c":
+                self._column += 1
+                self._cell = attributes.get("r") or cell_name(self._row, self._column)
+                self._has_formula, self._has_value = False, attributes.get("t") == "str"  # a text may be empty
+                if attributes.get("t") == "e":
+                    hint = "Correct the formula; or declare error_cells: empty."
+                    raise CellError("the cell holds an error such as #N/A", self._cell, hint)
+            case "f":
+                self._has_formula = True
+            case "v":
+                self._in_value = True
+
+    def text(self, _: str) -> None:
+        self._has_value = self._has_value or self._in_value
+
+    def end(self, name: str) -> None:
+        self._in_value = False
+        if _local(name) == "c" and self._has_formula and not self._has_value:
+            hint = "Open and save the file in a spreadsheet program; or declare error_cells: empty."
+            raise CellError("the formula was never calculated", self._cell, hint)

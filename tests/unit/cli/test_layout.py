@@ -1,0 +1,127 @@
+"""``crossdock layout show``: records with their places, faults with theirs, and a ruler without a config."""
+
+from __future__ import annotations
+
+import io
+import json
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from openpyxl import Workbook
+from tests.unit.formats.layouts import GOOD, ORDERS, lines
+
+from crossdock.cli.main import main
+
+
+def run(*arguments: str) -> tuple[object, str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    return ended.value.code, out.getvalue(), err.getvalue()
+
+
+def config(folder: Path, layout: dict[str, Any], key: str) -> str:
+    stream = {"files": "*", "mode": "append", "key": [key], "resource": "product", "map": {"sku": key, "name": key}}
+    connection = {"kind": "folder_warehouse", "path": ".", "streams": {"items": {**stream, "format": layout}}}
+    auth = {"kind": "api_key", "token": "env:KEY"}
+    platform = {"base_url": "http://127.0.0.1:9", "tenant": "acme", "auth": auth}
+    path = folder / "c.yaml"
+    path.write_text(yaml.safe_dump({"platform": platform, "connections": {"wms": connection}}))
+    return str(path)
+
+
+def test_the_first_records_are_shown_with_their_positions(tmp_path: Path) -> None:
+    """Each value stands beside its column and positions; those of parents name their type."""
+    file = tmp_path / "orders.txt"
+    file.write_text(lines(*GOOD))
+    path = config(tmp_path, ORDERS, "SKU")
+    code, out, _ = run("-C", path, "layout", "show", str(file), "--stream", "wms.items", "-n", "1", "--raw")
+    assert code == 0
+    assert out == (
+        "1  orders.txt:3\n"
+        "   ORDER   order 4-9   A00001\n"
+        "   SKU     line 4-9    P00001\n"
+        "   QTY     line 10-13  12\n"
+        "   AMOUNT  line 14-20  12.50\n"
+        "\n"
+        "orders.txt: 3 records, as declared\n"
+    )
+
+
+def test_values_are_only_shown_on_request(tmp_path: Path) -> None:
+    """Without --raw, letters and digits are replaced, in both forms of output."""
+    file = tmp_path / "orders.txt"
+    file.write_text(lines(*GOOD))
+    arguments = ["-C", config(tmp_path, ORDERS, "SKU"), "layout", "show", str(file), "--stream", "wms.items"]
+    _, out, _ = run(*arguments)
+    assert "A99999" in out
+    assert "P00001" not in out
+    document = json.loads(run(*arguments, "--json")[1])
+    assert document["rows"] == 3
+    assert document["error"] is None
+    assert document["records"][0]["cells"][3] == {"column": "AMOUNT", "place": "line 14-20", "text": "99.99"}
+
+
+def test_a_fault_is_shown_after_the_records_before_it(tmp_path: Path) -> None:
+    """With its line and position, and the exit code of a refused file."""
+    file = tmp_path / "orders.txt"
+    file.write_text(lines(*GOOD[:-1]))
+    code, _, err = run("-C", config(tmp_path, ORDERS, "SKU"), "layout", "show", str(file), "--stream", "wms.items")
+    assert code == 4
+    assert "crossdock: orders.txt:10: the last record is not of the type trailer" in err
+
+
+def test_fields_and_cells_have_places_too(tmp_path: Path) -> None:
+    """Fields are counted from 0, as in the config; cells of sheets have their names."""
+    file = tmp_path / "items.csv"
+    file.write_text("SKU,NAME\n0017,Bolt\n")
+    _, out, _ = run("-C", config(tmp_path, {}, "SKU"), "layout", "show", str(file), "--stream", "wms.items", "--raw")
+    assert "   SKU   field 0  0017\n   NAME  field 1  Bolt\n" in out
+    workbook = Workbook()
+    for row in (["SKU", "NAME"], ["0017", "Bolt"]):
+        workbook.worksheets[0].append(row)
+    workbook.save(tmp_path / "items.xlsx")
+    path = config(tmp_path, {"kind": "sheet"}, "SKU")
+    _, out, _ = run("-C", path, "layout", "show", str(tmp_path / "items.xlsx"), "--stream", "wms", "--raw")
+    assert "   SKU   A2  0017\n   NAME  B2  Bolt\n" in out
+    types = {"H": {"names": ["T", "A"]}, "L": {"parent": "H", "names": ["LT", "B"]}}
+    file.write_text("H,1\nL,2\n")
+    path = config(tmp_path, {"record_types": types, "records": "L"}, "B")
+    _, out, _ = run("-C", path, "layout", "show", str(file), "--stream", "wms", "--raw")
+    assert "   A   H field 1  1\n" in out
+
+
+def test_a_ruler_numbers_the_positions_of_lines(tmp_path: Path) -> None:
+    """Without a config; lines that are wider than the terminal continue below another ruler."""
+    file = tmp_path / "f.txt"
+    file.write_bytes(b"0017Lamp  \t12\r\n0018Saw\r\n" + b"x" * 75 + b"\r\n")
+    code, out, _ = run("layout", "show", str(file), "--limit", "2", "--raw")
+    assert code == 0
+    assert out == ("           10\n   1234567890123\n1  0017Lamp  ?12\n2  0018Saw\n\n2 lines, of 7, 13 characters\n")
+    _, out, _ = run("layout", "show", str(file))
+    assert "1  9999Aaaa  ?99" in out
+    assert "3  aaaaa\n" in out
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_records_without_line_ends_are_ruled_by_their_length(tmp_path: Path) -> None:
+    """In any encoding."""
+    file = tmp_path / "f.bin"
+    file.write_bytes("0017Lamp0018Saw ".encode("cp037"))
+    arguments = ["layout", "show", str(file), "--encoding", "cp037", "--length", "8", "--raw"]
+    assert "1  0017Lamp\n2  0018Saw\n" in run(*arguments)[1]
+    assert json.loads(run(*arguments, "--json")[1])["lengths"] == [8, 8]
+
+
+def test_wrong_usage_is_told(tmp_path: Path) -> None:
+    """An unknown encoding, an empty file, and a missing one."""
+    file = tmp_path / "f.txt"
+    file.touch()
+    assert run("layout", "show", str(file), "--encoding", "utf9")[0] == 2
+    assert run("layout", "show", str(tmp_path / "none"))[0] == 2
+    code, _, err = run("layout", "show", str(file))
+    assert code == 4
+    assert "f.txt: the file is empty" in err

@@ -1,0 +1,135 @@
+"""Fixed-width files are read strictly, with the line and position of each fault."""
+
+from __future__ import annotations
+
+import gzip
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.formats.layouts import GOOD, ORDERS, Content, fixed_width, lines, read
+
+from crossdock.errors import RefusedError
+from crossdock.formats.fixed_width_rows import read_fixed_width
+
+ITEMS: dict[str, Any] = {
+    "kind": "fixed_width",
+    "columns": {
+        "SKU": {"at": 1, "length": 4},
+        "NAME": {"at": 5, "length": 6},
+        "PRICE": {"at": 12, "length": 5, "decimals": 2, "sign": "overpunch"},
+    },
+}
+ROWS = [("0017", "Lamp", "12.34", 1), ("0018", "S\u00e4ge", "-0.50", 2)]
+WRITTEN = ("0017Lamp   0123D", "0018S\u00e4ge   0005}")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "cp850", "utf-16-le"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_lines_are_read_in_every_encoding(encoding: str, end: str, packed: bool) -> None:
+    """Positions count characters, whatever number of bytes they have."""
+    data = lines(*WRITTEN, end=end).encode(encoding)
+    assert read(gzip.compress(data) if packed else data, {**ITEMS, "encoding": encoding}).rows() == ROWS
+
+
+@pytest.mark.parametrize("encoding", ["cp037", "cp500", "cp273"])
+@pytest.mark.parametrize("line_end", ["nel", "none"])
+def test_mainframe_files_are_read(encoding: str, line_end: str) -> None:
+    """EBCDIC has zoned numbers by bytes, and ends records with NEL or not at all."""
+    zoned = [b"\xf0\xf1\xf2\xf3\xc4", b"\xf0\xf0\xf0\xf5\xd0"]
+    end = b"\x15" if line_end == "nel" else b""
+    data = b"".join(text[:11].encode(encoding) + zone + end for text, zone in zip(WRITTEN, zoned, strict=True))
+    assert read(data, {**ITEMS, "encoding": encoding, "line_end": line_end, "length": 16}).rows() == ROWS
+
+
+def test_the_last_line_may_lack_its_end() -> None:
+    """A file that was joined from lines is whole."""
+    assert read(lines(*WRITTEN).rstrip("\n"), ITEMS).rows() == ROWS
+
+
+def test_short_lines_are_padded_if_that_is_declared() -> None:
+    """Editors and some programs leave out the last blanks."""
+    config = {"kind": "fixed_width", "columns": {"SKU": {"at": 1, "length": 4}, "NAME": {"at": 5, "length": 6}}}
+    assert read("0017Lamp\n0018\n", {**config, "short_lines": "pad"}).rows() == [("0017", "Lamp", 1), ("0018", "", 2)]
+
+
+@pytest.mark.parametrize(
+    ("data", "config", "expected"),
+    [
+        ("", {}, "f: the file is empty"),
+        ("0017Lamp   0123D\n0018Saw    005}\n", {}, "f:2:16: 15 characters instead of 16"),
+        ("0017Lamp   0123D0\n", {}, "f:1:17: 17 characters instead of 16"),
+        ("0017Lamp   0123D\n\n0018Saw    0005}\n", {}, "f:2: the line is blank"),
+        ("0017Lamp   0123D\n          \n", {"short_lines": "pad"}, "f:2: the line is blank"),
+        ("0017Lamp   0123D\n0018Saw    00S5}\n", {}, "f:2:12: column 'PRICE', positions 12 to 16, is not digits with"),
+        ("0017Lamp   0123D\n0018S\0w    0005}\n", {}, r"f:2:6: control character U\+0000"),
+        ("0017Lamp   0123D\r\n0018Saw    0005}\n", {}, "f:2: the line ends with LF, the lines before it with CRLF"),
+        ("0017Lamp   0123D\n0018Saw    0005}\r\n", {}, "f:2: the line ends with CRLF, the lines before it with LF"),
+        ("0017Lamp   0123D\n0018S\rw    0005}\n", {}, "f:2:6: a CR without LF"),
+        ("0017Lamp   0123D\n0018S\ufeffw    0005}\n", {}, "f:2:6: a byte order mark inside"),
+        (b"0017Lamp   0123D\n0018S\xe4w    0005}\n", {}, "f:2:6: byte E4 is not utf-8"),
+        ("0017Lamp   0123D\n", {"line_end": "none", "length": 16}, "f:2: a line break inside a record"),
+        ("0017Lamp   0123D\n", {"line_end": "nel"}, "f:1: a line break inside a record"),
+        ("0017Lamp   0123D0018Saw", {"line_end": "none", "length": 16}, "f:2:8: 7 characters instead of 16"),
+    ],
+)
+def test_a_damaged_file_is_refused_with_the_place(data: str | bytes, config: dict[str, Any], expected: str) -> None:
+    """File, line and position; no error quotes a cell."""
+    with pytest.raises(RefusedError, match=f"^{expected}") as refused:
+        read(data, {**ITEMS, **config})
+    assert "Lamp" not in str(refused.value)
+    assert refused.value.hint
+
+
+def test_the_chosen_records_have_the_columns_of_their_parents() -> None:
+    """A line has its order's columns before its own; other records are read by choosing their type."""
+    rows = [
+        ("A00001", "P00001", "12", "12.50", 3),
+        ("A00001", "P00002", "1", "-1.00", 4),
+        ("A00003", "P00001", "3", "0.01", 9),
+    ]
+    data = lines(*GOOD)
+    assert read(data, ORDERS).rows() == rows
+    assert read(data, {**ORDERS, "records": "order"})["ORDER"].to_list() == ["A00001", "A00002", "A00003"]
+
+
+@pytest.mark.parametrize("chunk", [1, 17, 40, 1 << 20])
+def test_groups_may_begin_in_one_piece_and_end_in_another(chunk: int) -> None:
+    """Parents, counts and sums are carried over."""
+    found = [
+        row
+        for frame in read_fixed_width(Content(lines(*GOOD).encode()), fixed_width(**ORDERS), name="f", _chunk=chunk)
+        for row in frame.rows()
+    ]
+    assert [row[0] for row in found] == ["A00001", "A00001", "A00003"]
+
+
+_TEXTS = st.text(st.characters(codec="cp037", exclude_categories=["Cc"]), max_size=8)
+
+
+@given(
+    st.lists(st.tuples(_TEXTS, st.integers(-9999, 9999)), max_size=20),
+    st.sampled_from(["cp037", "utf-8", "latin-1"]),
+    st.sampled_from(["line_feed", "nel", "none"]),
+    st.integers(1, 60),
+)
+def test_records_survive_being_written_and_read(
+    rows: list[tuple[str, int]], encoding: str, line_end: str, chunk: int
+) -> None:
+    """Whatever the encoding, the ends and the pieces in which the file comes."""
+    columns = {"T": {"at": 2, "length": 8}, "N": {"at": 11, "length": 6, "decimals": 2, "sign": "trailing"}}
+    config = {"kind": "fixed_width", "encoding": encoding, "line_end": line_end, "length": 18, "columns": columns}
+    end = {"line_feed": "\n", "nel": "\x85", "none": ""}[line_end]
+    written = [f"x{text.ljust(8)} {abs(n):>5}{'-' if n < 0 else ' '}xx{end}" for text, n in rows]
+    data = "".join(["x         00000 xx" + end, *written]).encode(encoding)
+    found = [
+        row
+        for frame in read_fixed_width(Content(data), fixed_width(**config), name="f", batch_rows=7, _chunk=chunk)
+        for row in frame.rows()
+    ]
+    expected = [("", 0), *rows]
+    assert [row[0] for row in found] == [text.rstrip(" ") for text, _ in expected]
+    assert [round(float(row[1]) * 100) for row in found] == [number for _, number in expected]
+    assert [row[2] for row in found] == list(range(1, len(expected) + 1))

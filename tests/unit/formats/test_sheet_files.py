@@ -1,0 +1,222 @@
+"""Sheets that openpyxl writes are read as text, and cells without a certain value are refused with their names."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable
+from datetime import date, datetime, time, timedelta
+from io import BytesIO
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from openpyxl import Workbook
+from openpyxl.worksheet.worksheet import Worksheet
+from pydantic import ValidationError
+from tests.unit.formats.layouts import Content, layout, read
+
+from crossdock.errors import RefusedError
+from crossdock.formats.file_formats import looks_cut, read_lines
+
+SHEET: dict[str, Any] = {"kind": "sheet"}
+
+
+def written(rows: list[list[Any]], change: Callable[[Worksheet], object] = lambda _: None, **sheets: str) -> bytes:
+    """An xlsx file with these rows; *sheets* are others, by name, with their state."""
+    workbook = Workbook()
+    sheet = workbook.worksheets[0]
+    sheet.title = "Items"
+    for row in rows:
+        sheet.append(row)
+    change(sheet)
+    for title, state in sheets.items():
+        other = workbook.create_sheet(title, 0)
+        other.sheet_state = state
+        other.append([title])
+        other.append(["x"])
+    file = BytesIO()
+    workbook.save(file)
+    return file.getvalue()
+
+
+def unpacked(data: bytes) -> dict[str, bytes]:
+    with zipfile.ZipFile(BytesIO(data)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def packed(parts: dict[str, bytes]) -> bytes:
+    file = BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, part in parts.items():
+            archive.writestr(name, part)
+    return file.getvalue()
+
+
+def test_cells_become_text() -> None:
+    """Identifiers stay as they are, whole numbers have no point, and times are ISO 8601."""
+    row = [
+        "0017",
+        17,
+        12.34,
+        5.0,
+        1e-7,
+        date(2026, 1, 2),
+        datetime.fromisoformat("2026-01-02T03:04:05"),
+        time(3, 4),
+        True,
+        None,
+    ]
+    names = [f"C{number}" for number in range(len(row))]
+    found = read(written([names, row, [*row[:-1], timedelta(hours=30)]]), SHEET)
+    text = "0017", "17", "12.34", "5", "0.0000001", "2026-01-02", "2026-01-02T03:04:05", "03:04:00", "TRUE"
+    assert found.rows() == [(*text, "", 2), (*text, "30:00:00", 3)]
+
+
+def test_the_sheet_is_chosen_by_name_or_number() -> None:
+    """Hidden sheets are not counted, and are only read by name."""
+    data = written([["SKU"], ["0017"]], hidden="hidden", other="visible")
+    assert read(data, {**SHEET, "sheet": 2}).rows() == [("0017", 2)]
+    assert read(data, {**SHEET, "sheet": "Items"}).rows() == [("0017", 2)]
+    assert read(data, {**SHEET, "sheet": "hidden"}).rows() == [("x", 2)]
+    for sheet, message in ((3, "has 2 visible sheets"), ("Nowhere", "no sheet 'Nowhere'")):
+        with pytest.raises(RefusedError, match=message):
+            read(data, {**SHEET, "sheet": sheet})
+
+
+def test_rows_before_the_header_and_empty_ones_at_the_end_are_left_out() -> None:
+    """A report has a title, and formatted cells after its end."""
+    data = written([["Stock of 2 January"], ["SKU", "QTY", None], ["0017", 3], ["", ""], [None]])
+    assert read(data, {**SHEET, "skip_rows": 1}).rows() == [("0017", "3", 3)]
+    found = read(data, {**SHEET, "skip_rows": 2, "header": False, "names": ["A", "B"]}, batch_rows=1)
+    assert found.rows() == [("0017", "3", 3)]
+    content, form = Content(data), layout(**SHEET, skip_rows=1)
+    assert [frame.rows() for frame in read_lines(content, form, [3], name="f")] == [[("0017", "3", 3)]]
+    assert not looks_cut(content, form)
+
+
+HEADER: list[Any] = ["SKU", "QTY"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "config", "expected"),
+    [
+        ([HEADER, ["a", "=1/0"]], {}, "f:Items!B2: the formula was never calculated"),
+        ([HEADER, ["a", "#N/A"]], {}, "f:Items!B2: the cell holds an error"),
+        ([HEADER, ["a", 1], [], ["b", 2]], {}, "f:Items!A3: a blank row"),
+        ([HEADER, ["a", 1, "x"]], {}, "f:Items!C2: a cell beside the columns"),
+        ([["SKU", None, "QTY"], ["a", 1, 2]], {}, "f:Items!A1: header: column 2 has no name"),
+        ([["SKU", "SKU"], ["a", 1]], {}, "f:Items!A1: header: columns 1 and 2"),
+        ([[]], {}, "f:Items!A1: the header is empty"),
+        ([HEADER, ["a", 1]], {"names": ["SKU", "PRICE"]}, "f:Items!A1: the header is not the declared one"),
+        ([HEADER, ["a", 1e15]], {}, "f:Items!B2: a number of more than 15 digits"),
+    ],
+)
+def test_a_cell_whose_meaning_is_not_certain_is_refused(
+    rows: list[list[Any]], config: dict[str, Any], expected: str
+) -> None:
+    """With the name of the cell, and without its text."""
+    with pytest.raises(RefusedError, match=f"^{expected}"):
+        read(written(rows), {**SHEET, **config})
+
+
+def test_merged_cells_are_refused() -> None:
+    """What the empty ones among them mean is not known; above the header they do not matter."""
+    data = written([["Stock", None], HEADER, ["a", 1], ["b", 2]], lambda sheet: sheet.merge_cells("A1:B1"))
+    assert read(data, {**SHEET, "skip_rows": 1}).height == 2
+    data = written([HEADER, ["a", 1], [None, 2]], lambda sheet: sheet.merge_cells("A2:A3"))
+    with pytest.raises(RefusedError, match="^f:Items!A2: merged cells"):
+        read(data, SHEET)
+
+
+def test_errors_may_be_read_as_empty_cells() -> None:
+    """Only if that is declared."""
+    data = written([HEADER, ["a", "#N/A"], ["b", "=1+1"]])
+    assert read(data, {**SHEET, "error_cells": "empty"})["QTY"].to_list() == ["", ""]
+
+
+def test_a_result_that_was_stored_is_read() -> None:
+    """Of a formula, its stored value counts."""
+    parts = unpacked(written([HEADER, ["a", "=1+1"]]))
+    sheet = parts["xl/worksheets/sheet1.xml"].replace(b"<f>1+1</f><v></v>", b"<f>1+1</f><v>2</v>")
+    sheet = sheet.replace(b"<f>1+1</f><v />", b"<f>1+1</f><v>2</v>").replace(b"<f>1+1</f><v/>", b"<f>1+1</f><v>2</v>")
+    assert read(packed({**parts, "xl/worksheets/sheet1.xml": sheet}), SHEET)["QTY"].to_list() == ["2"]
+
+
+def test_every_damaged_file_is_refused() -> None:
+    """Cut anywhere, with a wrong byte, empty, or no sheet file at all."""
+    data = written([HEADER, *([f"P{number}", number] for number in range(200))])
+    for part in (b"", data[:100], data[: len(data) // 2], data[:-1], b"SKU,QTY\n0017,1\n"):
+        with pytest.raises(RefusedError, match="^f: (cannot be read|a part of the file)"):
+            read(part, SHEET)
+    place = data.index(b"xl/worksheets/sheet1.xml") + 60
+    with pytest.raises(RefusedError, match="^f: (cannot be read|a part of the file)"):
+        read(data[:place] + bytes([data[place] ^ 255]) + data[place + 1 :], SHEET)
+
+
+def test_a_document_type_declaration_is_refused() -> None:
+    """Entities could expand to gigabytes, or name files of this machine."""
+    parts = unpacked(written([HEADER, ["a", 1]]))
+    sheet = b'<!DOCTYPE x [<!ENTITY a "aa">]>' + parts["xl/worksheets/sheet1.xml"].partition(b"?>")[2]
+    with pytest.raises(RefusedError, match="^f: holds a document type declaration"):
+        read(packed({**parts, "xl/worksheets/sheet1.xml": sheet}), SHEET)
+
+
+def test_a_file_that_unpacks_to_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the reader of sheets unpacks it."""
+    monkeypatch.setattr("crossdock.formats.xlsx_check.MAX_UNPACKED", 5_000)
+    with pytest.raises(RefusedError, match="^f: unpacks to more than"):
+        read(written([HEADER, ["a" * 10_000, 1]]), SHEET)
+    monkeypatch.setattr("crossdock.formats.sheet_files.MAX_BYTES", 1_000)
+    with pytest.raises(RefusedError, match="^f: a sheet file of more than"):
+        read(written([HEADER, ["a", 1]]), SHEET)
+
+
+def test_an_opendocument_sheet_must_declare_that_errors_are_not_found() -> None:
+    """Its cells cannot be checked; then it is read as others are."""
+    office = "urn:oasis:names:tc:opendocument:xmlns:office:1.0"
+    table, text = office.replace("office:1", "table:1"), office.replace("office:1", "text:1")
+    cells = (
+        '<table:table-cell office:value-type="string"><text:p>{}</text:p></table:table-cell>'
+        '<table:table-cell office:value-type="float" office:value="{}"><text:p>shown</text:p></table:table-cell>'
+    )
+    found = (("0017", "12.50"), ("0018", "3"))
+    rows = "".join(f"<table:table-row>{cells.format(*row)}</table:table-row>" for row in found)
+    content = (
+        f'<office:document-content xmlns:office="{office}" xmlns:table="{table}" xmlns:text="{text}">'
+        f'<office:body><office:spreadsheet><table:table table:name="Items">{rows}</table:table>'
+        "</office:spreadsheet></office:body></office:document-content>"
+    )
+    kind = b"application/vnd.oasis.opendocument.spreadsheet"
+    data = packed({"mimetype": kind, "META-INF/manifest.xml": b"<manifest/>", "content.xml": content.encode()})
+    config = {**SHEET, "header": False, "names": ["SKU", "PRICE"]}
+    with pytest.raises(RefusedError, match="^f: errors in cells can only be found in xlsx files"):
+        read(data, config)
+    assert read(data, {**config, "error_cells": "empty"}).rows() == [("0017", "12.5", 1), ("0018", "3", 2)]
+
+
+def test_a_sheet_without_a_header_needs_names() -> None:
+    """Columns are never numbered."""
+    with pytest.raises(ValidationError, match="needs names"):
+        layout(**SHEET, header=False)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Co", "Cn"]), min_size=1, max_size=20)
+            .map(lambda text: f"a{text}z")
+            .filter(lambda text: "_x" not in text),
+            st.integers(-(10**14), 10**14),
+            st.decimals(-9999, 9999, places=2),
+        ),
+        max_size=8,
+    )
+)
+def test_values_survive_being_written_and_read(rows: list[tuple[str, int, Any]]) -> None:
+    """Texts and whole numbers are the same, and decimals have the same value."""
+    found = read(written([["T", "N", "D"], *map(list, rows)]), SHEET).rows()
+    assert [(text, int(number)) for text, number, _, _ in found] == [(text, number) for text, number, _ in rows]
+    assert [type(price)(text) for (_, _, price), (_, _, text, _) in zip(rows, found, strict=True)] == [
+        price for *_, price in rows
+    ]

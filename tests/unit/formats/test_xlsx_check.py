@@ -1,0 +1,73 @@
+"""Cells without a certain value are found in the parts of an xlsx file."""
+
+from __future__ import annotations
+
+import zipfile
+from io import BytesIO
+
+import pytest
+
+from crossdock.formats.xlsx_check import CellError, cell_name, check_cells, check_parts
+
+MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+RELATED = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+WORKBOOK = (
+    f'<x:workbook xmlns:x="{MAIN}" xmlns:r="{RELATED}"><x:sheets>'
+    '<x:sheet name="Other" sheetId="1" r:id="rId1"/><x:sheet name="Items" sheetId="2" r:id="rId2"/>'
+    "</x:sheets></x:workbook>"
+)
+RELATIONS = '<Relationships><Relationship Id="rId2" Target="/xl/worksheets/second.xml"/></Relationships>'
+
+
+def archive(rows: str, **others: str) -> BytesIO:
+    file = BytesIO()
+    sheet = f'<x:worksheet xmlns:x="{MAIN}"><x:sheetData>{rows}</x:sheetData></x:worksheet>'
+    parts = {"xl/workbook.xml": WORKBOOK, "xl/_rels/workbook.xml.rels": RELATIONS, "xl/worksheets/second.xml": sheet}
+    with zipfile.ZipFile(file, "w") as packed:
+        for name, text in {**parts, **others}.items():
+            packed.writestr(name, text)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("rows", "cell"),
+    [
+        ('<x:row r="7"><x:c r="B7" t="e"><x:v>#N/A</x:v></x:c></x:row>', "B7"),
+        ("<x:row><x:c/></x:row><x:row><x:c/><x:c><x:f>1+1</x:f></x:c></x:row>", "B2"),
+        ("<x:row><x:c><x:f>1+1</x:f><x:v/></x:c></x:row>", "A1"),
+    ],
+)
+def test_errors_and_missing_results_are_found(rows: str, cell: str) -> None:
+    """With any prefix of the namespace; cells and rows without names follow the ones before."""
+    with pytest.raises(CellError) as found:
+        check_cells(archive(rows), "Items")
+    assert found.value.cell == cell
+
+
+def test_values_and_empty_texts_are_right() -> None:
+    """A formula may give an empty text."""
+    rows = '<x:row><x:c><x:f>1+1</x:f><x:v>2</x:v></x:c><x:c t="str"><x:f>A1</x:f><x:v/></x:c><x:c/></x:row>'
+    assert check_cells(archive(rows), "Items")
+
+
+def test_a_missing_part_is_found() -> None:
+    """The sheet is listed, and its cells are not there."""
+    with pytest.raises(CellError, match="a part of the file is missing"):
+        check_cells(archive(""), "Other")
+
+
+def test_other_files_cannot_be_checked() -> None:
+    """Neither other archives nor other files."""
+    file = BytesIO()
+    with zipfile.ZipFile(file, "w") as packed:
+        packed.writestr("content.xml", "<a/>")
+    check_parts(file)
+    assert not check_cells(file, "Items")
+    check_parts(BytesIO(b"\xd0\xcf\x11\xe0"))
+    assert not check_cells(BytesIO(b"\xd0\xcf\x11\xe0"), "Items")
+
+
+@pytest.mark.parametrize(("column", "name"), [(1, "A3"), (26, "Z3"), (27, "AA3"), (702, "ZZ3"), (703, "AAA3")])
+def test_cells_have_the_names_of_spreadsheets(column: int, name: str) -> None:
+    """Columns are letters, in base 26 without a zero."""
+    assert cell_name(3, column) == name

@@ -218,6 +218,22 @@ def _in_thread(desk: InboxDesk, session: Session) -> None:
     assert not failed, failed
 
 
+def test_deletions_one_by_one_stop_at_the_limits(desk: InboxDesk) -> None:
+    """Records that are deleted one after the other count together on a day; the next run asks about the rest."""
+    for number in range(100):
+        desk.customers.put(f"C{number}", name="Ada")
+    with desk.session() as session:
+        _nightly(desk, session)
+        desk.effects()
+        for number in range(40):
+            del desk.customers.items[f"C{number}"]
+            desk.hint(session, "customers", f"C{number}")
+            desk.work(session)
+        limit = desk.customers.gone.at_most_percent
+        assert 0 < len(desk.effects()) <= limit
+        assert {hint.error is None for hint in desk.hints(session)} == {False}
+
+
 def test_a_run_tells_of_how_many_changes_no_webhook_has_told(desk: InboxDesk) -> None:
     """Changes that the next scheduled run finds are counted, but for those that a webhook has announced."""
     for number in range(5):

@@ -77,9 +77,20 @@ def decide(state: State, bound: BoundStream, gone: pl.Series, found: SnapshotFac
 
 
 def decide_deleted(
-    state: State, bound: BoundStream, deleted: pl.Series, source: str, unsettled: Sequence[Intent], *, at: datetime
+    state: State,
+    bound: BoundStream,
+    deleted: pl.Series,
+    source: str,
+    unsettled: Sequence[Intent],
+    *,
+    at: datetime,
+    before: int = 0,
 ) -> Removals:
-    """Decide about *deleted*, the key hashes of known records that the source names as deleted, *source* first."""
+    """Decide about *deleted*, the key hashes of known records that the source names as deleted, *source* first.
+
+    Args:
+        before: How many records the run has deleted already, which count for the limits.
+    """
     if bound.stream.on_gone == "nothing" or deleted.is_empty():
         return Removals(terms=Counter({"ignored": len(deleted)}))
     open_keys = _keys(intent.identity.key_hash for intent in unsettled)
@@ -90,7 +101,9 @@ def decide_deleted(
             terms["ignored"] += facts.filter(pl.col(_STEP) == "remove").height
             facts = facts.filter(pl.col(_STEP) != "remove")
         removable = _without(_removable(tx, bound, facts, terms), open_keys, terms, "carried_on")
-        found = Removals() if removable.is_empty() else _within_limits(tx, bound, removable, source, unsettled, at)
+        found = Removals()
+        if not removable.is_empty():
+            found = _within_limits(tx, bound, removable, source, unsettled, at, before)
     terms["ignored"] += 0 if found.removed else len(removable)
     return replace(found, source=source, terms=terms, unsettled=bool(terms["carried_on"]))
 
@@ -115,12 +128,13 @@ def _within_limits(
     source: str,
     unsettled: Sequence[Intent],
     at: datetime,
+    before: int = 0,
 ) -> Removals:
     """Remove all of *removable* or none, after the checks of the limits and the approval."""
     number = len(removable)
     what = f"{bound.stream.on_gone} {bound.kind.name} in {bound.namespace}"
     wanted = PendingApproval(bound.name, what, packed(removable.to_list()), at)
-    excess = _excess(tx, bound, number)
+    excess = _excess(tx, bound, before + number)
     if excess is None or _is_approved(tx, bound, wanted, unsettled):
         return Removals(removed=tuple(removable.sort().to_list()))
     return Removals(withheld=wanted, refusal=_refusal(tx, bound, wanted, excess, source))

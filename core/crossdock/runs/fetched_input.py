@@ -77,9 +77,9 @@ class FetchedInput(StreamInput):
         return self._state.known_among(self._bound.scope, self._scan.latest[KEY_HASH].to_list())
 
     def _decided_removals(self, found: Delta, counted: Tally, unsettled: Sequence[Intent]) -> Removals:  # noqa: ARG002
-        """Of the records that `fetch` names as deleted."""
+        """Of the records that `fetch` names as deleted. The limits are those of a day, whose run is continued."""
         self._tally.count("ignored", self._gone.take(self._scan, found))
-        return self._gone.of_marks(unsettled)
+        return self._gone.of_marks(unsettled, self._tally.records["deleted"])
 
     def update_candidates(self) -> UpdateCandidates:
         """None: the limits compare what changed with what was listed."""

@@ -20,7 +20,7 @@ from crossdock.delivery.operations import Operation, mint
 from crossdock.delivery.senders import Senders, SendResult, SendTask
 from crossdock.delivery.settlement import Settlement
 from crossdock.delivery.turn_writer import Chunk, Counters
-from crossdock.runs import runner
+from crossdock.runs import open_run
 from crossdock.state import Binding, Intent, State
 from crossdock.targets import outcomes
 from crossdock.targets.outcomes import ExpectedRecord, Outcome
@@ -105,8 +105,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fill", action="store_true")
     given, arguments = parser.parse_known_args()
-    replaced = mock.patch.object(runner, "Dispatcher", Filling) if given.fill else nullcontext()
-    with mock.patch.object(runner, "Senders", Answering), replaced:
+    replaced = mock.patch.object(open_run, "Dispatcher", Filling) if given.fill else nullcontext()
+    with mock.patch.object(open_run, "Senders", Answering), replaced:
         command.main(arguments)
 
 

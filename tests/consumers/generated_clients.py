@@ -29,7 +29,7 @@ def python_client(server: SandboxServer, folder: Path) -> Path:
 
 
 def npm_registry_answers() -> bool:
-    asked = [*_NPM, "view", "openapi-fetch", "version", "--fetch-retries=0", "--fetch-timeout=20000"]
+    asked = [*_NPM, "view", "openapi-fetch", "version", "--prefer-online", "--fetch-retries=0", "--fetch-timeout=20000"]
     return subprocess.run(asked, capture_output=True, timeout=300, check=False).returncode == 0
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.service import ServiceOptions, listen_address, serve
+from crossdock.cli.service import ServiceOptions, health_option, listen_address, log_format_option, serve
 from crossdock.cli.shared_options import common_options, config_option, example, load, say
 
 if TYPE_CHECKING:
@@ -33,14 +33,8 @@ _COLUMNS = ("id", "topic", "address", "active")
     show_default=True,
     help="Where to receive webhooks; beyond this machine, behind a proxy with TLS.",
 )
-@click.option("--health", metavar="PORT", type=click.IntRange(0, 65_535), help="Serve /healthz, /readyz and /metrics.")
-@click.option(
-    "--log-format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Log to stderr as sentences, or as one JSON object per line.",
-)
+@health_option
+@log_format_option
 @config_option
 @click.pass_context
 def listen(ctx: click.Context, config: Path, *, address: str, health: int | None, log_format: LogFormat) -> int:

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from crossdock.cli.service import ServiceOptions, interruptible_service, listen_address, serve
+from crossdock.cli.service import (
+    ServiceOptions,
+    health_option,
+    interruptible_service,
+    listen_address,
+    log_format_option,
+    serve,
+)
 from crossdock.cli.shared_options import as_json, config_option, example, load, say
 
 if TYPE_CHECKING:
@@ -47,20 +54,14 @@ if TYPE_CHECKING:
     metavar="[HOST:]PORT",
     help="Also receive webhooks, as 'crossdock listen' does; by default on 127.0.0.1 only.",
 )
-@click.option("--health", metavar="PORT", type=click.IntRange(0, 65_535), help="Serve /healthz, /readyz and /metrics.")
+@health_option
 @click.option(
     "--allow-host",
     multiple=True,
     metavar="HOST[:PORT]",
     help="With --health: another host name of this machine that requests may use. Repeatable.",
 )
-@click.option(
-    "--log-format",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Log to stderr as sentences, or as one JSON object per line.",
-)
+@log_format_option
 @config_option
 @as_json
 def schedule(

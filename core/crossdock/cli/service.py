@@ -15,6 +15,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple
 
+import click
+
 from crossdock.cli.shared_options import interruptible, load
 from crossdock.errors import ConfigError
 
@@ -25,6 +27,16 @@ if TYPE_CHECKING:
     from crossdock.project.project import Project
     from crossdock.scheduler.stderr_log import LogFormat
 
+health_option = click.option(
+    "--health", metavar="PORT", type=click.IntRange(0, 65_535), help="Serve /healthz, /readyz and /metrics."
+)
+log_format_option = click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Log to stderr as sentences, or as one JSON object per line.",
+)
 _ADDRESS = re.compile(r"(?:(?P<host>\[[0-9a-fA-F:.]+\]|[^\[\]:]+):)?(?P<port>[0-9]{1,5})")
 
 

@@ -8,31 +8,28 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import socket
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from crossdock import serving
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.inbox.endpoint import Endpoint
 from crossdock.inbox.webhook_writer import WebhookWriter
 from crossdock.platform.webhooks import WebhookError
-from crossdock.serving import ConnectionLimits, problem
+from crossdock.serving import ConnectionLimits, problem, serve_in_thread
 from crossdock.state import State
 
 PATH = "/webhooks/"
 STORED_WITHIN_S = 4.0  # Shopify waits for 5 s: shopify.dev/docs/apps/build/webhooks/subscribe/https
 RETRY_AFTER_S = 5
 READ_AT_MOST = 64 << 20  # bytes of a body that is too large
-_STARTS_WITHIN_S, _STOPS_WITHIN_S = 10.0, 5
+_STOPS_WITHIN_S, _QUEUED = 5, 1024
 _LIMITS = ConnectionLimits(header_s=10.0, body_s=10.0, answer_s=10.0, connections=512)
 
 _HINTS = {
@@ -138,37 +135,22 @@ def serve(receiver: Receiver, host: str, port: int) -> Iterator[str]:
     Raises:
         ConfigError: If the address is not available.
     """
-    with _listener(host, port) as listener:
-        server = _Server(receiver)
-        thread = threading.Thread(target=server.run, args=([listener],), name="receiver", daemon=True)
-        thread.start()
-        try:
-            if not server.is_up.wait(_STARTS_WITHIN_S):
-                raise RuntimeError(f"the receiver did not start within {_STARTS_WITHIN_S:.0f} s")
-            address, bound = listener.getsockname()[:2]
-            yield f"http://[{address}]:{bound}" if ":" in address else f"http://{address}:{bound}"
-        finally:
-            server.should_exit = True
-            thread.join()
 
-
-class _Server(uvicorn.Server):
-    def __init__(self, receiver: Receiver) -> None:
-        super().__init__(serving.config(receiver.app, _LIMITS, backlog=1024, timeout_graceful_shutdown=_STOPS_WITHIN_S))
-        self.is_up = threading.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets=sockets)
-        self.is_up.set()
-
-
-def _listener(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        bound = socket.create_server((host, port), family=family)
-    except OSError as error:
+    def refused(error: OSError) -> ConfigError:
         hint = _HINTS.get(error.errno or 0, "name an address of this machine, such as 127.0.0.1 or 0.0.0.0")
         reason = (error.strerror or type(error).__name__).partition(" (while ")[0]  # which repeats the address
-        raise ConfigError(f"cannot listen: {reason}", where=f"{host}:{port}", hint=hint) from error
-    # With the protocol named, because asyncio sets TCP_NODELAY only on such sockets.
-    return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=bound.detach())
+        return ConfigError(f"cannot listen: {reason}", where=f"{host}:{port}", hint=hint)
+
+    served = serve_in_thread(
+        receiver.app,
+        _LIMITS,
+        host,
+        port,
+        name="receiver",
+        refused=refused,
+        accepted_at_once=_QUEUED,
+        queued=_QUEUED,
+        stops_within_s=_STOPS_WITHIN_S,
+    )
+    with served as base_url:
+        yield base_url

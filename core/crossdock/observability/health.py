@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import socket
-import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from crossdock import serving
 from crossdock.errors import ConfigError
 from crossdock.observability.metrics import Metrics
-from crossdock.serving import ConnectionLimits, ServerNames, problem
+from crossdock.serving import ConnectionLimits, ServerNames, problem, serve_in_thread
 
-_STARTS_WITHIN_S, _STOPS_WITHIN_S = 10.0, 1
+_STOPS_WITHIN_S = 1
 # Connections are open files of the scheduler's process, which runs may need under a low `ulimit -n`. asyncio accepts
 # up to its backlog at once before the first is counted; the others wait in the kernel's queue.
 _LIMITS = ConnectionLimits(header_s=5.0, body_s=5.0, answer_s=5.0, connections=16)
@@ -73,18 +69,24 @@ def serve(
         ConfigError: If the address is not available or one of *allowed_hosts* is not a host.
     """
     names = ServerNames(allowed_hosts, "crossdock schedule")
-    with _listener(host, port) as listener:
-        server = _Server(_guarded(app(metrics), names))
-        thread = threading.Thread(target=server.run, args=([listener],), name="health", daemon=True)
-        thread.start()
-        try:
-            if not server.is_up.wait(_STARTS_WITHIN_S):
-                raise RuntimeError(f"the health server did not start within {_STARTS_WITHIN_S:.0f} s")
-            address, bound = listener.getsockname()[:2]
-            yield f"http://[{address}]:{bound}" if ":" in address else f"http://{address}:{bound}"
-        finally:
-            server.should_exit = True
-            thread.join()
+
+    def refused(error: OSError) -> ConfigError:
+        hint = "Stop the process that listens there, or use another port."
+        return ConfigError(f"cannot serve the health endpoints: {error.strerror}", where=f"{host}:{port}", hint=hint)
+
+    served = serve_in_thread(
+        _guarded(app(metrics), names),
+        _LIMITS,
+        host,
+        port,
+        name="health",
+        refused=refused,
+        accepted_at_once=_ACCEPTED_AT_ONCE,
+        queued=_QUEUED,
+        stops_within_s=_STOPS_WITHIN_S,
+    )
+    with served as base_url:
+        yield base_url
 
 
 def _guarded(served: ASGIApp, names: ServerNames) -> ASGIApp:
@@ -95,27 +97,3 @@ def _guarded(served: ASGIApp, names: ServerNames) -> ASGIApp:
         await (problem(403, refusal) if refusal else served)(scope, receive, send)
 
     return guarded
-
-
-class _Server(uvicorn.Server):
-    def __init__(self, served: ASGIApp) -> None:
-        super().__init__(
-            serving.config(served, _LIMITS, backlog=_ACCEPTED_AT_ONCE, timeout_graceful_shutdown=_STOPS_WITHIN_S)
-        )
-        self.is_up = threading.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets=sockets)
-        for listener in sockets or ():
-            listener.listen(_QUEUED)
-        self.is_up.set()
-
-
-def _listener(host: str, port: int) -> socket.socket:
-    try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    except OSError as error:
-        hint = "Stop the process that listens there, or use another port."
-        raise ConfigError(
-            f"cannot serve the health endpoints: {error.strerror}", where=f"{host}:{port}", hint=hint
-        ) from error

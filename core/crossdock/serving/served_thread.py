@@ -1,0 +1,82 @@
+"""An HTTP server in a thread of this process."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from crossdock.errors import ConfigError
+from crossdock.serving.guarded_connections import ConnectionLimits
+from crossdock.serving.uvicorn_config import config
+
+_STARTS_WITHIN_S = 10.0
+
+
+@contextmanager
+def serve_in_thread(
+    app: ASGIApp,
+    limits: ConnectionLimits,
+    host: str,
+    port: int,
+    *,
+    name: str,
+    refused: Callable[[OSError], ConfigError],
+    accepted_at_once: int,
+    queued: int,
+    stops_within_s: int,
+) -> Iterator[str]:
+    """Serve *app* and yield the base address.
+
+    Args:
+        host: An IP address or name of this machine; ``0.0.0.0`` for all addresses.
+        port: 0 for a free one.
+        name: Of the thread.
+        refused: Makes the error of an address that is not available.
+        accepted_at_once: Connections that are accepted before the first is counted.
+        queued: Connections that wait in the kernel to be accepted.
+        stops_within_s: Seconds for requests in progress at the end.
+
+    Raises:
+        ConfigError: If the address is not available.
+    """
+    with _listener(host, port, refused) as listener:
+        server = _Server(app, limits, accepted_at_once, queued, stops_within_s)
+        thread = threading.Thread(target=server.run, args=([listener],), name=name, daemon=True)
+        thread.start()
+        try:
+            if not server.is_up.wait(_STARTS_WITHIN_S):
+                raise RuntimeError(f"the server {name!r} did not start within {_STARTS_WITHIN_S:.0f} s")
+            address, bound = listener.getsockname()[:2]
+            yield f"http://[{address}]:{bound}" if ":" in address else f"http://{address}:{bound}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+class _Server(uvicorn.Server):
+    def __init__(
+        self, app: ASGIApp, limits: ConnectionLimits, accepted_at_once: int, queued: int, stops_within_s: int
+    ) -> None:
+        super().__init__(config(app, limits, backlog=accepted_at_once, timeout_graceful_shutdown=stops_within_s))
+        self.is_up, self._queued = threading.Event(), queued
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        for listener in sockets or ():
+            listener.listen(self._queued)
+        self.is_up.set()
+
+
+def _listener(host: str, port: int, refused: Callable[[OSError], ConfigError]) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        bound = socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise refused(error) from error
+    # With the protocol named, because asyncio sets TCP_NODELAY only on such sockets.
+    return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=bound.detach())

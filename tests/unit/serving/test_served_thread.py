@@ -1,0 +1,18 @@
+"""Servers in threads: the receiver of webhooks and the health endpoints have one way to listen."""
+
+from __future__ import annotations
+
+import socket
+
+from crossdock.errors import ConfigError
+from crossdock.serving import served_thread
+
+
+def test_answers_are_sent_at_once() -> None:
+    """The protocol of the listening socket is named; otherwise a refusal's body waits 40 ms for the client's ACK."""
+
+    def refused(error: OSError) -> ConfigError:
+        raise AssertionError(error)
+
+    with served_thread._listener("127.0.0.1", 0, refused) as listener:
+        assert listener.proto == socket.IPPROTO_TCP

@@ -24,7 +24,7 @@ from crossdock.inbox import hint_worker
 from crossdock.inbox.hint_worker import HintWorker
 from crossdock.progress import Silent
 from crossdock.runs.named_records import named
-from crossdock.runs.runner import Run
+from crossdock.runs.open_run import OpenRun
 from crossdock.runs.state_session import Session, open_session
 from crossdock.sources import Checkpoint
 from crossdock.state import ReceivedWebhook, StateUrl
@@ -215,7 +215,7 @@ class HintedShop:
     def _nightly(self, session: Session) -> None:
         project = self._bench._project
         assert project is not None
-        report = Run(session, Silent(), threading.Event()).execute(project.selected([]))
+        report = OpenRun(session, Silent(), threading.Event()).execute(project.selected([]))
         assert (report.errors, report.balanced) == ({}, True), report.errors
 
     def _work(self, session: Session) -> None:
@@ -234,22 +234,13 @@ class HintedShop:
             self._in_thread(self._session)
 
     def _in_thread(self, session: Session) -> None:
-        failed: list[BaseException] = []
-
         def work() -> None:
             self._is_busy.now = True
-            try:
-                self._send(session, Faults())
-                self._work(session)
-            except BaseException as error:  # noqa: BLE001  raised below
-                failed.append(error)
+            self._send(session, Faults())
+            self._work(session)
 
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join(60)
-        assert not thread.is_alive()
-        if failed:
-            raise failed[0]
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(work).result(60)
 
     def judge(self) -> None:
         """The platform has what the shop has, and no record went back to an older version."""

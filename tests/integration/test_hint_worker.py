@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from tests.integration.inbox_desk import InboxDesk
 from crossdock.inbox import hint_worker
 from crossdock.inbox.hint_worker import Worked
 from crossdock.progress import Silent
-from crossdock.runs.runner import Run
+from crossdock.runs.open_run import OpenRun
 from crossdock.runs.state_session import Session
 from crossdock.state import NamedRecord, ReceivedWebhook, StateUrl
 
@@ -27,7 +27,7 @@ def desk(tmp_path: Path, state_url: StateUrl) -> Iterator[InboxDesk]:
 
 def _nightly(desk: InboxDesk, session: Session) -> None:
     """A scheduled run of all streams in the same session."""
-    report = Run(session, Silent(), desk.interrupt).execute(desk.project.selected([]))
+    report = OpenRun(session, Silent(), desk.interrupt).execute(desk.project.selected([]))
     assert (report.errors, report.balanced) == ({}, True)
 
 
@@ -203,19 +203,8 @@ def test_a_run_does_not_delete_what_was_created_while_it_read(desk: InboxDesk) -
 
 def _in_thread(desk: InboxDesk, session: Session) -> None:
     """Deliver hints as the service does, while a run holds its thread."""
-    failed: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            desk.work(session)
-        except BaseException as error:  # noqa: BLE001  raised below
-            failed.append(error)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join(60)
-    assert not thread.is_alive()
-    assert not failed, failed
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(desk.work, session).result(60)
 
 
 def test_deletions_one_by_one_stop_at_the_limits(desk: InboxDesk) -> None:

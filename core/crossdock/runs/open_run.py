@@ -22,6 +22,7 @@ from crossdock.runs.run_report import Report
 from crossdock.runs.settlement_count import SettlementCount
 from crossdock.runs.source_or_replay import SourceFactory
 from crossdock.runs.state_session import Session
+from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.stream_runner import StreamRunner
 from crossdock.runs.target_delivery import RunningStreams, TargetDelivery
 from crossdock.runs.temporary_folder import run_folder
@@ -29,6 +30,7 @@ from crossdock.runs.timings import Timings
 from crossdock.sources.source_context import JobRun, Patience, SourceContext
 from crossdock.state import DueRun, Intent, Transaction
 from crossdock.stream_facts import PLATFORM
+from crossdock.tally import Tally
 from crossdock.targets import Target
 
 
@@ -72,6 +74,31 @@ class OpenRun:
         self._dispatchers: dict[str, tuple[Dispatcher, ExitStack]] = {}
         self._running: RunningStreams | None = None
         self._state_restored = False  # from a backup, and not trusted yet
+
+    def execute(
+        self,
+        names: set[str],
+        source: SourceFactory | None = None,
+        *,
+        reads: bool = True,
+        answers_for: set[str] | None = None,
+    ) -> Report:
+        """Run streams at once, from the beginning of the run to its end.
+
+        Args:
+            names: As of `opened`.
+            source: Where the records of a stream come from; by default from its own source.
+            reads: False if that is not the streams' own sources.
+            answers_for: As of `opened`.
+        """
+        with self.opened(names, answers_for=answers_for):
+            self.records.read()
+            whole = reads and names == self._session.project.selected([])
+            self.deliver(self.streams, source or self._stream_input, whole=whole)
+        return self.report
+
+    def _stream_input(self, bound: BoundStream, tally: Tally, run_id: int) -> StreamInput:
+        return StreamInput(bound, self._session.state, tally, run_id)
 
     @contextmanager
     def opened(self, names: set[str], *, answers_for: set[str] | None = None) -> Iterator[None]:

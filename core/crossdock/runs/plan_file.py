@@ -22,9 +22,9 @@ from crossdock.progress import Progress, Silent
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
 from crossdock.runs import dry_run
+from crossdock.runs.open_run import OpenRun
 from crossdock.runs.plan_results import PlanListener, Planned
 from crossdock.runs.run_report import Report
-from crossdock.runs.runner import Run
 from crossdock.runs.state_session import open_session
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import DeadLetter, Intent, RecordIdentity, WaitingRecord
@@ -158,7 +158,7 @@ def apply(
                 "the plan is out of date: the source, the state or the config has changed",
                 hint="make a new plan: crossdock plan -o PLAN",
             )
-        run = Run(session, progress, interrupt)
+        run = OpenRun(session, progress, interrupt)
 
         def source(bound: BoundStream, tally: Tally, run_id: int) -> StreamInput:
             return _Approved(bound, state, tally, run_id, approved.sources[bound.name])

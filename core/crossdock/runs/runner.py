@@ -15,9 +15,7 @@ from crossdock.runs.dead_letter_replay import Replay
 from crossdock.runs.named_records import NamedRecords, check_fetching
 from crossdock.runs.open_run import OpenRun
 from crossdock.runs.run_report import Report
-from crossdock.runs.source_or_replay import SourceFactory
 from crossdock.runs.state_session import Session, open_session
-from crossdock.runs.stream_input import StreamInput
 from crossdock.sources.source_context import Patience
 from crossdock.state import DeadLetterFilter, DueRun, NamedRecord
 from crossdock.tally import Tally
@@ -48,7 +46,7 @@ def sync(
     if records:
         return _sync_records(project, records, clock, progress, interrupt, priority)
     with open_session(project, clock) as session:
-        return Run(session, progress, interrupt, priority, patience).execute(project.selected(selection))
+        return OpenRun(session, progress, interrupt, priority, patience).execute(project.selected(selection))
 
 
 def _sync_records(
@@ -83,7 +81,7 @@ def run_scheduled(
         if not tx.scheduled_runs.begin(due_run, at=session.clock.now()):
             return None
     patience = Patience(due_run.due, job.schedule.zone)
-    run = Run(session, progress, interrupt, patience=patience, due_run=due_run)
+    run = OpenRun(session, progress, interrupt, patience=patience, due_run=due_run)
     return run.execute(session.project.selected(job.streams))
 
 
@@ -107,50 +105,9 @@ def replay(
         if not names and choice.key is not None:
             hint = "'crossdock records list --state rejected' lists the rejected records"
             raise ConfigError(f"no rejected record {choice.key!r} of {choice.stream}", hint=hint)
-        run = Run(session, progress, interrupt, "live")
+        run = OpenRun(session, progress, interrupt, "live")
 
         def dead_letters(bound: BoundStream, tally: Tally, _: int) -> Replay:
             return Replay(bound, session.state, tally, choice)
 
         return run.execute(names, dead_letters, reads=False, answers_for=known)
-
-
-class Run:
-    """One execution of some streams."""
-
-    def __init__(
-        self,
-        session: Session,
-        progress: Progress,
-        interrupt: threading.Event,
-        priority: Priority = "batch",
-        patience: Patience | None = None,
-        due_run: DueRun | None = None,
-    ) -> None:
-        self._session = session
-        self._run = OpenRun(session, progress, interrupt, priority, patience, due_run)
-
-    def execute(
-        self,
-        names: set[str],
-        source: SourceFactory | None = None,
-        *,
-        reads: bool = True,
-        answers_for: set[str] | None = None,
-    ) -> Report:
-        """Run streams.
-
-        Args:
-            names: Of the streams; if empty, only what the last run left is sent.
-            source: Where the records of a stream come from; by default from its own source.
-            reads: False if that is not the streams' own sources.
-            answers_for: Streams whose open records the report counts; None for *names*.
-        """
-        run, whole = self._run, reads and names == self._session.project.selected([])
-        with run.opened(names, answers_for=answers_for):
-            run.records.read()
-            run.deliver(run.streams, source or self._stream_input, whole=whole)
-        return run.report
-
-    def _stream_input(self, bound: BoundStream, tally: Tally, run_id: int) -> StreamInput:
-        return StreamInput(bound, self._session.state, tally, run_id)

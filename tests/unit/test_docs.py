@@ -34,6 +34,10 @@ LINKED = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELO
 REFERENCE = (DOCS / "reference.md").read_text(encoding="utf-8")
 
 SECTIONS = {  # definition in the JSON Schema -> how the reference names its keys
+    "MigrationConfig": "migration.",
+    "Wave": "migration.waves.NAME.",
+    "Gate": "migration.waves.NAME.gate.",
+    "Hours": "migration.hours.",
     "Profile": "platform.",
     "ApiKey": "platform.auth.",
     "ClientCredentials": "platform.auth.",

@@ -7,19 +7,18 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from importlib import import_module
-from keyword import iskeyword
 from pathlib import Path
 from typing import Any
 
 import click
 
+from crossdock.cli.lazy_group import LazyGroup
 from crossdock.cli.shared_options import say, selected_config
 from crossdock.errors import CrossdockError, InternalError
 from crossdock.printable import printable
 
 _GARBAGE_AT = 200_000  # objects; imports create about as many that stay, and the default of 700 scans them repeatedly
-_COMMANDS = {  # command -> module of crossdock.cli
+_COMMANDS = {  # command -> module
     "demo": "demo",
     "sandbox": "sandbox",
     "new": "new_project",
@@ -33,6 +32,7 @@ _COMMANDS = {  # command -> module of crossdock.cli
     "approve": "approve",
     "schedule": "schedule",
     "listen": "listen",
+    "migrate": "migrate",
     "jobs": "jobs",
     "runs": "runs",
     "show": "runs",
@@ -45,23 +45,10 @@ _COMMANDS = {  # command -> module of crossdock.cli
 }
 
 
-class _Lazy(click.Group):
-    """Imports a command's module when the command is used."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's signature
-        return list(_COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  click's signature
-        if cmd_name not in _COMMANDS:
-            return None
-        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
-        command = getattr(import_module(f"crossdock.cli.{_COMMANDS[cmd_name]}"), name)
-        assert isinstance(command, click.Command)
-        return command
-
-
 @click.group(
-    cls=_Lazy,
+    cls=LazyGroup,
+    home="crossdock.cli",
+    homes=_COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Start with 'crossdock demo'. The --help of each command has an example.",
 )

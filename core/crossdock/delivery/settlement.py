@@ -31,6 +31,7 @@ def write(tx: Transaction, settled: Sequence[Settlement], *, run_id: int, at: da
     _doubt_taken_ids(tx, settled, at=at)
     for item in settled:
         item.intent.http_status = item.outcome.status
+        item.intent.untouched = item.untouched
         if item.intent.status == "delivered":
             item.intent.target_id = item.intent.target_id or item.outcome.target_id
     tx.intents.move([item.intent for item in settled], at=at)

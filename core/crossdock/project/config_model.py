@@ -12,6 +12,7 @@ from crossdock.addresses import BaseUrl
 from crossdock.config_file import ConfigModel, ConfigPath, Name
 from crossdock.notifications.notifier import NotifyConfig
 from crossdock.platform.platform_config import Profile
+from crossdock.project.migration_config import MigrationConfig
 from crossdock.scheduling.job_config import JobConfig, ordered
 from crossdock.scheduling.times_and_durations import is_duration, span
 from crossdock.state.upkeep.removable_rows import MAX_AGE
@@ -56,6 +57,8 @@ class ConfigFile(ConfigModel):
     """What ``crossdock schedule`` runs, and when."""
     listen: ListenConfig | None = None
     """Where vendors send webhooks, for ``crossdock listen register``."""
+    migration: MigrationConfig | None = None
+    """The one-off move of a legacy system, for ``crossdock migrate``."""
     notify: NotifyConfig | None = None
     """Who is notified of the runs of ``crossdock schedule``."""
 

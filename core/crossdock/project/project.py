@@ -23,6 +23,7 @@ from crossdock.pacing.bucket_store import BucketState, BucketStore, MemoryStore
 from crossdock.platform.platform_config import Profile
 from crossdock.project.config_model import ConfigFile, ListenConfig
 from crossdock.project.connector_instances import BoundStream, Connection, load_connections
+from crossdock.project.migration_config import MigrationConfig
 from crossdock.resource_types import RESOURCES, Action, personal_members
 from crossdock.resources import ResourceName
 from crossdock.scheduling.job_config import JobConfig
@@ -53,6 +54,7 @@ class Project:
     retention: timedelta | None = None
     notify: NotifyConfig | None = None
     listen: ListenConfig | None = None
+    migration: MigrationConfig | None = None
 
     # ---- streams
 
@@ -282,13 +284,34 @@ def load(path: Path, *overrides: Path) -> Project:
         _database(document, file.platform.rate.shared, ("platform", "rate", "shared"))
     spool = file.spool or _default_spool(url, document.folder)
     retention = None if file.retention == "off" else span(file.retention)
-    project = Project(path, file.platform, url, spool, connections, file.jobs, retention, file.notify, file.listen)
+    optional = file.notify, file.listen, file.migration
+    project = Project(path, file.platform, url, spool, connections, file.jobs, retention, *optional)
     for name, job in file.jobs.items():
         try:
             project.selected(job.streams)
         except ConfigError as error:
             raise ConfigError(error.message, where=document.where(("jobs", name, "streams"))) from error
+    if file.migration is not None:
+        _check_waves(document, project, file.migration)
     return project
+
+
+def _check_waves(document: Document, project: Project, migration: MigrationConfig) -> None:
+    """Refuse a wave with unknown streams, and a stream in two waves.
+
+    Raises:
+        ConfigError: If there is one.
+    """
+    waves: dict[str, str] = {}
+    for name, wave in migration.waves.items():
+        where = document.where(("migration", "waves", name, "streams"))
+        try:
+            streams = project.selected(wave.streams)
+        except ConfigError as error:
+            raise ConfigError(error.message, where=where) from error
+        for stream in sorted(streams):
+            if (other := waves.setdefault(stream, name)) != name:
+                raise ConfigError(f"{stream} is in the waves {other} and {name}", where=where, hint="leave it in one")
 
 
 def _database(document: Document, address: str, place: Place) -> StateUrl:

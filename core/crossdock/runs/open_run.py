@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from datetime import date, timedelta
 
 from crossdock.delivery.dispatcher import Dispatcher
@@ -28,10 +29,23 @@ from crossdock.runs.target_delivery import RunningStreams, TargetDelivery
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.runs.timings import Timings
 from crossdock.sources.source_context import JobRun, Patience, SourceContext
-from crossdock.state import DueRun, Intent, Transaction
+from crossdock.state import DueRun, Intent, RunKind, Transaction
 from crossdock.stream_facts import PLATFORM
 from crossdock.tally import Tally
 from crossdock.targets import Target
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationPart:
+    """What a run is of a migration.
+
+    Attributes:
+        wave: That it loads; None for a repair or an undo.
+    """
+
+    migration_id: int
+    kind: RunKind
+    wave: str | None = None
 
 
 class OpenRun:
@@ -42,6 +56,7 @@ class OpenRun:
         patience: Wait for late files as the streams' ``wait`` says; without it, missing files are not waited for.
         job: That it is a run of; None for a manual one.
         continues: Continue the last run of the job, if it is of this date and has reached its end.
+        part: Of the migration that it belongs to; None if it belongs to none.
 
     Attributes:
         report: What it has done so far; from `opened` on.
@@ -64,10 +79,12 @@ class OpenRun:
         job: str | None = None,
         *,
         continues: bool = False,
+        part: MigrationPart | None = None,
     ) -> None:
         self._session, self._interrupt, self._timings = session, interrupt, Timings.over(progress, session.clock)
         self._priority, self._patience, self._due_run = priority, patience, due_run
         self._job, self._continues = due_run.job if due_run else job, continues
+        self._part = part
         self._may_have_left = True  # operations that an earlier run, or a failed delivery, has left
         self._before = timedelta()  # how long the run took that is continued
         self._api_limits: dict[str, BucketState] = {}
@@ -158,6 +175,8 @@ class OpenRun:
         with session.state.begin() as tx:
             last = tx.runs.reopen(business_date=day.isoformat(), job=self._job or "") if self._continues else None
             run_id = tx.runs.start(business_date=day.isoformat(), at=now, job=self._job) if last is None else last.id
+            if self._part is not None:
+                tx.migrations.add_run(self._part.migration_id, run_id, self._part.kind, self._part.wave)
             self._state_restored = tx.runs.restored()
         self.report = Report(run_id, day.isoformat()) if last is None else Report.of_earlier(last)
         self._before = self.report.lasted

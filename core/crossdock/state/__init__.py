@@ -12,6 +12,7 @@ from crossdock.state.tables.file_intake import FileFacts
 from crossdock.state.tables.inbox import HintedRecord, NamedRecord, ReceivedWebhook
 from crossdock.state.tables.intents import Attempt, Intent
 from crossdock.state.tables.key_scope import Scope
+from crossdock.state.tables.migrations import Migration, MigrationRun, RunKind, WaveApproval
 from crossdock.state.tables.record_version import RecordIdentity, Step
 from crossdock.state.tables.removal_evidence import PastSnapshot, PendingApproval
 from crossdock.state.tables.removed_input_digests import Digests
@@ -34,12 +35,15 @@ __all__ = [
     "FoundRecord",
     "HintedRecord",
     "Intent",
+    "Migration",
+    "MigrationRun",
     "NamedRecord",
     "PastSnapshot",
     "PendingApproval",
     "Pin",
     "ReceivedWebhook",
     "RecordIdentity",
+    "RunKind",
     "RunRecord",
     "ScheduledRun",
     "Scope",
@@ -51,6 +55,7 @@ __all__ = [
     "Transaction",
     "WaitingCount",
     "WaitingRecord",
+    "WaveApproval",
     "create",
     "parse_url",
 ]

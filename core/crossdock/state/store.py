@@ -40,6 +40,7 @@ from crossdock.state.tables.inbox import Inbox
 from crossdock.state.tables.intents import Intents
 from crossdock.state.tables.key_index_stamps import Stamps, stamp_of
 from crossdock.state.tables.key_scope import Scope
+from crossdock.state.tables.migrations import Migrations
 from crossdock.state.tables.removal_evidence import SnapshotHistory
 from crossdock.state.tables.run_history import Cursors, Runs
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
@@ -71,6 +72,7 @@ class Transaction:
         self.scheduled_runs = ScheduledRuns(connection)
         self.snapshots = SnapshotHistory(connection)
         self.inbox = Inbox(connection)
+        self.migrations = Migrations(connection)
         self.statistics = StateSize(connection, self.bindings)
 
 

@@ -55,11 +55,18 @@ def _add_the_inbox(connection: Connection) -> None:
     schema.metadata.create_all(connection, tables=[schema.webhooks, schema.hints])
 
 
+def _add_migrations(connection: Connection) -> None:
+    """Version 6: migrations of legacy systems, and which operations wrote nothing."""
+    connection.execute(text("ALTER TABLE intents ADD COLUMN untouched BOOLEAN"))
+    schema.metadata.create_all(connection, tables=[schema.migrations, schema.migration_runs, schema.wave_approvals])
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _store_durations,
     _index_what_trace_searches_by,
     _rename_the_ids_of_targets,
     _add_the_inbox,
+    _add_migrations,
 )
 """Step n upgrades a state from version n to n + 1. Steps after a release are added here."""
 

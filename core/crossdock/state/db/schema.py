@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime
 
-VERSION = 5
+VERSION = 6
 
 metadata = MetaData()
 _Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids for INTEGER only
@@ -125,6 +125,7 @@ intents = Table(
     Column("settled_at", UtcDateTime),
     Column("http_status", Integer),
     Column("target_id", String(128)),
+    Column("untouched", Boolean),  # delivered without a write: the target already held it
     Index("ix_intents_key", "target", "resource", "namespace", "key_hash"),
     Index("ix_intents_status", "status"),
     Index("ix_intents_run", "run_id"),
@@ -239,6 +240,42 @@ scheduled_runs = Table(
     Column("started_at", UtcDateTime),
     Column("finished_at", UtcDateTime),
     Column("note", Text),
+)
+
+migrations = Table(
+    "migrations",
+    metadata,
+    Column("id", _Serial, primary_key=True),
+    Column("name", String(64), nullable=False),
+    Column("started_at", UtcDateTime, nullable=False),
+    Column("started_by", String(128), nullable=False),
+    Column("paused_at", UtcDateTime),
+    Column("paused_by", String(128)),
+    Column("rehearsal", ExactJson),
+    Column("freeze", ExactJson),
+    Column("reconciliation", ExactJson),
+    Column("signed_off_at", UtcDateTime),
+    Column("signed_off_by", String(128)),
+    Column("report_sha256", String(64)),
+)
+
+migration_runs = Table(
+    "migration_runs",
+    metadata,
+    Column("run_id", ForeignKey("runs.id"), primary_key=True),
+    Column("migration_id", ForeignKey("migrations.id"), nullable=False),
+    Column("wave", String(64)),  # none for a repair or an undo
+    Column("kind", String(16), nullable=False),
+)
+
+wave_approvals = Table(
+    "wave_approvals",
+    metadata,
+    Column("migration_id", ForeignKey("migrations.id"), primary_key=True),
+    Column("wave", String(64), primary_key=True),
+    Column("approved_at", UtcDateTime, nullable=False),
+    Column("approved_by", String(128), nullable=False),
+    Column("open", ExactJson, nullable=False),  # what was open then
 )
 
 key_stamps = Table(

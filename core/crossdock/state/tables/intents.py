@@ -33,6 +33,7 @@ class Intent:
         raw: The record it was mapped from, kept until the target has accepted it.
         status: ``replaced``: superseded by a new decision after the target turned out to hold something else.
             ``dropped``: by an operator.
+        untouched: It was delivered without a write, because the target already held it.
         id: 0 until it is written.
     """
 
@@ -54,6 +55,7 @@ class Intent:
     target_id: str | None = None
     http_status: int | None = None
     first_sent_at: datetime | None = None
+    untouched: bool | None = None
     id: int = field(default=0, kw_only=True)
 
     @property
@@ -93,7 +95,7 @@ _SENDING = ("path", "attempts", "first_sent_at")
 _MARK = sql_statements.Bulk(
     update(table).where(_THIS).values(status="sending", **{name: bindparam(f"new_{name}") for name in _SENDING})
 )
-_RESULT = ("status", "http_status", "target_id", "first_sent_at")
+_RESULT = ("status", "http_status", "target_id", "first_sent_at", "untouched")
 _MOVED: dict[str, Any] = {name: bindparam(f"new_{name}") for name in (*_RESULT, "settled_at")}
 _MOVE = sql_statements.Bulk(update(table).where(_THIS).values(_MOVED))
 _FINISH = sql_statements.Bulk(update(table).where(_THIS).values({**_MOVED, "raw": {}}))

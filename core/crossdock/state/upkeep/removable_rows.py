@@ -1,6 +1,7 @@
 """Which old rows a state may lose: those that no later run needs.
 
-Everything else stays: bindings, cursors, removals, waiting records, and dead letters with their reasons.
+Everything else stays: bindings, cursors, removals, waiting records, dead letters with their reasons, and the history of
+a migration until it is signed off: what it did can be undone.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from crossdock.state.db.schema import (
     dead_letters,
     intents,
     metadata,
+    migration_runs,
+    migrations,
     runs,
     scheduled_runs,
     snapshots,
@@ -29,6 +32,7 @@ from crossdock.state.tables.run_history import COMPLETED
 from crossdock.state.tables.scheduled_runs import RECENT
 
 MAX_AGE = timedelta(days=36_525)
+_OPEN_MIGRATION = migrations.c.signed_off_at.is_(None)
 NO_INTENT_DATA: dict[str, Any] = {"body": None, "before": None, "after": None, "raw": {}}
 NO_DEAD_LETTER_DATA: dict[str, Any] = {"raw": {}, "mapped": None}
 
@@ -53,15 +57,17 @@ class Ages:
 
 
 def removable_operations(_: Connection, ages: Ages) -> ColumnElement[bool]:
-    return and_(_settled(ages.operations), _has_stored_counter())
+    return and_(_settled(ages.operations), _has_stored_counter(), _not_migrating(intents))
 
 
 def operations_to_empty(_: Connection, ages: Ages) -> ColumnElement[bool]:
-    return and_(_settled(ages.operations), not_(_has_stored_counter()), _has_data(intents, NO_INTENT_DATA))
+    has_data = _has_data(intents, NO_INTENT_DATA)
+    return and_(_settled(ages.operations), not_(_has_stored_counter()), has_data, _not_migrating(intents))
 
 
 def dead_letters_to_empty(_: Connection, ages: Ages) -> ColumnElement[bool]:
-    return and_(dead_letters.c.refused_at < ages.others, _has_data(dead_letters, NO_DEAD_LETTER_DATA))
+    has_data = _has_data(dead_letters, NO_DEAD_LETTER_DATA)
+    return and_(dead_letters.c.refused_at < ages.others, has_data, _not_migrating(dead_letters))
 
 
 def removable_files(_: Connection, ages: Ages) -> ColumnElement[bool]:
@@ -77,6 +83,7 @@ def removable_files(_: Connection, ages: Ages) -> ColumnElement[bool]:
     same = later.c.stream == taken_files.c.stream, later.c.version == taken_files.c.version, later.c.status == "done"
     return and_(
         taken_files.c.status == "done",
+        not_(exists().where(_OPEN_MIGRATION)),  # the report names the files
         func.coalesce(taken_files.c.seen_at, taken_files.c.accepted_at) < ages.others,
         exists().where(*same, newer),
         exists().where(fresher.c.stream == taken_files.c.stream, fresher.c.stamp > taken_files.c.stamp),
@@ -132,6 +139,12 @@ def _references() -> Iterator[tuple[Table, Column[Any]]]:
         for column in table.columns:
             if column.references(runs.c.id):
                 yield table, column
+
+
+def _not_migrating(table: Table) -> ColumnElement[bool]:
+    """The row's run belongs to no migration that is not signed off."""
+    own = migration_runs.c.run_id == table.c.run_id
+    return not_(exists().where(own, migration_runs.c.migration_id == migrations.c.id, _OPEN_MIGRATION))
 
 
 def _settled(before: datetime) -> ColumnElement[bool]:

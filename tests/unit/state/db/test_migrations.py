@@ -20,7 +20,9 @@ from crossdock.state.db import migrations, schema
 
 
 def back_to(connection: Connection, version: int) -> None:
-    """Give a new state the columns and indexes of an older *version*, 1 to 3."""
+    """Give a new state the columns, tables and indexes of an older *version*, 1 to 3."""
+    schema.metadata.drop_all(connection, tables=[schema.wave_approvals, schema.migration_runs, schema.migrations])
+    connection.execute(text("ALTER TABLE intents DROP COLUMN untouched"))
     for table in ("bindings", "intents"):
         connection.execute(text(f"DROP INDEX ix_{table}_target_id"))
         connection.execute(text(f"ALTER TABLE {table} RENAME COLUMN target_id TO platform_id"))

@@ -41,6 +41,25 @@ def test_old_delivered_operations_go(state: State, state_url: StateUrl) -> None:
     assert [minted_next(state, key) for key in (1, 2, 3)] == [2, 3, 2]
 
 
+def test_a_migration_keeps_its_history_until_it_is_signed_off(state: State, state_url: StateUrl) -> None:
+    """Operations, dead letters and runs of a migration can be undone and reported, however old they are."""
+    ordinary, own = run(state), run(state)
+    settle(state, ordinary, [item(1), item(1, 2)], "delivered")
+    settle(state, own, [item(2), item(2, 2)], "delivered")
+    with state.begin() as tx:
+        tx.dead_letters.put([dead_letter(3)], run_id=own, at=OLD)
+        migration = tx.migrations.begin("acme", at=OLD, by="ann")
+        tx.migrations.add_run(migration, own, "load", "products")
+    run(state, YOUNG)
+    kept = purge(state, state_url)
+    assert (kept.operations_removed, kept.dead_letters_emptied) == (2, 0)
+    assert [row["key_hash"] for row in rows(state_url, intents)] == [2, 2]
+    with state.begin() as tx:
+        tx.migrations.sign_off(migration, at=NOW, by="bob", report_sha256="0" * 64)
+    done = purge(state, state_url)
+    assert (done.operations_removed, done.dead_letters_emptied) == (2, 1)
+
+
 @pytest.mark.parametrize("status", ["pending", "sending", "in_doubt"])
 def test_what_is_unsettled_stays_whole(state: State, state_url: StateUrl, status: Status) -> None:
     """However old it is, an operation without a settled fate keeps its bytes, and so does what waits."""

@@ -1,0 +1,15 @@
+"""``crossdock migrate``: the one-off move of a legacy system."""
+
+import click
+
+from crossdock.cli.lazy_group import LazyGroup
+
+_COMMANDS: dict[str, str] = {}  # command -> module
+
+
+@click.group(cls=LazyGroup, home=__name__, homes=_COMMANDS)
+def migrate() -> None:
+    """Move a legacy system once: rehearse, load in waves, reconcile, undo, sign off.
+
+    The section 'migration' of the config names the waves. See docs/migrate.md.
+    """

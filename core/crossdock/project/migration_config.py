@@ -1,0 +1,74 @@
+"""The section ``migration`` of a config file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, time
+from typing import Annotated, Self
+from zoneinfo import ZoneInfo
+
+from pydantic import AfterValidator, Field, model_validator
+
+from crossdock.config_file import ConfigModel, Name
+from crossdock.scheduling.time_zones import shown, zone_name
+from crossdock.scheduling.times_and_durations import TimeOfDay
+from crossdock.stream_facts import Percent
+
+
+class Gate(ConfigModel):
+    """What must hold before the next wave begins."""
+
+    rejected_at_most: Annotated[int, Field(ge=0)] = 0
+    """So many records may be rejected, waiting or in doubt after the wave, or as many as the percentage allows."""
+    rejected_at_most_percent: Percent = 0
+    """So many percent of the records that the wave has read may be."""
+    person: bool = False
+    """Whether a person must let it go on in any case: ``crossdock migrate go WAVE``."""
+
+
+class Wave(ConfigModel):
+    """Streams that are loaded together, before those of the next wave."""
+
+    streams: Annotated[tuple[str, ...], Field(min_length=1)]
+    """``CONNECTION`` or ``CONNECTION.STREAM``."""
+    gate: Gate = Gate()
+
+
+class Hours(ConfigModel):
+    """A part of each day in which less is sent."""
+
+    from_: Annotated[TimeOfDay, Field(alias="from")]
+    to: TimeOfDay
+    """If it is earlier than ``from``, on the next day."""
+    percent: Annotated[int, Field(ge=0, le=100)]
+    """Of the allowance that is used; 0 stops the load until then."""
+
+    def contain(self, at: time) -> bool:
+        """Whether the time of day *at* is in them."""
+        begin, end = time.fromisoformat(self.from_), time.fromisoformat(self.to)
+        return begin <= at < end if begin < end else at >= begin or at < end
+
+
+class MigrationConfig(ConfigModel):
+    """The move of a legacy system, which ``crossdock migrate`` carries out once."""
+
+    name: Name = "migration"
+    """In reports, and in the state."""
+    waves: Annotated[Mapping[Name, Wave], Field(min_length=1)]
+    """In the order in which they are loaded."""
+    time_zone: Annotated[str, AfterValidator(zone_name)] = "UTC"
+    """Of ``hours``, such as ``Europe/London``."""
+    hours: tuple[Hours, ...] = ()
+    """Parts of the day in which less is sent; of several that contain the present, the first counts."""
+
+    @model_validator(mode="after")
+    def _hours_are_not_empty(self) -> Self:
+        for each in self.hours:
+            if each.from_ == each.to:
+                raise ValueError(f"hours: from and to are both {each.from_}")
+        return self
+
+    def percent(self, at: datetime) -> int:
+        """How many percent of the allowance may be used *at* that time."""
+        local = shown(at, ZoneInfo(self.time_zone)).time()
+        return next((each.percent for each in self.hours if each.contain(local)), 100)

@@ -1,0 +1,150 @@
+"""Migrations: the runs that move a legacy system once, and what people decided about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from sqlalchemy import Connection, Select, delete, insert, select, update
+
+from crossdock.state.db import sql_statements
+from crossdock.state.db.schema import migration_runs, migrations, wave_approvals
+from crossdock.tally import OpenCounts
+
+RunKind = Literal["load", "repair", "undo"]
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """One migration. At most one of a state is not signed off.
+
+    Attributes:
+        paused_at: None if it is not paused.
+        rehearsal: What was rehearsed before the first load; None without.
+        freeze: What the last freeze check found; None without.
+        reconciliation: What the last complete reconciliation found; None without, or if something was loaded since.
+        report_sha256: Of the report that was signed off.
+    """
+
+    id: int
+    name: str
+    started_at: datetime
+    started_by: str
+    paused_at: datetime | None
+    paused_by: str | None
+    rehearsal: dict[str, Any] | None
+    freeze: dict[str, Any] | None
+    reconciliation: dict[str, Any] | None
+    signed_off_at: datetime | None
+    signed_off_by: str | None
+    report_sha256: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationRun:
+    """A run of a migration.
+
+    Attributes:
+        wave: None for a repair or an undo.
+    """
+
+    run_id: int
+    wave: str | None
+    kind: RunKind
+
+
+@dataclass(frozen=True, slots=True)
+class WaveApproval:
+    """A person has let a migration go on after a wave, although *open* was open."""
+
+    wave: str
+    approved_at: datetime
+    approved_by: str
+    open: OpenCounts
+
+
+_FIELDS = tuple(migrations.c[name] for name in Migration.__slots__)
+_OPEN = migrations.c.signed_off_at.is_(None)
+
+
+class Migrations:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def current(self) -> Migration | None:
+        """The migration that is not signed off."""
+        return self._one(select(*_FIELDS).where(_OPEN).order_by(migrations.c.id.desc()).limit(1))
+
+    def last(self) -> Migration | None:
+        """The latest migration, signed off or not."""
+        return self._one(select(*_FIELDS).order_by(migrations.c.id.desc()).limit(1))
+
+    def _one(self, query: Select[Any]) -> Migration | None:
+        row = self._connection.execute(query).first()
+        return None if row is None else Migration(*row)
+
+    def begin(self, name: str, *, at: datetime, by: str) -> int:
+        """Insert a migration and return its id."""
+        row = {"name": name, "started_at": at, "started_by": by}
+        result = self._connection.execute(insert(migrations).values(row))
+        assert result.inserted_primary_key is not None
+        return int(result.inserted_primary_key[0])
+
+    def add_run(self, migration_id: int, run_id: int, kind: RunKind, wave: str | None) -> None:
+        """A run belongs to it. What was reconciled before it says nothing any more."""
+        row = {"run_id": run_id, "migration_id": migration_id, "wave": wave, "kind": kind}
+        self._connection.execute(insert(migration_runs).values(row))
+        self._set(migration_id, reconciliation=None)
+
+    def runs(self, migration_id: int) -> list[MigrationRun]:
+        """Its runs, oldest first."""
+        columns = (migration_runs.c[name] for name in MigrationRun.__slots__)
+        query = select(*columns).where(migration_runs.c.migration_id == migration_id)
+        return [MigrationRun(*row) for row in self._connection.execute(query.order_by(migration_runs.c.run_id))]
+
+    def pause(self, migration_id: int, *, at: datetime, by: str) -> None:
+        self._set(migration_id, paused_at=at, paused_by=by)
+
+    def resume(self, migration_id: int) -> None:
+        self._set(migration_id, paused_at=None, paused_by=None)
+
+    def rehearsed(self, migration_id: int, facts: dict[str, Any]) -> None:
+        self._set(migration_id, rehearsal=facts)
+
+    def frozen(self, migration_id: int, facts: dict[str, Any]) -> None:
+        self._set(migration_id, freeze=facts)
+
+    def reconciled(self, migration_id: int, facts: dict[str, Any]) -> None:
+        self._set(migration_id, reconciliation=facts)
+
+    def sign_off(self, migration_id: int, *, at: datetime, by: str, report_sha256: str) -> None:
+        """From now on its history is not kept, and another migration may begin."""
+        self._set(migration_id, signed_off_at=at, signed_off_by=by, report_sha256=report_sha256)
+
+    def approve(self, migration_id: int, approval: WaveApproval) -> None:
+        """Store an approval in place of an earlier one of the wave."""
+        row = {
+            "migration_id": migration_id,
+            "wave": approval.wave,
+            "approved_at": approval.approved_at,
+            "approved_by": approval.approved_by,
+            "open": approval.open.as_json(),
+        }
+        sql_statements.upsert(self._connection, wave_approvals, [row])
+
+    def approvals(self, migration_id: int) -> dict[str, WaveApproval]:
+        """By wave."""
+        table = wave_approvals
+        query = select(table.c.wave, table.c.approved_at, table.c.approved_by, table.c.open)
+        rows = self._connection.execute(query.where(table.c.migration_id == migration_id)).all()
+        found = (WaveApproval(wave, at, by, OpenCounts.of_json(counts)) for wave, at, by, counts in rows)
+        return {each.wave: each for each in found}
+
+    def withdraw(self, migration_id: int, wave: str) -> None:
+        """Remove the approval of a wave."""
+        table = wave_approvals
+        self._connection.execute(delete(table).where(table.c.migration_id == migration_id, table.c.wave == wave))
+
+    def _set(self, migration_id: int, **values: Any) -> None:
+        self._connection.execute(update(migrations).where(migrations.c.id == migration_id).values(values))

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from sqlalchemy import BindParameter, Connection, bindparam, insert, select, text, update
 
-from crossdock.state.db import schema
+from crossdock.state.db import schema, trace_indexes
 
 Migration = Callable[[Connection], None]
 IDENTITY = "id"  # the row of the meta table that identifies a state
@@ -35,7 +35,7 @@ def _store_durations(connection: Connection) -> None:
 
 def _index_what_trace_searches_by(connection: Connection) -> None:
     """Version 3: indexes. That of the ids is created with their new name in version 4."""
-    for index in schema.TRACE_INDEXES:
+    for index in trace_indexes.TRACE_INDEXES:
         if index.name != "ix_intents_target_id":
             index.create(connection)
 

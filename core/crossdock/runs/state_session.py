@@ -9,9 +9,11 @@ from contextlib import ExitStack, contextmanager
 from crossdock.clock import Clock
 from crossdock.delivery.records_in_progress import RecordsInProgress
 from crossdock.pacing.bucket_store import BucketState, BucketStore
+from crossdock.platform_source.live_records import READS
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
 from crossdock.sources.shared_buckets import SharedBuckets
+from crossdock.sources.target_bucket import TargetBucket
 from crossdock.state import Intent, State
 from crossdock.stream_facts import PLATFORM
 from crossdock.targets import Target
@@ -90,5 +92,5 @@ def open_session(project: Project, clock: Clock, *, width: int = 1) -> Iterator[
             tx.runs.abandon(at=clock.now())
             earlier = {name: found for name in targets if (found := tx.buckets.get(name)) is not None}
         session = Session(project, state, clock, targets, width, earlier, stack)
-        session.bucket(session.targets[PLATFORM])
+        session.source_buckets.keep(READS, TargetBucket(clock, session.bucket(session.targets[PLATFORM])))
         yield session

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from crossdock.clock import Clock
@@ -18,6 +19,8 @@ class DeliveryContext:
 
     Attributes:
         adopting: Streams that take over records which the target already has under our name for them.
+        matching: Streams that take over records which the target has under other names, each with the member by which
+            they are matched.
         rejecting: Streams that overwrite no member which somebody else has changed.
         state_restored: The state is a restored backup, so what looks new may have been delivered before.
         resuming: What an earlier run left is being settled; it may consist of records that fail on every run.
@@ -27,6 +30,7 @@ class DeliveryContext:
     target: Target
     clock: Clock
     adopting: frozenset[str] = frozenset()
+    matching: Mapping[str, str] = field(default_factory=dict)
     rejecting: frozenset[str] = frozenset()
     state_restored: bool = False
     resuming: bool = False

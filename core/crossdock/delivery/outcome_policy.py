@@ -50,9 +50,10 @@ class Policy:
 
     def _needs_look_up(self, intent: Intent) -> bool:
         """Whether the request is made of what the target holds now, or replaces something that is unknown."""
-        replaces_unknown = intent.operation == "update" and not intent.before
         asks_always = self._target.looks_up_first(intent.resource, intent.operation)
-        return asks_always or (replaces_unknown and self._target.compares(intent.resource))
+        if asks_always or intent.operation != "update" or intent.before:
+            return asks_always
+        return intent.before is None or self._target.compares(intent.resource)  # None: the record is taken over
 
     def resume(self, intent: Intent, decisions: Decisions) -> None:
         """Decide about an intent that an earlier run left, by its operation and the age of its key."""

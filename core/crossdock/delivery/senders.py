@@ -14,6 +14,7 @@ from typing import Literal, Self
 from uuid import uuid4
 
 from crossdock.delivery.answer_masking import Masks
+from crossdock.delivery.operations import takes_over
 from crossdock.pacing.allowance import Token
 from crossdock.pacing.rate_headers import RateHeaders
 from crossdock.resource_types import external_id
@@ -164,9 +165,11 @@ class Senders:
                 return outcomes.of_ping(answer)
 
     def _name(self, intent: Intent) -> str | None:
-        """Our name for the record; an imported record may have another one."""
+        """Our name for the record; None for one that is found by its id, and may have another name."""
         own, before = self._own_name(intent), intent.before
-        return own if before is None else self._target.name_in(intent.resource, before)
+        if before is None:
+            return own if intent.operation == "create" else None
+        return None if takes_over(intent, self._target) else self._target.name_in(intent.resource, before)
 
     def _own_name(self, intent: Intent) -> str | None:
         """Our name for a record that we create; None for a contribution, whose record may have any."""

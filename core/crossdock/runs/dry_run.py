@@ -33,7 +33,7 @@ from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import ExpectedDeliveries, ExpectedDelivery, Intent, Scope, State
-from crossdock.stream_facts import PLATFORM
+from crossdock.stream_facts import PLATFORM, AdoptBy
 from crossdock.tally import Tally
 from crossdock.targets import Target
 
@@ -83,6 +83,8 @@ def look_ahead(
             for bound in streams:
                 preview.stream(bound, summed=summed)
             preview.held()
+        for bound in streams:
+            preview.note_matching(bound)
         return preview.finished()
 
 
@@ -108,6 +110,7 @@ class _Preview:
         self._doubtful: set[tuple[Scope, int]] = set()  # records of which a create is in doubt
         self._references = {name: References(name, self._known) for name in targets}
         self._requests: Counter[str] = Counter()
+        self._new: Counter[str] = Counter()  # records to be created, by stream
         self.expected = ExpectedDeliveries()
         with state.look() as tx:
             unsettled = tx.intents.unsettled()
@@ -180,6 +183,15 @@ class _Preview:
         for bound, held, waiting in self._waiting:
             waiting.finish()
             self._tally(bound.name).count("carried_on", held.release())
+
+    def note_matching(self, bound: BoundStream) -> None:
+        """Remark that new records of the stream may be taken over instead of created: a plan asks no platform."""
+        adopt, new = bound.stream.adopt, self._new[bound.name]
+        if isinstance(adopt, AdoptBy) and new:
+            records = "1 new record" if new == 1 else f"{new:,} new records"
+            text = f"adopt: {{by: {adopt.by}}}: the platform is asked about {records} at delivery, and may have them"
+            hint = "'crossdock migrate rehearse --against-platform' shows which ones"
+            bound.context.run.note(bound.name, f"{text}; {hint}")
 
     def _read_and_decide(self, bound: BoundStream, *, summed: bool) -> None:
         if bound.kind.write_once:
@@ -307,6 +319,7 @@ class _Preview:
             self._first_steps.add(record)
             return
         is_first = operation.kind == "create" or record in self._first_steps
+        self._new[identity.stream] += is_first
         tally.count(delivered_term(operation.kind, first_time=is_first))
         two_steps = is_first and operation.kind == "update"
         whole = replace(operation, kind="create", changes=operation.after, binding=None) if two_steps else operation

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, GetPydanticSchema, Tag
+from pydantic import BeforeValidator, Discriminator, Field, GetPydanticSchema, Tag
+from pydantic_core import PydanticCustomError
 
 from crossdock.config_file import ConfigModel, Name, misplaced, unknown
 from crossdock.mapping.ordering import OrderBy
@@ -168,9 +169,16 @@ class AdoptBy(ConfigModel):
     """The member that is compared: one of the resource that holds text, such as ``sku``."""
 
 
+def _adoption(value: Any) -> Any:
+    if value in {"never", "external_id"} if isinstance(value, str) else isinstance(value, Mapping | AdoptBy):
+        return value
+    raise PydanticCustomError("adopt", "must be never, external_id, or a section such as {by: sku}")
+
+
 Adopt = Annotated[
     Annotated[Literal["never", "external_id"], Tag("word")] | Annotated[AdoptBy, Tag("member")],
     Discriminator(lambda value: "word" if isinstance(value, str) else "member"),
+    BeforeValidator(_adoption),
 ]
 
 
@@ -197,10 +205,10 @@ def _not_matched_by(member: str, kind: ResourceType, mapped: Collection[str] | N
     fields = [field.alias or name for name, field in kind.draft.model_fields.items()]
     texts = text_members(kind.draft)
     if member not in fields:
-        return f"by: {unknown(member, list(texts)).replace('key', 'member', 1)}"
+        return f"{unknown(member, list(texts)).replace('key', 'member', 1)}"
     if member not in texts:
-        return f"by: {member} is not a text; members that are: {', '.join(texts)}"
-    return None if mapped is None or member in mapped else f"by: map does not make {member}"
+        return f"{member} is not a text; members that are: {', '.join(texts)}"
+    return None if mapped is None or member in mapped else f"map does not make {member}"
 
 
 class StreamFacts:

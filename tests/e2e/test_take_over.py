@@ -58,7 +58,7 @@ class Catalogue(FolderProject):
         return {name: found[name] for name in wanted if found[name]}
 
     def reasons(self) -> dict[str, str]:
-        listed = self.run("records", "list", "--state", "rejected", "--json").document
+        listed: Any = self.run("records", "list", "--state", "rejected", "--json").document
         return {each["key"]: each["why"] for each in listed}
 
     def lists_read(self) -> int:
@@ -162,6 +162,21 @@ def test_what_belongs_to_another_namespace_is_left_alone(catalogue: Catalogue, t
     catalogue.write("Q_1.csv", "ID;SKU;NAME\n9;A;Lamp\n")
     assert catalogue.sync()["streams"]["shop.products"]["records"]["created"] == 1
     assert catalogue.products.keys() == {"wms:1", "shop:9"}
+
+
+@pytest.mark.parametrize("name", ["erp-7", "wms:1"])
+def test_an_undo_gives_back_what_was_there(catalogue: Catalogue, name: str) -> None:
+    """The name that the record had included; what the run created is deleted."""
+    catalogue.there("A", name)
+    catalogue.there("C", "wms:3", "Chair")
+    before = {key: each.model_dump(exclude={"updated_at"}) for key, each in catalogue.products.items()}
+    catalogue.export("1;A;Lamp", "2;B;Shelf", "3;C;Chair")
+    assert catalogue.records() == {"created": 1, "updated": 1, "suppressed": 1}
+    planned = catalogue.run("undo", "1", "--out", str(catalogue.folder / "undo.json"))
+    assert planned.exit_code == 0, planned.stderr
+    applied = catalogue.run("apply", str(catalogue.folder / "undo.json"))
+    assert applied.exit_code == 0, applied.stderr + applied.stdout
+    assert {key: each.model_dump(exclude={"updated_at"}) for key, each in catalogue.products.items()} == before
 
 
 def test_a_plan_says_that_new_records_may_be_taken_over(catalogue: Catalogue) -> None:

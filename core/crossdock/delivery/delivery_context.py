@@ -22,6 +22,7 @@ class DeliveryContext:
         matching: Streams that take over records which the target has under other names, each with the member by which
             they are matched.
         rejecting: Streams that overwrite no member which somebody else has changed.
+        only_unchanged: Reject updates and deletes of records that somebody else has changed in any member.
         state_restored: The state is a restored backup, so what looks new may have been delivered before.
         resuming: What an earlier run left is being settled; it may consist of records that fail on every run.
         stop: The first reason to end.
@@ -32,6 +33,7 @@ class DeliveryContext:
     adopting: frozenset[str] = frozenset()
     matching: Mapping[str, str] = field(default_factory=dict)
     rejecting: frozenset[str] = frozenset()
+    only_unchanged: bool = False
     state_restored: bool = False
     resuming: bool = False
     stop: BaseException | None = None

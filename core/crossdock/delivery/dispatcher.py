@@ -40,6 +40,7 @@ class Dispatcher:
         matching: Streams that take over records which the target has under other names, each with the member by which
             they are matched.
         rejecting: Streams that overwrite no member which somebody else has changed.
+        only_unchanged: Reject updates and deletes of records that somebody else has changed in any member.
         warn: Called when the target becomes unavailable, and when it is available again.
         state_restored: The state is a restored backup, so what looks new may have been delivered before.
         own_records: What other runs of the session must not work on; None if there are none.
@@ -62,6 +63,7 @@ class Dispatcher:
         adopting: frozenset[str] = frozenset(),
         matching: Mapping[str, str] = {},
         rejecting: frozenset[str] = frozenset(),
+        only_unchanged: bool = False,
         state_restored: bool = False,
         may_pause: Callable[[], bool] = lambda: False,
         counters: Counters | None = None,
@@ -71,7 +73,7 @@ class Dispatcher:
         self._may_pause = may_pause
         self._allowance, self._senders, self._clock = allowance, senders, clock
         self._settled, self._interrupt, self._warn = settled, interrupt, warn
-        self._run = DeliveryContext(target, clock, adopting, matching, rejecting, state_restored)
+        self._run = DeliveryContext(target, clock, adopting, matching, rejecting, only_unchanged, state_restored)
         self._policy, self._queue = Policy(self._run), self._run.queue
         self._writer = TurnWriter(state, target, allowance, clock, run_id, restored=state_restored)
         self._in_flight: dict[int, SendTask] = {}

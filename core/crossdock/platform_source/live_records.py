@@ -1,89 +1,92 @@
-"""The records that the platform has of a resource now, page by page."""
+"""What the platform has now of a resource, read with the credential and the limits of the config."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
 from datetime import datetime
+from types import TracebackType
 from typing import Any
+from urllib.parse import quote
 
-from crossdock.errors import RefusedError
+from crossdock.field_types import is_target_id
+from crossdock.pacing.bucket_store import BucketState
 from crossdock.platform.platform_config import Profile
 from crossdock.platform_source.expansion import naming_scope
-from crossdock.platform_source.settings import CHANGED, platform_api
+from crossdock.platform_source.settings import platform_api
 from crossdock.resources import ResourceName
 from crossdock.sources.api_client import ApiClient
-from crossdock.sources.api_request import ApiAnswer
 from crossdock.sources.pagination import CursorInBody
+from crossdock.sources.retried_requests import NotFoundError
 from crossdock.sources.source_context import SourceContext
-from crossdock.targets.outcomes import STANDARD
 
-PAGE_SIZE = 1000  # the most that the platform serves at once
+PAGE_SIZE = 1_000
+"""Records per page; a page that takes too long is requested again with half as many."""
 READS = "the platform"
-"""What a run counts these requests under, as those of a connection; no connection can be called so. Their tokens are
-those of delivery in a session; elsewhere `SourceContext.limits` may have the bucket to begin with."""
+"""What a run counts these requests under, as those of a connection; no connection can be called so. In a session their
+tokens are those of delivery."""
 
 
-@dataclass(frozen=True, slots=True)
-class LiveRecord:
-    """A record as the platform lists it.
-
-    Attributes:
-        members: All of them, with exact numbers, by their names on the wire.
-        updated_at: With a time zone; None if the platform does not state it.
-    """
-
-    id: str
-    members: dict[str, Any]
-    updated_at: datetime | None
-
-
-def live_records(
-    profile: Profile, run: SourceContext, resource: ResourceName, since: datetime | None = None
-) -> Iterator[list[LiveRecord]]:
-    """Read the list of *resource* to its end; one page of up to `PAGE_SIZE` records at a time.
-
-    A record that changes while the list is read may come again, as it is then. The number of requests is in
-    ``run.api_usage`` once the list was read.
+class LiveRecords(AbstractContextManager["LiveRecords"]):
+    """Reads the platform's records. For one thread; its requests keep the rate limit.
 
     Args:
-        since: Only what changed since then, if the platform knows the parameter ``updatedSince``.
-
-    Raises:
-        UnauthorizedError: If the credential may not read *resource*; it names the scope.
-        RemoteError: If the platform cannot be read.
-        RefusedError: If an answer is no page of a list, or a record has no id.
+        run: Its ``buckets`` or ``limits`` have the platform's bucket under `READS`. The requests are in its
+            ``api_usage`` in the end.
     """
-    params = {} if since is None else {"updatedSince": since.isoformat()}
-    paginator = CursorInBody("/nextCursor", size=PAGE_SIZE)
-    with ApiClient(platform_api(profile), run, READS) as api, naming_scope(profile, resource):
-        try:
-            for page in api.pages(profile.path(resource), params, paginator=paginator):
-                yield [_record(item, page) for item in page.items("/data")]
-        finally:
-            _count(run, api)
 
+    def __init__(self, profile: Profile, run: SourceContext) -> None:
+        self._profile, self._run = profile, run
+        self._client = ApiClient(platform_api(profile), run, READS)
 
-def _record(item: Any, page: ApiAnswer) -> LiveRecord:
-    record_id = STANDARD.id_of(item)
-    if record_id is None:
-        raise RefusedError("lists a record without a valid id", where=page.address)
-    return LiveRecord(record_id, item, _instant(item.get(CHANGED)))
+    @property
+    def requests(self) -> int:
+        """How many were sent."""
+        return self._client.allowance.usage.requests
 
+    @property
+    def bucket_state(self) -> BucketState:
+        """The platform's bucket after these requests."""
+        return self._client.allowance.bucket_state
 
-def _instant(text: Any) -> datetime | None:
-    try:
-        at = datetime.fromisoformat(text) if isinstance(text, str) else None
-    except ValueError:
-        return None
-    return None if at is None or at.tzinfo is None else at
+    def pages(self, resource: ResourceName, since: datetime | None = None) -> Iterator[list[dict[str, Any]]]:
+        """All records, in the order of their last change: one that changes meanwhile may be listed twice.
 
+        Args:
+            since: Only what changed since then, if the platform knows ``updatedSince``.
 
-def _count(run: SourceContext, api: ApiClient) -> None:
-    """Add the requests of *api* to those that *run* has counted."""
-    usage, counted = api.allowance.usage, run.api_usage.get(READS)
-    if counted is not None:
-        usage.requests += counted.requests
-        usage.throttled += counted.throttled
-        usage.waited_s += counted.waited_s
-    run.api_usage[READS] = usage
+        Raises:
+            UnauthorizedError: If the credential may not list them; the hint names the scope.
+            CrossdockError: As `ApiClient.pages`.
+        """
+        paginator = CursorInBody("/nextCursor", size=PAGE_SIZE)
+        params = {} if since is None else {"updatedSince": since.isoformat()}
+        with naming_scope(self._profile, resource):
+            for page in self._client.pages(self._profile.path(resource), params, paginator=paginator):
+                yield [each for each in page.items("/data") if isinstance(each, dict)]
+
+    def record(self, resource: ResourceName, record_id: str) -> dict[str, Any] | None:
+        """The record of this id; None if it does not exist.
+
+        Raises:
+            CrossdockError: As `pages`.
+        """
+        if not is_target_id(record_id):
+            return None
+        with naming_scope(self._profile, resource):
+            try:
+                found = self._client.get(f"{self._profile.path(resource)}/{quote(record_id, safe='')}").body
+            except NotFoundError:
+                return None
+        return found if isinstance(found, dict) else None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._client.close()
+        usage, counted = self._client.allowance.usage, self._run.api_usage.get(READS)
+        if counted is not None:
+            usage.requests += counted.requests
+            usage.throttled += counted.throttled
+            usage.waited_s += counted.waited_s
+        self._run.api_usage[READS] = usage

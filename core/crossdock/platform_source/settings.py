@@ -100,12 +100,12 @@ class PlatformSourceSettings(Settings):
         return self._profile
 
     def declared_api(self) -> Api:
-        """The platform's API, with the address, credential, limits and certificates of the section ``platform``."""
+        """See `platform_api`."""
         return platform_api(self.profile)
 
 
 def platform_api(profile: Profile) -> Api:
-    """The API of the platform of *profile*, to be read."""
+    """The platform's API, with the address, credential, limits and certificates of the section ``platform``."""
     return Api(
         profile.base_url,
         auth=_auth(profile),

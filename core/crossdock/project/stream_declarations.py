@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import InstanceOf, StrictBool, StrictStr, ValidationError
@@ -102,6 +102,8 @@ def _misfits(stream: Stream[Any], facts: _Declaration, kind: ResourceType, targe
         yield reason
     if reason := no_adoption(kind, facts.adopt, facts.to, facts.contributes):
         yield f"adopt {reason}"
+    if isinstance(stream.adopt, Mapping):
+        yield "adopt must be AdoptBy(by=...), not a mapping"
 
 
 def _conflicts(stream: Stream[Any], facts: _Declaration) -> Iterator[str]:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import cast
+from typing import Any, cast
 
 from crossdock.cursors import OVERLAP_S
+from crossdock.errors import RefusedError
 from crossdock.planning.live_matches import LiveIndex, LiveMatches, LiveValue
 from crossdock.planning.references import key_hashes
 from crossdock.platform.platform_config import Profile
-from crossdock.platform_source.live_records import LiveRecord, live_records
+from crossdock.platform_source.live_records import LiveRecords
+from crossdock.platform_source.settings import CHANGED
 from crossdock.project.connector_instances import BoundStream
 from crossdock.resource_types import external_id
 from crossdock.resources import ResourceName
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import Scope, State, Transaction
 from crossdock.stream_facts import AdoptBy
+from crossdock.targets.outcomes import STANDARD
 
 
 @dataclass(slots=True)
@@ -42,26 +45,45 @@ class LiveReader:
         """Read everything, or what has changed since the last time, as far as the platform states when.
 
         Raises:
-            CrossdockError: As `live_records`.
+            RefusedError: If it lists a record without an id.
+            CrossdockError: If the platform cannot be read.
         """
         resource = cast("ResourceName", self.scope.resource)
         since = None if self._newest is None else self._newest - timedelta(seconds=OVERLAP_S)
         self.run.progress.begin(f"reading each {resource.replace('_', ' ')} of the platform", 1)
         newest = self._newest
-        for page in live_records(self.profile, self.run, resource, since):
-            self.check()
-            with self.state.look() as tx:
-                owners = _Owners(tx, self.scope, page)
-            index.add([self._value(record, owners.of(record)) for record in page])
-            newest = max(filter(None, (newest, *(each.updated_at for each in page))), default=None)
+        with LiveRecords(self.profile, self.run) as live:
+            for page in live.pages(resource, since):
+                self.check()
+                records = {self._id(record): record for record in page}
+                with self.state.look() as tx:
+                    owners = _Owners(tx, self.scope, records)
+                index.add([self._value(*each, owners.of(*each)) for each in records.items()])
+                newest = max(filter(None, (newest, *map(_changed_at, page))), default=None)
         self._newest = newest
         self.run.progress.advance()
 
-    def _value(self, record: LiveRecord, namespace: str | None) -> LiveValue:
-        value = record.members.get(self.member)
+    def _id(self, record: dict[str, Any]) -> str:
+        record_id = STANDARD.id_of(record)
+        if record_id is None:
+            raise RefusedError("lists a record without a valid id", where=self.profile.path(self.scope.resource))
+        return record_id
+
+    def _value(self, record_id: str, record: dict[str, Any], namespace: str | None) -> LiveValue:
+        value = record.get(self.member)
         if not isinstance(value, str) or namespace not in {None, self.scope.namespace}:
-            return LiveValue(record.id, None)
-        return LiveValue(record.id, value, taken=namespace is not None)
+            return LiveValue(record_id, None)
+        return LiveValue(record_id, value, taken=namespace is not None)
+
+
+def _changed_at(record: dict[str, Any]) -> datetime | None:
+    """When *record* was changed; None if the platform does not state it with a time zone."""
+    text = record.get(CHANGED)
+    try:
+        at = datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    return None if at is None or at.tzinfo is None else at
 
 
 class _Owners:
@@ -71,9 +93,8 @@ class _Owners:
     external id it has, if that one is bound, or is being created.
     """
 
-    def __init__(self, tx: Transaction, scope: Scope, page: Sequence[LiveRecord]) -> None:
+    def __init__(self, tx: Transaction, scope: Scope, page: Mapping[str, dict[str, Any]]) -> None:
         self._tx, self._scope = tx, scope
-        ids = [record.id for record in page]
         self._by_id: dict[str, str] = {}
         self._by_name: dict[str, str] = {}
         for intent in tx.intents.unsettled():
@@ -82,13 +103,15 @@ class _Owners:
                 self._by_name[external_id(namespace, intent.identity.key)] = namespace
                 if intent.target_id is not None:
                     self._by_id[intent.target_id] = namespace
-        owners = tx.bindings.owners(scope.target, scope.resource, ids)
+        owners = tx.bindings.owners(scope.target, scope.resource, list(page))
         self._by_id.update((target_id, namespace) for target_id, namespace, *_ in owners)
-        self._by_name.update(self._bound_names([name for record in page if (name := _name(record)) is not None]))
+        self._by_name.update(
+            self._bound_names([name for record in page.values() if (name := _name(record)) is not None])
+        )
 
-    def of(self, record: LiveRecord) -> str | None:
+    def of(self, record_id: str, record: dict[str, Any]) -> str | None:
         """The namespace of the record that *record* belongs to."""
-        return self._by_id.get(record.id) or self._by_name.get(_name(record) or "")
+        return self._by_id.get(record_id) or self._by_name.get(_name(record) or "")
 
     def _bound_names(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
         """Those of *names* that are external ids of bound records, each with the namespace."""
@@ -102,8 +125,8 @@ class _Owners:
             yield from ((external_id(namespace, key), namespace) for key in own if hashes[key] in bound)
 
 
-def _name(record: LiveRecord) -> str | None:
-    name = record.members.get("externalId")
+def _name(record: dict[str, Any]) -> str | None:
+    name = record.get("externalId")
     return name if isinstance(name, str) and ":" in name else None
 
 
@@ -133,3 +156,13 @@ class RunMatches:
         """Have what has changed since read before the next decision."""
         for each in self._made.values():
             each.expire()
+
+
+def note_matches(bound: BoundStream, new: int) -> None:
+    """Remark of a plan, which asks no platform: some of the *new* records of *bound* may be taken over instead."""
+    adopt = bound.stream.adopt
+    if isinstance(adopt, AdoptBy) and new:
+        records = "1 new record" if new == 1 else f"{new:,} new records"
+        text = f"adopt: {{by: {adopt.by}}}: the platform is asked about {records} at delivery, and may have them"
+        hint = "'crossdock migrate rehearse --against-platform' shows which ones"
+        bound.context.run.note(bound.name, f"{text}; {hint}")

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import pytest
 from tests.integration.platform_source.reading import COPIES, Reading, reading
 from tests.unit.state.samples import AT, SCOPE, binding, intent, start
 
 from crossdock.clock import SystemClock
-from crossdock.errors import StoppedError
+from crossdock.errors import RefusedError, StoppedError
 from crossdock.planning.live_matches import LiveIndex
 from crossdock.planning.references import key_hashes
 from crossdock.platform_source import live_records
@@ -109,3 +110,12 @@ def test_later_only_what_has_changed_is_read(erp: Reading, state: State, monkeyp
     made.check = stop
     with pytest.raises(StoppedError):
         made.read(index)
+
+
+@pytest.mark.parametrize("item", [{"sku": "A"}, {"id": "", "sku": "A"}, {"id": 1.5, "sku": "A"}])
+def test_a_record_without_an_id_is_refused(erp: Reading, state: State, item: object) -> None:
+    """Such a list is not what it seems to be, so nothing is decided with it."""
+    page, made = {"data": [item], "nextCursor": None}, reader(erp, state)
+    made.run = replace(made.run, transport=httpx.MockTransport(lambda _: httpx.Response(200, json=page)))
+    with pytest.raises(RefusedError, match="without a valid id"):
+        made.read(LiveIndex())

@@ -4,7 +4,10 @@ import click
 
 from crossdock.cli.lazy_group import LazyGroup
 
-_COMMANDS: dict[str, str] = {}  # command -> module
+_COMMANDS = {  # command -> module
+    "reconcile": "reconcile",
+    "undo": "undo",
+}
 
 
 @click.group(cls=LazyGroup, home=__name__, homes=_COMMANDS)

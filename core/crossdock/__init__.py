@@ -33,12 +33,12 @@ if TYPE_CHECKING:
         WarehouseBinDraft,
     )
     from crossdock.runs.run import run
-    from crossdock.stream_facts import AdoptBy, FailureLimits, GoneLimits
+    from crossdock.stream_facts import FailureLimits, GoneLimits
 
 _NAMES = {
     "config_file": "ConfigModel SecretRef",
     "connector": "Connector Context Finding Settings Stream",
-    "stream_facts": "AdoptBy FailureLimits GoneLimits",
+    "stream_facts": "FailureLimits GoneLimits",
     "declared_streams": "DeclaredStream StreamConfig",
     "errors": "CrossdockError RecordError RefusedError",
     "mapping": "convert",
@@ -52,7 +52,7 @@ _NAMES = {
 _HOME_OF = {name: f"crossdock.{home}" for home, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
-    "Address", "AdoptBy", "ConfigModel", "Connector", "Context", "CrossdockError", "CustomerDraft", "DeclaredStream",
+    "Address", "ConfigModel", "Connector", "Context", "CrossdockError", "CustomerDraft", "DeclaredStream",
     "FailureLimits", "Filter", "Finding", "GoneLimits", "InventoryLotDraft", "InvoiceDraft", "LedgerAccountDraft",
     "LineDraft", "OrderBy", "OrderDraft", "ProductDraft", "RawBatch", "Record", "RecordError", "Reference",
     "RefusedError", "Repair", "SecretRef", "Settings", "Stream", "StreamConfig",

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from crossdock import AdoptBy, Context, Filter, OrderBy, RawBatch, Record, Repair, Stream
+from crossdock import Context, Filter, OrderBy, RawBatch, Record, Repair, Stream
 from crossdock.errors import ConfigError
 from crossdock.project.stream_declarations import check_declaration
+from crossdock.stream_facts import AdoptBy
 
 
 class InCode(Stream[Any]):

@@ -14,7 +14,6 @@ from tests.chaos.mappings import Bench, open_bench
 from tests.conftest import PIN
 
 from crossdock import (
-    AdoptBy,
     Connector,
     Context,
     Filter,
@@ -34,7 +33,7 @@ from crossdock.project.project import load
 from crossdock.project.stream_overrides import StreamOverrides, configurable
 from crossdock.resources import ResourceModel, ResourceName
 from crossdock.state import parse_url
-from crossdock.stream_facts import Mode
+from crossdock.stream_facts import AdoptBy, Mode
 
 Load = Callable[..., Stream[Any]]
 VERSION = "7bdc328a8706fa7e14ab2b35e0643f20"

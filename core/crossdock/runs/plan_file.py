@@ -17,6 +17,7 @@ from crossdock.progress import Progress, Silent
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
 from crossdock.runs import dry_run
+from crossdock.runs.expected_input import ExpectedInput
 from crossdock.runs.open_run import OpenRun
 from crossdock.runs.plan_documents import PlanDocument
 from crossdock.runs.plan_results import PlanListener, Planned
@@ -113,7 +114,7 @@ def apply(
     """
     with open_session(project, clock) as session:
         state = session.state
-        digest = DecisionHash.over(PlanListener(*[_ignore] * 6))
+        digest = DecisionHash.over(PlanListener.ignoring())
         planned = dry_run.look_ahead(
             project, state, list(approved.selection), digest.as_listener(), clock, Silent(), summed=True
         )
@@ -131,23 +132,11 @@ def apply(
         run = OpenRun(session, progress, interrupt)
 
         def source(bound: BoundStream, tally: Tally, run_id: int) -> StreamInput:
-            return _Approved(bound, state, tally, run_id, approved.sources[bound.name])
+            refusal = "the source changed while the plan was applied", "plan again"
+            digest = approved.sources[bound.name]
+            return ExpectedInput(bound, state, tally, run_id, digest=digest, refusal=refusal)
 
         return run.execute(project.selected(approved.selection), source)
-
-
-class _Approved(StreamInput):
-    """Input that must be the same as when the plan was made."""
-
-    def __init__(self, bound: BoundStream, state: Any, tally: Tally, run_id: int, expected: str) -> None:
-        super().__init__(bound, state, tally, run_id, digested=True)
-        self._expected_digest = expected
-
-    def accept(self) -> None:
-        if self.digest != self._expected_digest:
-            raise RefusedError(
-                "the source changed while the plan was applied", where=self._bound.name, hint="plan again"
-            )
 
 
 def _plan_file(project: Project, selection: Sequence[str], planned: Planned, digest: DecisionHash) -> PlanFile:
@@ -160,7 +149,3 @@ def _plan_file(project: Project, selection: Sequence[str], planned: Planned, dig
         decisions=digest.sum.hexdigest(),
         sources=planned.sources,
     )
-
-
-def _ignore(_: object) -> None:
-    """No listener."""

@@ -35,6 +35,15 @@ class PlanListener:
     in_doubt: Callable[[RecordIdentity], None]
     withheld: Callable[[Operation], None]
 
+    @classmethod
+    def ignoring(cls) -> PlanListener:
+        """For those who need only the numbers."""
+        return cls(*[_ignore] * 6)
+
+
+def _ignore(_: object) -> None:
+    """No listener."""
+
 
 @dataclass(slots=True)
 class Planned:

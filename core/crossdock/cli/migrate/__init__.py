@@ -4,7 +4,14 @@ import click
 
 from crossdock.cli.lazy_group import LazyGroup
 
-_COMMANDS: dict[str, str] = {}  # command -> module
+_COMMANDS = {  # command -> module
+    "load": "load",
+    "status": "status",
+    "go": "decisions",
+    "pause": "decisions",
+    "resume": "decisions",
+    "freeze": "freeze",
+}
 
 
 @click.group(cls=LazyGroup, home=__name__, homes=_COMMANDS)

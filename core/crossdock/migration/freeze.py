@@ -79,7 +79,7 @@ def _refuse_operations(planned: Planned) -> None:
     if operations := planned.operations.total():
         streams = [name for name, tally in planned.tallies.items() if tally.delivered]
         raise RefusedError(
-            f"a load would still send {operations:,} requests",
+            f"requests that a load would still send: {operations:,}",
             where=", ".join(sorted(streams)) or None,
             hint="run 'crossdock migrate load', then check again",
         )

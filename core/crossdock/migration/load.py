@@ -26,6 +26,7 @@ from crossdock.runs.open_run import MigrationPart, OpenRun
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
 from crossdock.state import Migration
+from crossdock.tally import NOTHING_OPEN, OpenCounts
 from crossdock.times_in_text import instant_text
 
 
@@ -80,7 +81,13 @@ class Loaded:
             return self.error.exit_code
         if self.wave is not None:
             return self.runs[-1].report.exit_code
-        return 1 if any(each.status.open.total for each in self.runs) else 0
+        return 1 if self.open.total else 0
+
+    @property
+    def open(self) -> OpenCounts:
+        """What is open of the waves after the last run of each."""
+        last = {each.status.wave.name: each.status.open for each in self.runs}
+        return sum(last.values(), NOTHING_OPEN)
 
 
 def load(

@@ -64,11 +64,10 @@ def load(
 
 def _show(loaded: Loaded, *, as_json: bool) -> int:
     """Print what a load did; return its exit code."""
-    for each in loaded.runs:
-        terminal_output.print_errors(each.report.errors)
     if loaded.error is not None:
         terminal_output.print_errors({"" if loaded.wave is None else str(loaded.wave): loaded.error})
     elif loaded.wave is not None:
+        terminal_output.print_errors(loaded.runs[-1].report.errors)
         say(f"crossdock: {loaded.wave}: did not reach its end, and no later wave was begun", err=True)
     if as_json:
         terminal_output.print_json(_document(loaded))
@@ -76,7 +75,7 @@ def _show(loaded: Loaded, *, as_json: bool) -> int:
     for each in loaded.runs:
         say(str(each.status.wave))
         terminal_output.show_run(terminal_output.out(), each.report.as_json())
-    if any(each.report.all_open.total for each in loaded.runs):
+    if loaded.open.total:
         say("'crossdock records list' shows what is open", err=True)
     return loaded.exit_code
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 def sentence(progress: WaveProgress) -> str:
     """How far a wave is, such as ``wave 2 of 3: lots: 120 of 5,000 records, 30 min 0 s left; all waves 2 h 5 min``."""
-    text = f"{progress.wave}: {progress.done:,} of {progress.expected:,} records"
-    times = times_left(progress)
-    return f"{text}, {times}" if times else text
+    parts = [f"{progress.done:,} of {progress.expected:,} records"] if progress.expected else []
+    parts += filter(None, [times_left(progress)])
+    return f"{progress.wave}: {', '.join(parts) or 'its records are being read'}"
 
 
 def times_left(progress: WaveProgress) -> str:

@@ -64,7 +64,7 @@ def test_the_command(migrated: MigratedFolder) -> None:
     assert done.document["waited_s"] == 1
     assert sorted(done.document["sources"]) == ["wms.customers", "wms.invoices", "wms.products"]
     done = migrated.migrate("freeze", "--wait", "1s")
-    assert "3 streams: nothing changed in 1.0 s, nor since" in done.stdout
+    assert "3 streams: unchanged since " in done.stdout
     assert migrated.migrate("freeze", "--wait", "soon").exit_code == 2
 
 

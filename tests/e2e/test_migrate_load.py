@@ -148,5 +148,5 @@ def test_status_before_the_first_load(migrated: MigratedFolder) -> None:
     assert done.exit_code == 0
     assert "no migration has begun" in done.stdout
     assert "next: wave 1 of 3: customers" in done.stdout
-    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert max(map(len, done.stdout.splitlines())) <= 80, done.stdout
     assert migrated.migrate("pause").exit_code == 4

@@ -48,10 +48,20 @@ def test_what_was_rehearsed_is_loaded(migrated: MigratedFolder) -> None:
     file = str(rehearsed(migrated))
     migrated.load("--rehearsal", file)
     assert Counter(migrated.created()) == {"customer": 3, "product": 3, "invoice": 6}
-    assert migrated.status()["rehearsed"]
+    assert migrated.status()["requests_left"] == 0
     migrated.write("CUST2.csv", "NO;NAME\nC9;Late\n")
     migrated.load("--rehearsal", file)
     assert Counter(migrated.created())["customer"] == 4
+
+
+def test_what_is_left(migrated: MigratedFolder) -> None:
+    """Status has the requests of the waves that are not done, and how long they take at the allowance and its hours."""
+    migrated.configure(platform={"rate": {"per_minute": 6, "burst": 100}})
+    assert migrated.status()["requests_left"] is None
+    migrated.load("--until", "customers", "--rehearsal", str(rehearsed(migrated)))
+    status = migrated.status()
+    assert (status["requests_left"], status["seconds_left"]) == (9, 90)
+    assert "left of what was rehearsed: 9 requests, 1 min 30 s at the allowance" in migrated.migrate("status").stdout
 
 
 def test_a_source_that_changed_since_is_refused(migrated: MigratedFolder) -> None:
@@ -62,7 +72,7 @@ def test_a_source_that_changed_since_is_refused(migrated: MigratedFolder) -> Non
         done = migrated.migrate("load", *options)
         assert done.exit_code == 4, done.stderr
         assert "wms.products: the source has changed since the rehearsal" in done.stderr
-        assert "nothing of wave 2 of 3: products was sent" in done.stderr
+        assert "wave 2 of 3: products: wms.products: the source" in done.stderr
         assert Counter(migrated.created()) == {"customer": 3}
     assert migrated.states() == {
         "customers": ("done", "open"),

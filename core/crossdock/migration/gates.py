@@ -41,8 +41,8 @@ def verdict(gate: Gate, open_records: OpenCounts, records: int, approval: WaveAp
         return Verdict("approved", f"{found}; {approval.approved_by} let it go on")
     if not _is_within(gate, open_records.total, records):
         more = "; more than when a person let it go on" if approval is not None else ""
-        limits = f"at most {gate.rejected_at_most:,} records or {gate.rejected_at_most_percent:g} percent may be"
-        return Verdict("closed", f"{found}, and {limits}{more}")
+        limits = f"at most {gate.rejected_at_most:,} or {gate.rejected_at_most_percent:g} % may be"
+        return Verdict("closed", f"{found}; {limits}{more}")
     if gate.person:
         return Verdict("waits for a person", found)
     return Verdict("open", found)

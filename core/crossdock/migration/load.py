@@ -243,7 +243,5 @@ def _refuse_closed(status: WaveStatus) -> None:
     wave, look = status.wave, "'crossdock records list' shows what is open"
     go = f"'crossdock migrate go {wave.name}' lets it go on"
     if status.gate.state == "closed":
-        raise RefusedError(
-            f"{wave}: the gate is closed: {status.gate.why}", hint=f"{look}; fix it and load again, or {go}"
-        )
-    raise RefusedError(f"{wave}: a person must let the migration go on: {status.gate.why}", hint=f"{look}; {go}")
+        raise RefusedError(f"the gate is closed: {status.gate.why}", hint=f"{look}; fix it and load again, or {go}")
+    raise RefusedError(f"a person must let the migration go on: {status.gate.why}", hint=f"{look}; {go}")

@@ -67,7 +67,7 @@ def checked_source(
     for name in sorted(names):
         if found.sources.get(name) != expected[name]:
             message, hint = _CHANGED
-            raise RefusedError(f"{message}; nothing of {wave} was sent", where=name, hint=hint)
+            raise RefusedError(f"{message}; nothing of the wave was sent", where=name, hint=hint)
 
     def source(bound: BoundStream, tally: Tally, run_id: int) -> StreamInput:
         if bound.name not in expected:

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Refuse a wave whose sources are not what was rehearsed.",
 )
-@click.option("--percent", type=click.IntRange(1, 100), default=100, help="Use only so much of the allowance.")
+@click.option(
+    "--percent", type=click.IntRange(1, 100), default=100, metavar="N", help="Use at most so much of the allowance."
+)
 @click.option("--again", is_flag=True, help="Begin another migration after one that is signed off.")
 @by_option
 @common_options
@@ -75,7 +77,7 @@ def _show(loaded: Loaded, *, as_json: bool) -> int:
     for each in loaded.runs:
         say(str(each.status.wave))
         terminal_output.show_run(terminal_output.out(), each.report.as_json())
-    if loaded.open.total:
+    if loaded.open.total and loaded.error is None:
         say("'crossdock records list' shows what is open", err=True)
     return loaded.exit_code
 

@@ -17,18 +17,17 @@ if TYPE_CHECKING:
 
 
 def sentence(progress: WaveProgress) -> str:
-    """How far a wave is, such as ``wave 2 of 3: lots: 120 of 5,000 records, 30 min 0 s left; all waves 2 h 5 min``."""
+    """How far a wave is, such as ``wave 2 of 3: lots: 120 of 5,000 records, 30 min 0 s left``."""
     parts = [f"{progress.done:,} of {progress.expected:,} records"] if progress.expected else []
     parts += filter(None, [times_left(progress)])
     return f"{progress.wave}: {', '.join(parts) or 'its records are being read'}"
 
 
 def times_left(progress: WaveProgress) -> str:
-    """How long the wave and all waves take; empty if both are unknown."""
-    parts = [f"{duration_text(progress.left)} left"] if progress.left is not None else []
-    if progress.all_left is not None:
-        parts.append(f"all waves {duration_text(progress.all_left)}")
-    return "; ".join(parts)
+    """How long the wave takes, and all waves; empty if that is unknown, or nothing is left."""
+    left = f"{duration_text(progress.left)} left" if progress.left else ""
+    later = f"{duration_text(progress.all_left)} with later waves" if progress.all_left else ""
+    return f"{left} ({later})" if left and later else left or later
 
 
 class LoadOutput:

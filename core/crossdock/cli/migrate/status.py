@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.shared_options import common_options, example, load, say
-from crossdock.times_in_text import instant_text
+from crossdock.cli.shared_options import common_options, counted, example, load, say
+from crossdock.times_in_text import duration_text, instant_text
 
 if TYPE_CHECKING:
+    from crossdock.migration.left import Left
     from crossdock.migration.wave_status import WaveStatus
     from crossdock.state import Migration
 
@@ -26,7 +28,12 @@ NUMBERS = ("run", "delivered", "open")
 @click.command(epilog=example("crossdock migrate status", "crossdock migrate status --json"))
 @common_options
 def status(config: Path, *, as_json: bool) -> None:
-    """Show how far the migration is: its waves, their gates, and what people decided."""
+    """Show how far the migration is.
+
+    Its waves with their gates, what people decided, and the last checks.
+    """
+    from crossdock.clock import SystemClock
+    from crossdock.migration.left import left_of
     from crossdock.migration.wave_status import wave_status
     from crossdock.migration.waves import numbered_waves
 
@@ -35,10 +42,11 @@ def status(config: Path, *, as_json: bool) -> None:
     with loaded.look() as tx:
         migration = tx.migrations.current() or tx.migrations.last()
         found = [wave_status(tx, loaded, migration, wave) for wave in waves]
+        left = left_of(tx, loaded, migration, found, SystemClock().now())
     if as_json:
-        terminal_output.print_json(_document(migration, found))
+        terminal_output.print_json(_document(migration, found, left))
     else:
-        _show(migration, found)
+        _show(migration, found, left)
 
 
 def wave_document(status: WaveStatus) -> dict[str, Any]:
@@ -58,12 +66,14 @@ def wave_document(status: WaveStatus) -> dict[str, Any]:
     }
 
 
-def _document(migration: Migration | None, waves: list[WaveStatus]) -> dict[str, Any]:
+def _document(migration: Migration | None, waves: list[WaveStatus], left: Left | None) -> dict[str, Any]:
     facts = {name: getattr(migration, name) for name in _FACTS} if migration else None
     following = _next(waves)
     return {
         "migration": facts,
         "rehearsed": migration is not None and migration.rehearsal is not None,
+        "requests_left": left and left.requests,
+        "seconds_left": left and left.lasts and int(left.lasts.total_seconds()),
         "next": following and following.wave.name,
         "waves": [wave_document(each) for each in waves],
     }
@@ -74,7 +84,7 @@ def _next(waves: list[WaveStatus]) -> WaveStatus | None:
     return next((each for each in waves if not each.passes), None)
 
 
-def _show(migration: Migration | None, waves: list[WaveStatus]) -> None:
+def _show(migration: Migration | None, waves: list[WaveStatus], left: Left | None) -> None:
     say(*_sentences(migration))
     rows = [
         (
@@ -92,6 +102,9 @@ def _show(migration: Migration | None, waves: list[WaveStatus]) -> None:
         say(f"{each.wave.name}: {', '.join(sorted(each.wave.streams))}", *_details(each))
     following = _next(waves)
     say("all waves are done" if following is None else f"next: {following.wave}")
+    if left is not None and left.requests:
+        lasts = f", {duration_text(left.lasts)} at the allowance" if left.lasts else ""
+        say(f"left of what was rehearsed: {counted(left.requests, 'request')}{lasts}")
 
 
 def _details(status: WaveStatus) -> list[str]:
@@ -113,8 +126,8 @@ def _sentences(migration: Migration | None) -> list[str]:
     if migration.paused_at is not None:
         lines.append(f"paused {instant_text(migration.paused_at)} by {migration.paused_by}")
     if migration.freeze is not None:
-        facts = migration.freeze
-        lines.append(f"last freeze check: {facts['at']}, nothing changed since {facts['since']}")
+        at, since = (instant_text(datetime.fromisoformat(migration.freeze[name])) for name in ("at", "since"))
+        lines.append(f"last freeze check {at}: unchanged since {since}")
     if migration.reconciliation is not None:
         lines.append(f"last reconciliation: {migration.reconciliation.get('at', 'complete')}")
     if migration.signed_off_at is not None:

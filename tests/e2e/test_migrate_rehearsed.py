@@ -31,14 +31,20 @@ def migrated(tmp_path: Path) -> Iterator[MigratedFolder]:
 def rehearsed(migrated: MigratedFolder) -> Path:
     """Rehearse what the folder has now; the file."""
     loaded, path = project.load(migrated.config), migrated.folder / "acme.rehearsal"
-    waves: dict[str, RehearsedWave] = {}
-    for wave in numbered_waves(loaded):
-        found = read_sources(loaded, wave.streams, clock=SystemClock(), interrupt=Event())
-        streams = {
-            name: RehearsedStream(source=found.sources[name], records=tally.records["read"], operations=tally.delivered)
-            for name, tally in found.tallies.items()
-        }
-        waves[wave.name] = RehearsedWave(streams=streams, requests=found.operations.total())
+    numbered = numbered_waves(loaded)
+    names = [name for wave in numbered for name in wave.streams]
+    found = read_sources(loaded, names, clock=SystemClock(), interrupt=Event())
+    streams = {
+        name: RehearsedStream(source=found.sources[name], records=tally.records["read"], operations=tally.delivered)
+        for name, tally in found.tallies.items()
+    }
+    waves = {
+        wave.name: RehearsedWave(
+            streams={name: streams[name] for name in wave.streams},
+            requests=sum(streams[name].operations for name in wave.streams),
+        )
+        for wave in numbered
+    }
     Rehearsal(base_url=loaded.pin.base_url, tenant=loaded.pin.tenant, waves=waves).save(path)
     return path
 

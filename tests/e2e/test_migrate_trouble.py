@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.e2e.migrated_folder import MigratedFolder
@@ -54,6 +55,24 @@ def test_a_state_that_another_run_uses(migrated: MigratedFolder) -> None:
         assert [migrated.migrate(command).exit_code for command in ("status", "pause", "resume")] == [0, 0, 0]
         assert migrated.migrate("go", "customers").exit_code == 0
     assert Counter(migrated.created()) == {"customer": 3}
+
+
+HALF_DAYS = ({"from": "00:00", "to": "12:00", "percent": 10}, {"from": "12:00", "to": "00:00", "percent": 10})
+
+
+@pytest.mark.parametrize(
+    ("hours", "options", "reduced"), [((), [], False), ((), ["--percent", "10"], True), (HALF_DAYS, [], True)]
+)
+def test_a_part_of_the_allowance(
+    migrated: MigratedFolder, hours: Sequence[Mapping[str, Any]], options: list[str], *, reduced: bool
+) -> None:
+    """With a tenth of the allowance nine tenths of the bucket stay for others; without a limit it is used."""
+    migrated.configure(platform={"in_flight": 40, "rate": {"per_minute": PER_MINUTE, "burst": BURST}})
+    migrated.waves(hours=hours)
+    migrated.fill(customers=60)
+    (run,) = migrated.load("--until", "customers", *options)["runs"]
+    shown = migrated.run("show", str(run["run"]), "--json").document
+    assert (shown["allowance"]["lowest"] >= 0.85 * BURST) is reduced
 
 
 def test_a_limit_that_is_halved(migrated: MigratedFolder) -> None:

@@ -102,12 +102,15 @@ class _Bars(Shown):
         self._bars = bars
         self._task: TaskID | None = None
         self._whole: TaskID | None = None
+        self._whole_name = ""
 
     def whole(self, name: str, done: int, total: int, note: str) -> None:
-        if self._whole is None:
-            self._whole = self._bars.add_task("", total=None, rate="", tokens="", tells=True)
-        description = printable(name)
-        self._bars.update(self._whole, description=description, completed=done, total=total or None, tokens=note)
+        if self._whole is None or self._whole_name != name:  # a bar cannot forget its total
+            if self._whole is not None:
+                self._bars.remove_task(self._whole)
+            self._whole_name = name
+            self._whole = self._bars.add_task(printable(name), total=None, rate="", tokens="", tells=True)
+        self._bars.update(self._whole, completed=done, total=total or None, tokens=note)
 
     def begin(self, stage: str, total: int | None) -> None:
         if self._task is not None:

@@ -26,6 +26,7 @@ from crossdock.state.expected_deliveries import (
     ExpectedSnapshotHistory,
     ExpectedWaitingRecords,
 )
+from crossdock.state.queries.delivered_history import DeliveredHistory
 from crossdock.state.queries.known_records import KnownRecords
 from crossdock.state.queries.open_records import OpenRecords
 from crossdock.state.queries.record_history import RecordHistory
@@ -69,6 +70,7 @@ class Transaction:
         self.open_records = OpenRecords(connection)
         self.known_records = KnownRecords(connection)
         self.tracing = RecordHistory(connection)
+        self.delivered = DeliveredHistory(connection)
         self.reporting = RunDetails(connection)
         self.retention = Retention(connection)
         self.scheduled_runs = ScheduledRuns(connection)

@@ -11,6 +11,8 @@ _COMMANDS = {  # command -> module
     "pause": "decisions",
     "resume": "decisions",
     "freeze": "freeze",
+    "reconcile": "reconcile",
+    "undo": "undo",
 }
 
 

@@ -150,3 +150,18 @@ def test_status_before_the_first_load(migrated: MigratedFolder) -> None:
     assert "next: wave 1 of 3: customers" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80, done.stdout
     assert migrated.migrate("pause").exit_code == 4
+
+
+def test_an_undone_migration_is_loaded_again(migrated: MigratedFolder) -> None:
+    """Status shows the last reconciliation, and after an undo the waves as not begun; a load begins with the first."""
+    migrated.fill(invoices=0)  # an invoice cannot be undone
+    migrated.load()
+    assert migrated.migrate("reconcile").exit_code == 0
+    assert "0 differences" in migrated.migrate("status").stdout
+    plan = str(migrated.folder / "undo.plan")
+    assert migrated.migrate("undo", "-o", plan).exit_code == 0
+    done = migrated.run("apply", plan)
+    assert done.exit_code == 0, done.stderr
+    assert {state for state, _ in migrated.states().values()} == {"not begun"}
+    migrated.load()
+    assert [each["operation"] for each in migrated.effects()] == ["create"] * 6 + ["delete"] * 6 + ["create"] * 6

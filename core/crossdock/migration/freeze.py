@@ -12,7 +12,7 @@ from crossdock.errors import RefusedError, StoppedError
 from crossdock.exact_json import time_text
 from crossdock.migration.current_migration import opened
 from crossdock.migration.source_digests import read_sources
-from crossdock.migration.waves import numbered_waves
+from crossdock.migration.waves import wave_streams
 from crossdock.project.project import Project
 from crossdock.runs.plan_results import Planned
 from crossdock.times_in_text import duration_text
@@ -53,7 +53,7 @@ def check_freeze(project: Project, wait: timedelta, *, clock: Clock, interrupt: 
     """
     with opened(project) as (_, migration):
         earlier = migration.freeze
-    streams = [name for wave in numbered_waves(project) for name in wave.streams]
+    streams = wave_streams(project)
     began = clock.now()
     first = read_sources(project, streams, clock=clock, interrupt=interrupt)
     _refuse_operations(first)

@@ -11,6 +11,7 @@ from crossdock.errors import ConfigError
 from crossdock.migration.reconcile import reconcile, reconciled_streams
 from crossdock.migration.reconciliation import LISTED_AT_MOST, Reconciliation, Sample
 from crossdock.migration.source_comparison import wanted
+from crossdock.migration.waves import wave_streams
 from crossdock.progress import Progress, Silent
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
@@ -98,13 +99,11 @@ def apply(
 
 def repair_part(session: Session, names: set[str]) -> MigrationPart | None:
     """The migration that a repair of the streams *names* belongs to, if one is open that loads them."""
-    config = session.project.migration
     with session.state.look() as tx:
         current = tx.migrations.current()
-    if current is None or config is None:
+    if current is None or session.project.migration is None:
         return None
-    loaded = {name for wave in config.waves.values() for name in session.project.selected(wave.streams)}
-    return MigrationPart(current.id, "repair") if names <= loaded else None
+    return MigrationPart(current.id, "repair") if names <= wave_streams(session.project) else None
 
 
 class _ApprovedInput(FullInput):

@@ -48,9 +48,14 @@ class WaveStatus:
 
 
 def last_runs(tx: Transaction, migration: Migration | None) -> dict[str, MigrationRun]:
-    """The last run that loaded each wave, by the wave's name."""
-    runs = tx.migrations.runs(migration.id) if migration else []
-    return {run.wave: run for run in runs if run.wave is not None and run.kind == "load"}
+    """The last run that loaded each wave, by the wave's name; what was loaded before an undo does not count."""
+    found: dict[str, MigrationRun] = {}
+    for run in tx.migrations.runs(migration.id) if migration else ():
+        if run.kind == "undo":
+            found.clear()
+        elif run.wave is not None:
+            found[run.wave] = run
+    return found
 
 
 def delivered(tx: Transaction, project: Project, wave: NumberedWave) -> int:

@@ -56,6 +56,15 @@ def numbered_waves(project: Project) -> list[NumberedWave]:
     ]
 
 
+def wave_streams(project: Project) -> set[str]:
+    """The streams of all waves.
+
+    Raises:
+        ConfigError: If the config has none.
+    """
+    return {name for wave in numbered_waves(project) for name in wave.streams}
+
+
 def called(waves: Sequence[NumberedWave], name: str) -> NumberedWave:
     """The wave of this name.
 

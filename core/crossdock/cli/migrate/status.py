@@ -129,7 +129,9 @@ def _sentences(migration: Migration | None) -> list[str]:
         at, since = (instant_text(datetime.fromisoformat(migration.freeze[name])) for name in ("at", "since"))
         lines.append(f"last freeze check {at}: unchanged since {since}")
     if migration.reconciliation is not None:
-        lines.append(f"last reconciliation: {migration.reconciliation.get('at', 'complete')}")
+        at = instant_text(datetime.fromisoformat(migration.reconciliation["at"]))
+        differences = sum(each["records"] for each in migration.reconciliation["differences"])
+        lines.append(f"last reconciliation {at}: {counted(differences, 'difference')}")
     if migration.signed_off_at is not None:
         lines.append(f"signed off {instant_text(migration.signed_off_at)} by {migration.signed_off_by}")
     return lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, cast
 
 from crossdock.cursors import OVERLAP_S
-from crossdock.errors import RefusedError
+from crossdock.errors import RefusedError, StoppedError
 from crossdock.planning.live_matches import LiveIndex, LiveMatches, LiveValue
 from crossdock.planning.references import key_hashes
 from crossdock.platform.platform_config import Profile
@@ -134,11 +135,11 @@ class RunMatches:
     """The matches of the streams of one run, by stream. Each list is read once, and later only what has changed.
 
     Args:
-        check: As of `LiveReader`.
+        interrupt: Set when the run shall end early.
     """
 
-    def __init__(self, profile: Profile, state: State, check: Callable[[], None]) -> None:
-        self._profile, self._state, self._check = profile, state, check
+    def __init__(self, profile: Profile, state: State, interrupt: threading.Event) -> None:
+        self._profile, self._state, self._interrupt = profile, state, interrupt
         self._made: dict[str, LiveMatches] = {}
 
     def of(self, bound: BoundStream) -> LiveMatches | None:
@@ -151,6 +152,10 @@ class RunMatches:
             reader = LiveReader(self._profile, run, self._state, bound.scope, adopt.by, self._check)
             self._made[bound.name] = LiveMatches(adopt.by, LiveIndex(), reader.read)
         return self._made[bound.name]
+
+    def _check(self) -> None:
+        if self._interrupt.is_set():
+            raise StoppedError("stopped while reading what the platform has", hint="run again to continue")
 
     def expire(self) -> None:
         """Have what has changed since read before the next decision."""

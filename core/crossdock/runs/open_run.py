@@ -95,7 +95,7 @@ class OpenRun:
         self._api_limits: dict[str, BucketState] = {}
         self._dispatchers: dict[str, tuple[Dispatcher, ExitStack]] = {}
         self._running: RunningStreams | None = None
-        self._matches = RunMatches(session.project.platform, session.state, self._go_on)
+        self._matches = RunMatches(session.project.platform, session.state, interrupt)
         self._state_restored = False  # from a backup, and not trusted yet
 
     def execute(
@@ -165,10 +165,6 @@ class OpenRun:
             self._matches.expire()
             self._running = self._deliveries(streams)
             self._running.run(source, others_wait, whole=whole)
-
-    def _go_on(self) -> None:
-        if self._interrupt.is_set():
-            raise StoppedError("stopped while reading what the platform has", hint="run again to continue")
 
     def idle(self, why: str) -> None:
         """Nothing is delivered for some time; the run's timings tell *why*."""
@@ -277,7 +273,8 @@ class OpenRun:
 
     def _new_dispatcher(self, target: Target, stack: ExitStack) -> Dispatcher:
         session, ceiling = self._session, self._session.in_flight(target)
-        allowance = Allowance(session.clock, session.bucket(target), ceiling=ceiling, priority=self._priority)
+        bucket, reduced = session.bucket(target), session.reduced(target)
+        allowance = Allowance(session.clock, bucket, ceiling=ceiling, priority=self._priority, reduced=reduced)
 
         def settled(item: Settlement) -> None:
             assert self._running is not None

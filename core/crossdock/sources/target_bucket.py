@@ -10,6 +10,7 @@ from crossdock.clock import Clock
 from crossdock.pacing import rate_headers
 from crossdock.pacing.allowance import Allowance, Token
 from crossdock.pacing.bucket_store import BucketState, BucketStore
+from crossdock.pacing.reduced_rate import ReducedRate
 from crossdock.sources.source_bucket import SentRequest
 from crossdock.transport.http_answers import Answer
 
@@ -17,12 +18,15 @@ from crossdock.transport.http_answers import Answer
 class TargetBucket:
     """Takes the tokens of requests that read a target from the bucket of its delivery. For threads.
 
+    Args:
+        reduced: The part of the bucket that may be used; None for all of it.
+
     Attributes:
         users: How many runs use it now.
     """
 
-    def __init__(self, clock: Clock, store: BucketStore) -> None:
-        self._allowance, self._lock = Allowance(clock, store), threading.Lock()
+    def __init__(self, clock: Clock, store: BucketStore, reduced: ReducedRate | None = None) -> None:
+        self._allowance, self._lock = Allowance(clock, store, reduced=reduced), threading.Lock()
         self.users = 0
 
     @property

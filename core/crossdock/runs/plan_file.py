@@ -7,22 +7,18 @@ import threading
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-
-from pydantic import ValidationError
+from typing import Any, ClassVar
 
 from crossdock import exact_json
 from crossdock.clock import Clock
-from crossdock.config_file import ConfigModel
 from crossdock.delivery.operations import Operation
-from crossdock.errors import ConfigError, RefusedError
-from crossdock.local_files import read_regular, replace_file
+from crossdock.errors import RefusedError
 from crossdock.progress import Progress, Silent
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
 from crossdock.runs import dry_run
 from crossdock.runs.open_run import OpenRun
+from crossdock.runs.plan_documents import PlanDocument
 from crossdock.runs.plan_results import PlanListener, Planned
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import open_session
@@ -30,11 +26,8 @@ from crossdock.runs.stream_input import StreamInput
 from crossdock.state import DeadLetter, Intent, RecordIdentity, WaitingRecord
 from crossdock.tally import Tally
 
-MAX_BYTES = 1 << 20
-"""Size of a plan file, which has a few hashes for each stream."""
 
-
-class PlanFile(ConfigModel):
+class PlanFile(PlanDocument):
     """A plan as hashes, without data of records.
 
     Attributes:
@@ -42,38 +35,15 @@ class PlanFile(ConfigModel):
         sources: SHA-256 over what each stream reads, by its name.
     """
 
+    noun: ClassVar[str] = "plan"
+    command: ClassVar[str] = "crossdock plan -o PLAN"
+
     base_url: str
     tenant: str
     selection: tuple[str, ...]
     operations: dict[str, int]
     decisions: str
     sources: dict[str, str]
-
-    def save(self, path: Path) -> None:
-        """Write it atomically.
-
-        Raises:
-            ConfigError: If the file cannot be written.
-        """
-        try:
-            replace_file(path, exact_json.dumps(self.model_dump(mode="json")) + b"\n")
-        except OSError as error:
-            raise ConfigError(f"the plan cannot be written: {error.strerror}", where=str(path)) from error
-
-    @classmethod
-    def load(cls, path: Path) -> PlanFile:
-        """Read it.
-
-        Raises:
-            ConfigError: If it is not a plan.
-        """
-        hint = "'crossdock plan -o PLAN' writes one"
-        try:
-            return cls.model_validate(exact_json.loads(read_regular(path, MAX_BYTES)))
-        except OSError as error:
-            raise ConfigError(f"the plan cannot be read: {error.strerror}", where=str(path), hint=hint) from error
-        except (ValueError, ValidationError):
-            raise ConfigError("is not a plan file", where=str(path), hint=hint) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from crossdock.runs.plan_results import PlanListener, Planned, WaitingOnce
 from crossdock.runs.settlement_count import delivered_term
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.temporary_folder import run_folder
-from crossdock.sources.source_context import SourceContext
+from crossdock.sources.source_context import Observe, SourceContext
 from crossdock.state import ExpectedDeliveries, ExpectedDelivery, Intent, Scope, State
 from crossdock.stream_facts import PLATFORM
 from crossdock.tally import Tally
@@ -48,14 +48,15 @@ def plan(
     clock: Clock,
     progress: Progress,
     summed: bool = False,
+    observe: Observe | None = None,
 ) -> Planned:
-    """Pass to *listener* what `crossdock.runs.runner.sync` would do.
+    """Pass to *listener* what `crossdock.runs.runner.sync` would do, and to *observe* each batch that a stream reads.
 
     Raises:
         CrossdockError: If the state cannot be read. Errors of sources are in the result.
     """
     with closing(project.open_state(read_only=True)) as state:
-        return look_ahead(project, state, selection, listener, clock, progress, summed=summed)
+        return look_ahead(project, state, selection, listener, clock, progress, summed=summed, observe=observe)
 
 
 def look_ahead(
@@ -67,6 +68,7 @@ def look_ahead(
     progress: Progress,
     *,
     summed: bool = False,
+    observe: Observe | None = None,
 ) -> Planned:
     """Plan on an open state, which is only read; with *summed*, hash the sources."""
     with ExitStack() as stack:
@@ -74,7 +76,8 @@ def look_ahead(
         names = project.selected(selection)
         with state.look() as tx:
             limits = api_limits.read(tx, {name.partition(".")[0] for name in names}, project.reading_platform)
-        context = SourceContext(clock, progress, PlanIntake(state), work / "spool", work, project.spool, limits=limits)
+        folders = work / "spool", work, project.spool
+        context = SourceContext(clock, progress, PlanIntake(state), *folders, limits=limits, observe=observe)
         stack.enter_context(context.at_end)
         targets = project.targets(clock)
         streams = project.bind(names, targets=targets, run=context)
@@ -142,7 +145,7 @@ class _Preview:
                 self._tally(intent.identity.stream).count("carried_over")
                 self._tally(intent.identity.stream).count("carried_on")
         for intent in (*self._left.sent_first, *self._left.held):
-            self._count_request("resend", intent.scope)
+            self._count_request("resend", intent.identity.stream, intent.scope)
             self._listener.resend(intent)
             record = intent.scope, intent.identity.key_hash
             if intent.step == "open":
@@ -152,8 +155,9 @@ class _Preview:
             self._tally(intent.identity.stream).count("carried_over")
             self._tally(intent.identity.stream).count(delivered_term(intent.operation, first_time=is_first))
 
-    def _count_request(self, kind: str, scope: Scope) -> None:
+    def _count_request(self, kind: str, stream: str, scope: Scope) -> None:
         self.result.operations[kind] += 1
+        self.result.requests[stream] += 1
         self._requests[scope.target] += 1
 
     def _expect(self, intents: list[Intent]) -> None:
@@ -298,7 +302,7 @@ class _Preview:
             return
         if record in self._doubtful:
             return  # the second step of a create in doubt
-        self._count_request(verb(operation), scope)
+        self._count_request(verb(operation), identity.stream, scope)
         if operation.kind == "delete":
             self.expected.add(ExpectedDelivery(identity.stream, scope, identity.key_hash, None))
         else:

@@ -110,13 +110,12 @@ class _Preview:
         self._first_steps: set[tuple[Scope, int]] = set()  # records of which this run sends the first of two steps
         self._doubtful: set[tuple[Scope, int]] = set()  # records of which a create is in doubt
         self._references = {name: References(name, self._known) for name in targets}
-        self._requests: Counter[str] = Counter()
         self.expected = ExpectedDeliveries()
         with state.look() as tx:
             unsettled = tx.intents.unsettled()
             self._earlier = {name: tx.buckets.get(name) for name in targets}
             self._restored = tx.runs.restored()
-        self.result = Planned(self._forecast(PLATFORM))
+        self.result = Planned(self._forecast(PLATFORM, 0))
         self._coming = {bound.scope for bound in streams}
         self._waiting: list[tuple[BoundStream, HeldRecords, WaitingOnce]] = []
         names = {bound.name for bound in streams}
@@ -126,12 +125,15 @@ class _Preview:
         self._expect(self._left.sent_first)
 
     def finished(self) -> Planned:
-        self.result.forecast = self._forecast(PLATFORM)
-        self.result.other_forecasts = {name: self._forecast(name) for name in self._requests if name != PLATFORM}
+        needed = Counter[str]()
+        for (target, _), requests in self.result.requests.items():
+            needed[target] += requests
+        self.result.forecast = self._forecast(PLATFORM, needed.pop(PLATFORM, 0))
+        self.result.other_forecasts = {name: self._forecast(name, requests) for name, requests in needed.items()}
         return self.result
 
-    def _forecast(self, target: str) -> Forecast:
-        now, earlier, requests = self._now.timestamp(), self._earlier[target], self._requests[target]
+    def _forecast(self, target: str, requests: int) -> Forecast:
+        now, earlier = self._now.timestamp(), self._earlier[target]
         estimate = self._targets[target].rate.estimate(earlier.estimate if earlier else None)
         return forecast(earlier.carried_over(now, estimate) if earlier else BucketState.of(estimate), requests, now)
 
@@ -157,8 +159,7 @@ class _Preview:
 
     def _count_request(self, kind: str, stream: str, scope: Scope) -> None:
         self.result.operations[kind] += 1
-        self.result.requests[stream] += 1
-        self._requests[scope.target] += 1
+        self.result.requests[scope.target, stream] += 1
 
     def _expect(self, intents: list[Intent]) -> None:
         for intent in intents:

@@ -43,7 +43,8 @@ class Planned:
     Attributes:
         tallies: By stream, as in the report of the sync if the platform accepts everything.
         operations: Requests by kind, ``archive`` apart; ``resend`` for what an earlier run left unsettled.
-        requests: By stream; also of one that is not selected, of which an earlier run left operations.
+        requests: Their number by target and stream; also of a stream that is not selected, of which an earlier run
+            left operations.
         errors: Why a stream could not be read, or its records not be removed, by its name.
         unread: How many streams could not be read.
         sources: A hash of what each stream read, by its name, if requested.
@@ -59,7 +60,7 @@ class Planned:
     errors: dict[str, CrossdockError] = field(default_factory=dict)
     other_forecasts: dict[str, Forecast] = field(default_factory=dict)
     operations: Counter[str] = field(default_factory=Counter)
-    requests: Counter[str] = field(default_factory=Counter)
+    requests: Counter[tuple[str, str]] = field(default_factory=Counter)
     unread: int = 0
     sources: dict[str, str] = field(default_factory=dict)
     rejected_before: dict[str, int] = field(default_factory=dict)

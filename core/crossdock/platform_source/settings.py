@@ -100,18 +100,22 @@ class PlatformSourceSettings(Settings):
         return self._profile
 
     def declared_api(self) -> Api:
-        """The platform's API, with the address, credential, limits and certificates of the section ``platform``."""
-        profile = self.profile
-        return Api(
-            profile.base_url,
-            auth=_auth(profile),
-            plain_headers={profile.tenant_header: profile.tenant},
-            rate=profile.rate,
-            timeout_s=profile.http.read_timeout_s,
-            total_timeout_s=profile.http.total_timeout_s,
-            max_answer_bytes=profile.http.max_response_bytes,
-            connection=profile.http,
-        )
+        """See `platform_api`."""
+        return platform_api(self.profile)
+
+
+def platform_api(profile: Profile) -> Api:
+    """The platform's API, with the address, credential, limits and certificates of the section ``platform``."""
+    return Api(
+        profile.base_url,
+        auth=_auth(profile),
+        plain_headers={profile.tenant_header: profile.tenant},
+        rate=profile.rate,
+        timeout_s=profile.http.read_timeout_s,
+        total_timeout_s=profile.http.total_timeout_s,
+        max_answer_bytes=profile.http.max_response_bytes,
+        connection=profile.http,
+    )
 
 
 def _auth(profile: Profile) -> BearerAuth | ClientCredentialsAuth:

@@ -1,0 +1,77 @@
+"""What the platform has now of a resource, read with the credential and the limits of the config."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any
+from urllib.parse import quote
+
+from crossdock.field_types import is_target_id
+from crossdock.pacing.bucket_store import BucketState
+from crossdock.platform.platform_config import Profile
+from crossdock.platform_source.expansion import naming_scope
+from crossdock.platform_source.settings import platform_api
+from crossdock.resources import ResourceName
+from crossdock.sources.api_client import ApiClient
+from crossdock.sources.pagination import CursorInBody
+from crossdock.sources.retried_requests import NotFoundError
+from crossdock.sources.source_context import SourceContext
+from crossdock.stream_facts import PLATFORM
+
+PAGE_SIZE = 1_000
+"""Records per page; a page that takes too long is requested again with half as many."""
+
+
+class LiveRecords(AbstractContextManager["LiveRecords"]):
+    """Reads the platform's records. For one thread; its requests keep the rate limit.
+
+    Args:
+        run: `SourceContext.limits` has the bucket as the last run left it, under ``platform``.
+    """
+
+    def __init__(self, profile: Profile, run: SourceContext) -> None:
+        self._profile, self._client = profile, ApiClient(platform_api(profile), run, PLATFORM)
+
+    @property
+    def requests(self) -> int:
+        """How many were sent."""
+        return self._client.allowance.usage.requests
+
+    @property
+    def bucket_state(self) -> BucketState:
+        """The platform's bucket after these requests."""
+        return self._client.allowance.bucket_state
+
+    def pages(self, resource: ResourceName) -> Iterator[list[dict[str, Any]]]:
+        """All records, in the order of their last change: one that changes meanwhile may be listed twice.
+
+        Raises:
+            UnauthorizedError: If the credential may not list them; the hint names the scope.
+            CrossdockError: As `ApiClient.pages`.
+        """
+        paginator = CursorInBody("/nextCursor", size=PAGE_SIZE)
+        with naming_scope(self._profile, resource):
+            for page in self._client.pages(self._profile.path(resource), {}, paginator=paginator):
+                yield [each for each in page.items("/data") if isinstance(each, dict)]
+
+    def record(self, resource: ResourceName, record_id: str) -> dict[str, Any] | None:
+        """The record of this id; None if it does not exist.
+
+        Raises:
+            CrossdockError: As `pages`.
+        """
+        if not is_target_id(record_id):
+            return None
+        with naming_scope(self._profile, resource):
+            try:
+                found = self._client.get(f"{self._profile.path(resource)}/{quote(record_id, safe='')}").body
+            except NotFoundError:
+                return None
+        return found if isinstance(found, dict) else None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._client.close()

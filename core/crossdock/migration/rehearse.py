@@ -2,42 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from crossdock.clock import Clock
-from crossdock.migration.load_forecast import LoadForecast
+from crossdock.migration.platform_matches import PlannedCreates, already_there
 from crossdock.migration.rehearsal import Rehearsal, RehearsedStream, RehearsedWave
 from crossdock.migration.rehearsed_decisions import Decisions
 from crossdock.migration.source_profile import SourceProfile
-from crossdock.migration.wave_order import later_parents, streams_of_waves
+from crossdock.migration.wave_forecasts import WaveForecast, wave_forecasts
+from crossdock.migration.wave_order import later_parents
+from crossdock.migration.waves import config_of, numbered_waves
 from crossdock.progress import Progress
-from crossdock.project.migration_config import MigrationConfig
 from crossdock.project.project import Project
 from crossdock.records import RawBatch
 from crossdock.runs import dry_run
 from crossdock.runs.plan_results import Planned
 from crossdock.state import Pin
-from crossdock.stream_facts import PLATFORM
-
-
-@dataclass(frozen=True, slots=True)
-class WaveForecast:
-    """What one wave needs if the load begins now.
-
-    Attributes:
-        streams: Their names.
-        requests: To all targets; what an earlier run left is sent by the first wave.
-        begins, ends: When its first and last request can be sent; None if nobody can know.
-    """
-
-    name: str
-    streams: tuple[str, ...]
-    requests: int
-    begins: datetime | None
-    ends: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +30,7 @@ class Rehearsed:
     Attributes:
         waves: In the order in which they are loaded.
         profiles: Of what each stream read, by its name; of one that could not be read, as far as it was.
+        already_there: How many of the planned creates the platform has already, by stream; None if it was not asked.
     """
 
     name: str
@@ -56,6 +40,7 @@ class Rehearsed:
     planned: Planned
     decisions: Decisions
     profiles: Mapping[str, SourceProfile]
+    already_there: Mapping[str, int] | None = None
 
     @property
     def is_open(self) -> bool:
@@ -67,11 +52,11 @@ class Rehearsed:
         return Rehearsal(
             base_url=self.pin.base_url,
             tenant=self.pin.tenant,
-            waves={wave.name: self._wave(wave) for wave in self.waves},
+            waves={wave.wave.name: self._wave(wave) for wave in self.waves},
         )
 
     def _wave(self, wave: WaveForecast) -> RehearsedWave:
-        return RehearsedWave(streams={name: self._stream(name) for name in wave.streams}, requests=wave.requests)
+        return RehearsedWave(streams={name: self._stream(name) for name in wave.wave.streams}, requests=wave.requests)
 
     def _stream(self, name: str) -> RehearsedStream:
         tally = self.planned.tallies[name]
@@ -80,53 +65,27 @@ class Rehearsed:
         )
 
 
-def rehearse(project: Project, migration: MigrationConfig, *, clock: Clock, progress: Progress) -> Rehearsed:
-    """Plan all waves, and profile what they read.
+def rehearse(project: Project, *, clock: Clock, progress: Progress, against_platform: bool = False) -> Rehearsed:
+    """Plan all waves, and profile what they read; only with *against_platform*, ask what the platform has already.
 
     Raises:
-        CrossdockError: If the state cannot be read. Errors of sources are in the result.
+        ConfigError: If the config has no migration.
+        CrossdockError: If the state or the platform cannot be read. Errors of sources are in the result.
     """
-    waves = streams_of_waves(project, migration)
-    decisions = Decisions(project.scopes, later_parents(project, waves))
+    migration, waves = config_of(project), numbered_waves(project)
+    creates = PlannedCreates() if against_platform else None
+    decisions = Decisions(project.scopes, later_parents(project, waves), creates)
     profiles: dict[str, SourceProfile] = defaultdict(SourceProfile)
 
     def observe(stream: str, batch: RawBatch) -> None:
         profiles[stream].take(batch)
 
-    began, names = clock.now(), [name for streams in waves.values() for name in streams]
+    began, names = clock.now(), [name for wave in waves for name in wave.streams]
     planned = dry_run.plan(
         project, names, decisions.listener(), clock=clock, progress=progress, summed=True, observe=observe
     )
     for profile in profiles.values():
         profile.finish()
-    forecasts = tuple(_forecasts(migration, waves, planned, began))
-    return Rehearsed(migration.name, project.pin, began, forecasts, planned, decisions, profiles)
-
-
-def _forecasts(
-    migration: MigrationConfig,
-    waves: Mapping[str, tuple[str, ...]],
-    planned: Planned,
-    began: datetime,
-) -> Iterator[WaveForecast]:
-    limits = {PLATFORM: planned.forecast} | planned.other_forecasts
-    loads = {name: LoadForecast(migration, limit, began) for name, limit in limits.items()}
-    wave_of = {stream: wave for wave, streams in waves.items() for stream in streams}
-    first = next(iter(waves))
-    needed: dict[str, Counter[str]] = {wave: Counter() for wave in waves}
-    for (target, stream), requests in planned.requests.items():
-        needed[wave_of.get(stream, first)][target] += requests
-    begins: datetime | None = began
-    for wave, streams in waves.items():
-        ends = _end(loads, needed[wave], begins)
-        yield WaveForecast(wave, streams, needed[wave].total(), begins, ends)
-        begins = ends
-
-
-def _end(loads: Mapping[str, LoadForecast], needed: Counter[str], begins: datetime | None) -> datetime | None:
-    """When the last of the targets has its requests."""
-    if begins is None:
-        return None
-    ends = [loads[target].send(requests, begins) for target, requests in needed.items()]
-    known = [each for each in ends if each is not None]
-    return max(known, default=begins) if len(known) == len(ends) else None
+    forecasts = tuple(wave_forecasts(migration, waves, planned, began))
+    there = None if creates is None else already_there(project, names, creates, clock=clock, progress=progress)
+    return Rehearsed(migration.name, project.pin, began, forecasts, planned, decisions, profiles, there)

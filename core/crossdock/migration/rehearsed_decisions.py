@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crossdock.delivery.operations import Operation
+from crossdock.migration.platform_matches import PlannedCreates
 from crossdock.runs.plan_results import PlanListener
 from crossdock.runs.waiting_groups import Parent
 from crossdock.state import DeadLetter, Intent, RecordIdentity, Scope, WaitingRecord
@@ -72,13 +73,19 @@ class Decisions:
     Args:
         scopes: Of all streams.
         later: By stream: how the placeholders of records begin that later waves create, and the name of the wave.
+        creates: Collects what is created.
 
     Attributes:
         streams: By name.
     """
 
-    def __init__(self, scopes: Mapping[str, Scope], later: Mapping[str, Mapping[str, str]]) -> None:
-        self._scopes, self._later = scopes, later
+    def __init__(
+        self,
+        scopes: Mapping[str, Scope],
+        later: Mapping[str, Mapping[str, str]],
+        creates: PlannedCreates | None = None,
+    ) -> None:
+        self._scopes, self._later, self._creates = scopes, later, creates
         self._rejected: set[Parent] = set()
         self._waiting: set[Parent] = set()
         self.streams: dict[str, StreamDecisions] = defaultdict(StreamDecisions)
@@ -94,6 +101,8 @@ class Decisions:
 
     def _operation(self, operation: Operation) -> None:
         stream = operation.identity.stream
+        if self._creates is not None:
+            self._creates.take(operation)
         if not (later := self._later.get(stream)):
             return
         waves = {wave for text in _texts(operation.after) for begin, wave in later.items() if text.startswith(begin)}

@@ -30,6 +30,7 @@ class Rehearsed:
     Attributes:
         waves: In the order in which they are loaded.
         profiles: Of what each stream read, by its name; of one that could not be read, as far as it was.
+        left_out: Streams that are in no wave.
         already_there: How many of the planned creates the platform has already, by stream; None if it was not asked.
     """
 
@@ -40,7 +41,8 @@ class Rehearsed:
     planned: Planned
     decisions: Decisions
     profiles: Mapping[str, SourceProfile]
-    already_there: Mapping[str, int] | None = None
+    left_out: tuple[str, ...]
+    already_there: Mapping[str, int] | None
 
     @property
     def is_open(self) -> bool:
@@ -87,5 +89,6 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
     for profile in profiles.values():
         profile.finish()
     forecasts = tuple(wave_forecasts(migration, waves, planned, began))
+    left_out = tuple(name for name in project.scopes if name not in names)
     there = None if creates is None else already_there(project, names, creates, clock=clock, progress=progress)
-    return Rehearsed(migration.name, project.pin, began, forecasts, planned, decisions, profiles, there)
+    return Rehearsed(migration.name, project.pin, began, forecasts, planned, decisions, profiles, left_out, there)

@@ -55,15 +55,15 @@ def _last(begins: datetime | None, loads: Sequence[tuple[_Load, int]]) -> dateti
 
 
 class _Load:
-    """All requests to one target, of which the first can be sent at once."""
+    """All requests to one target, of which the first can be sent at once; none if its burst is unknown."""
 
     def __init__(self, migration: MigrationConfig, forecast: Forecast) -> None:
         self._migration, self._rate_per_s = migration, forecast.rate_per_s
-        self._at_once = forecast.at_once
+        self._at_once = forecast.at_once or 0
 
     def end(self, requests: int, begins: datetime) -> datetime | None:
         """When *requests* more are sent, the first of them at *begins* or later."""
-        if self._rate_per_s is None or self._at_once is None:
+        if self._rate_per_s is None:
             return None
         allowed = begins if self._migration.percent(begins) else allowed_again(self._migration, begins)
         if allowed is None:

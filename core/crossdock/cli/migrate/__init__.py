@@ -4,7 +4,9 @@ import click
 
 from crossdock.cli.lazy_group import LazyGroup
 
-_COMMANDS: dict[str, str] = {}  # command -> module
+_COMMANDS = {  # command -> module
+    "rehearse": "rehearse",
+}
 
 
 @click.group(cls=LazyGroup, home=__name__, homes=_COMMANDS)

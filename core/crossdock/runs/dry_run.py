@@ -206,7 +206,9 @@ class _Preview:
             self.result.rejected_before[bound.name] = rejected_before
         if self._is_refused(bound, stream_input):
             return
-        for dead_letter in stream_input.rows_without_key:
+        if repeated := stream_input.scan.repeated_keys:
+            self.result.repeated_keys[bound.name] = repeated
+        for dead_letter in stream_input.scan.keyless:
             self._listener.refused(dead_letter)
         stopped = self._decide(bound, tally, stream_input)
         if stopped is not None:

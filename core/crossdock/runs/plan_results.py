@@ -49,6 +49,7 @@ class Planned:
         unread: How many streams could not be read.
         sources: A hash of what each stream read, by its name, if requested.
         rejected_before: Number of records that are rejected and have not changed since, by the name of their stream.
+        repeated_keys: Number of keys that were listed several times, by the name of the stream.
         left_alone: Number of records that are gone and stay as they are, by the name of their stream.
         forecast: What the plan needs of the platform's allowance.
         other_forecasts: The same of other targets, by name.
@@ -64,6 +65,7 @@ class Planned:
     unread: int = 0
     sources: dict[str, str] = field(default_factory=dict)
     rejected_before: dict[str, int] = field(default_factory=dict)
+    repeated_keys: dict[str, int] = field(default_factory=dict)
     left_alone: dict[str, int] = field(default_factory=dict)
 
     @property

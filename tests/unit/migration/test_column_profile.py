@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
@@ -32,7 +33,7 @@ CELLS = st.one_of(
 COLUMN = st.lists(CELLS, max_size=40)
 
 
-def profile(cells: list[str | None], first_line: int = 1, source: str = "f.csv") -> ColumnProfile:
+def profile(cells: Sequence[str | None], first_line: int = 1, source: str = "f.csv") -> ColumnProfile:
     lines = pl.DataFrame({"line": range(first_line, first_line + len(cells))}, schema={"line": pl.UInt64})
     places = lines.select(place(0, pl.col("line"))).to_series()
     return profiles(pl.DataFrame({"A": cells}, schema={"A": pl.String}), places, [source])["A"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 
@@ -13,9 +14,10 @@ from crossdock.migration.source_profile import MAX_COLUMNS, SourceProfile
 from crossdock.records import LINE, RawBatch
 
 
-def batch(source: str, first_line: int = 2, **cells: list[str | None]) -> RawBatch:
+def batch(source: str, cells: Mapping[str, Sequence[str | None]]) -> RawBatch:
+    """Rows from the second line on."""
     rows = pl.DataFrame(cells, schema=dict.fromkeys(cells, pl.String))
-    return RawBatch(source, rows.with_row_index(LINE, offset=first_line).cast({LINE: pl.UInt64}))
+    return RawBatch(source, rows.with_row_index(LINE, offset=2).cast({LINE: pl.UInt64}))
 
 
 def profiled(*batches: RawBatch) -> SourceProfile:
@@ -30,7 +32,9 @@ def profiled(*batches: RawBatch) -> SourceProfile:
 def test_files_may_have_different_columns(held: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each column counts its own cells, and examples name their file and line, whatever is profiled together."""
     monkeypatch.setattr(source_profile, "_ROWS", held)
-    found = profiled(batch("a.csv", A=["1", None], B=[" x", "y"]), batch("b.csv", A=["2", "3"], C=["", " z"]))
+    found = profiled(
+        batch("a.csv", {"A": ["1", None], "B": [" x", "y"]}), batch("b.csv", {"A": ["2", "3"], "C": ["", " z"]})
+    )
     assert found.rows == 4
     assert {name: column.filled for name, column in found.columns.items()} == {"A": 3, "B": 2, "C": 1}
     places = {
@@ -42,7 +46,7 @@ def test_files_may_have_different_columns(held: int, monkeypatch: pytest.MonkeyP
 
 def test_a_batch_on_disk_is_read(tmp_path: Path) -> None:
     """Rows that wait in an Arrow file are profiled like others."""
-    kept = batch("a.csv", A=["1", "2"])
+    kept = batch("a.csv", {"A": ["1", "2"]})
     assert isinstance(kept.rows, pl.DataFrame)
     kept.rows.write_ipc(tmp_path / "rows")
     found = profiled(RawBatch("a.csv", tmp_path / "rows"))
@@ -71,7 +75,7 @@ def test_json_records_have_a_column_for_each_scalar_member() -> None:
 def test_a_column_may_have_any_name() -> None:
     """Names that the profile uses itself are not mixed up."""
     names = ("place", "value", "count", "line", "hash", "day")
-    found = profiled(batch("a.csv", **{name: ["1", " 2"] for name in names}))
+    found = profiled(batch("a.csv", {name: ["1", " 2"] for name in names}))
     assert {name: column.whole for name, column in found.columns.items()} == dict.fromkeys(names, 2)
 
 
@@ -80,7 +84,7 @@ def test_the_number_of_columns_is_bounded() -> None:
     found = profiled(RawBatch.json([{f"m{number}": number for number in range(MAX_COLUMNS + 1)}], source="/p"))
     assert len(found.columns) == MAX_COLUMNS
     assert found.has_more
-    assert not profiled(batch("a.csv", A=["1"])).has_more
+    assert not profiled(batch("a.csv", {"A": ["1"]})).has_more
 
 
 def test_a_batch_without_lines_is_left_to_the_engine() -> None:

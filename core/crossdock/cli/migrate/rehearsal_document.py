@@ -62,6 +62,7 @@ def _stream(rehearsed: Rehearsed, name: str, *, raw: bool) -> dict[str, Any]:
         "wave": next(wave.wave.name for wave in rehearsed.waves if name in wave.wave.streams),
         "rejected_by_reason": {code: _rejected(each) for code, each in _by_number(found)},
         "rejected_before": planned.rejected_before.get(name, 0),
+        "repeated_keys": planned.repeated_keys.get(name, 0),
         "unresolved": [_unresolved(decisions, found, *scope) for scope in sorted(found.missing)],
         "waiting": found.waiting,
         "in_doubt": found.in_doubt,

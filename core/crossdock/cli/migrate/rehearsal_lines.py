@@ -50,6 +50,9 @@ def summary(document: Mapping[str, Any]) -> str:
     """How much there is, and when it would be done."""
     records = sum(stream["records"]["read"] for stream in document["streams"].values())
     read = f"{counted(records, 'record')} read, {counted(document['requests'], 'request')} needed"
+    if document["errors"]:
+        streams = counted(len(document["errors"]), "stream")
+        return f"rehearsal of {document['migration']} incomplete: {streams} stopped; {read}"
     if document["ends_at"] is None:
         return f"rehearsed {document['migration']}: {read}; the rate limit or the hours do not say when it would end"
     return f"rehearsed {document['migration']}: {read}; begun now, it ends at {shown_time(document['ends_at'])}"
@@ -66,10 +69,21 @@ def missing_sentence(example: Mapping[str, Any]) -> str:
     return f"{example['key']}: {counted(example['references'], 'reference')}, {example['why']}"
 
 
-def platform_sentence(stream: Mapping[str, Any]) -> str:
-    """How many of the planned creates the platform has already; empty if it was not asked."""
-    there = stream["already_there"]
-    return "" if there is None else f"{there:,} of {stream['records']['created']:,} creates are on the platform already"
+def remarks(stream: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What else is to be said about a stream: a word as plans have it, and a sentence."""
+    rejected, repeated = stream["rejected_before"], stream["repeated_keys"]
+    doubtful, held, there = stream["in_doubt"], stream["on_hold"], stream["already_there"]
+    if rejected:
+        yield "reject", f"{counted(rejected, 'record')} rejected before and unchanged"
+    if repeated:
+        superseded = counted(stream["rows"]["superseded"], "row")
+        yield "twice", f"{counted(repeated, 'key')} listed several times, {superseded} superseded by later ones"
+    if doubtful:
+        yield "doubt", f"{counted(doubtful, 'record')} in doubt: see 'crossdock records resolve --help'"
+    if held:
+        yield "hold", f"{counted(held, 'record')} to approve: see 'crossdock plan' and 'crossdock approve'"
+    if there is not None:
+        yield "there", f"{there:,} of {stream['records']['created']:,} creates are on the platform already"
 
 
 def _print_profile(console: Any, name: str, stream: Mapping[str, Any]) -> None:
@@ -95,14 +109,7 @@ def _stream_lines(name: str, stream: Mapping[str, Any]) -> Iterator[str]:
         yield f"reject {name} {code}: {counted(rejected['records'], 'record')}"
         for each in rejected["examples"]:
             yield f"         {each['key'] or '(no key)'} at {each['at']} {each['pointer'] or ''}: {each['message']}"
-    if stream["rejected_before"]:
-        yield f"reject {name}: {counted(stream['rejected_before'], 'record')} rejected before and unchanged"
     for found in stream["unresolved"]:
         yield f"wait   {name}: {unresolved_sentence(found)}"
         yield from (f"         {missing_sentence(each)}" for each in found["examples"])
-    if stream["in_doubt"]:
-        yield f"doubt  {name}: {counted(stream['in_doubt'], 'record')}: see 'crossdock records resolve --help'"
-    if stream["on_hold"]:
-        yield f"hold   {name}: {counted(stream['on_hold'], 'record')} to approve: see 'crossdock plan {name}'"
-    if sentence := platform_sentence(stream):
-        yield f"there  {name}: {sentence}"
+    yield from (f"{word:6} {name}: {sentence}" for word, sentence in remarks(stream))

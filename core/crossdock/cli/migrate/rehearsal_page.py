@@ -74,8 +74,7 @@ def _tally(document: Mapping[str, Any]) -> Iterator[str]:
 
 def _stream(name: str, stream: Mapping[str, Any]) -> Iterator[str]:
     yield f"<h2>{text(name)}</h2>"
-    if sentence := rehearsal_lines.platform_sentence(stream):
-        yield f"<p>{text(sentence)}.</p>"
+    yield from (f"<p>{text(sentence)}.</p>" for _, sentence in rehearsal_lines.remarks(stream))
     if reasons := stream["rejected_by_reason"]:
         most = max(each["records"] for each in reasons.values())
         rows = (row(_REASONS, _reason(code, each, most)) for code, each in reasons.items())

@@ -214,6 +214,21 @@ def test_the_platform_is_asked_only_on_request(move: Move) -> None:
     assert "1 of 2 creates are on the platform already" in move.rehearse("--against-platform").stdout
 
 
+def test_a_platform_that_cannot_be_read_hides_nothing_else(move: Move) -> None:
+    """The profile and the plan are shown, with the error and its exit code; no file is saved."""
+    config = yaml.safe_load(move.project.config.read_text())
+    config["platform"]["auth"]["token"] = "env:WRONG_KEY"
+    move.project.config.write_text(yaml.safe_dump(config, sort_keys=False))
+    path = move.folder / "r.json"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WRONG_KEY", "wrong")
+        done = move.rehearse("--json", "--against-platform", "-o", str(path), exit_code=3)
+    assert list(done.document["errors"]) == ["platform"]
+    assert done.document["streams"]["wms.products"]["profile"]["rows"] == 6
+    assert "crossdock: platform: " in done.stderr
+    assert not path.exists()
+
+
 def test_exit_codes(move: Move) -> None:
     """0 if everything would be delivered, 2 without a migration, 3 if a source cannot be read, 4 if it is refused."""
     path = move.folder / "r.json"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from crossdock.clock import Clock
+from crossdock.errors import CrossdockError
 from crossdock.migration.platform_matches import PlannedCreates, already_there
 from crossdock.migration.rehearsal import Rehearsal, RehearsedStream, RehearsedWave
 from crossdock.migration.rehearsed_decisions import Decisions
@@ -21,6 +22,7 @@ from crossdock.records import RawBatch
 from crossdock.runs import dry_run
 from crossdock.runs.plan_results import Planned
 from crossdock.state import Pin
+from crossdock.stream_facts import PLATFORM
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
 
     Raises:
         ConfigError: If the config has no migration.
-        CrossdockError: If the state or the platform cannot be read. Errors of sources are in the result.
+        CrossdockError: If the state cannot be read. Errors of sources and of the platform are in the result.
     """
     migration, waves = config_of(project), numbered_waves(project)
     creates = PlannedCreates() if against_platform else None
@@ -90,5 +92,10 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
         profile.finish()
     forecasts = tuple(wave_forecasts(migration, waves, planned, began))
     left_out = tuple(name for name in project.scopes if name not in names)
-    there = None if creates is None else already_there(project, names, creates, clock=clock, progress=progress)
+    there = None
+    if creates is not None:
+        try:
+            there = already_there(project, names, creates, clock=clock, progress=progress)
+        except CrossdockError as error:  # what was found until now is worth showing
+            planned.errors[PLATFORM] = error
     return Rehearsed(migration.name, project.pin, began, forecasts, planned, decisions, profiles, left_out, there)

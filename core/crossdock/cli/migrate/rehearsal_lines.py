@@ -51,8 +51,7 @@ def summary(document: Mapping[str, Any]) -> str:
     records = sum(stream["records"]["read"] for stream in document["streams"].values())
     read = f"{counted(records, 'record')} read, {counted(document['requests'], 'request')} needed"
     if document["errors"]:
-        streams = counted(len(document["errors"]), "stream")
-        return f"rehearsal of {document['migration']} incomplete: {streams} stopped; {read}"
+        return f"rehearsal of {document['migration']} incomplete: {counted(len(document['errors']), 'error')}; {read}"
     if document["ends_at"] is None:
         return f"rehearsed {document['migration']}: {read}; the rate limit or the hours do not say when it would end"
     return f"rehearsed {document['migration']}: {read}; begun now, it ends at {shown_time(document['ends_at'])}"

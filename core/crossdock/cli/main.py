@@ -33,6 +33,8 @@ _COMMANDS = {  # command -> module
     "schedule": "schedule",
     "listen": "listen",
     "migrate": "migrate",
+    "reconcile": "reconcile",
+    "undo": "undo",
     "jobs": "jobs",
     "runs": "runs",
     "show": "runs",

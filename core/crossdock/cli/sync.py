@@ -94,13 +94,18 @@ def _named(streams: Sequence[str], keys: Sequence[str]) -> dict[str, list[Key]] 
 def apply(plan: Path, config: Path, *, as_json: bool) -> int:
     """Execute a saved plan exactly, or do nothing.
 
-    Exit codes are those of 'crossdock sync'; 4 if a source, the state or the config has changed since the plan.
+    PLAN is from 'crossdock plan', a repair from 'crossdock reconcile', or from 'crossdock undo'.
+
+    Exit codes are those of 'crossdock sync'; 4 if a source, the state or the config has changed since the plan, or the
+    platform since a repair or an undo was planned.
     """
+    from crossdock.migration import repair, undo
     from crossdock.runs import plan_file
 
     loaded, approved = load(config), plan_file.PlanFile.load(plan)
+    carry_out = {"sync": plan_file.apply, "repair": repair.apply, "undo": undo.apply}[approved.kind]
     with interruptible() as interrupt, terminal_output.progress(wanted=not as_json) as progress:
-        report = plan_file.apply(loaded, approved, clock=SystemClock(), progress=progress, interrupt=interrupt)
+        report = carry_out(loaded, approved, clock=SystemClock(), progress=progress, interrupt=interrupt)
     return show_report(report, as_json=as_json)
 
 

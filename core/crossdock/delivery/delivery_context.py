@@ -19,6 +19,7 @@ class DeliveryContext:
     Attributes:
         adopting: Streams that take over records which the target already has under our name for them.
         rejecting: Streams that overwrite no member which somebody else has changed.
+        only_unchanged: Reject updates and deletes of records that somebody else has changed in any member.
         state_restored: The state is a restored backup, so what looks new may have been delivered before.
         resuming: What an earlier run left is being settled; it may consist of records that fail on every run.
         stop: The first reason to end.
@@ -28,6 +29,7 @@ class DeliveryContext:
     clock: Clock
     adopting: frozenset[str] = frozenset()
     rejecting: frozenset[str] = frozenset()
+    only_unchanged: bool = False
     state_restored: bool = False
     resuming: bool = False
     stop: BaseException | None = None

@@ -38,6 +38,7 @@ class Dispatcher:
         interrupt: Set when the run shall end early.
         adopting: Streams that take over what the target already has under our name for it.
         rejecting: Streams that overwrite no member which somebody else has changed.
+        only_unchanged: Reject updates and deletes of records that somebody else has changed in any member.
         warn: Called when the target becomes unavailable, and when it is available again.
         state_restored: The state is a restored backup, so what looks new may have been delivered before.
         own_records: What other runs of the session must not work on; None if there are none.
@@ -59,6 +60,7 @@ class Dispatcher:
         warn: Callable[[str], None] = lambda _: None,
         adopting: frozenset[str] = frozenset(),
         rejecting: frozenset[str] = frozenset(),
+        only_unchanged: bool = False,
         state_restored: bool = False,
         may_pause: Callable[[], bool] = lambda: False,
         counters: Counters | None = None,
@@ -68,7 +70,7 @@ class Dispatcher:
         self._may_pause = may_pause
         self._allowance, self._senders, self._clock = allowance, senders, clock
         self._settled, self._interrupt, self._warn = settled, interrupt, warn
-        self._run = DeliveryContext(target, clock, adopting, rejecting, state_restored)
+        self._run = DeliveryContext(target, clock, adopting, rejecting, only_unchanged, state_restored)
         self._policy, self._queue = Policy(self._run), self._run.queue
         self._writer = TurnWriter(state, target, allowance, clock, run_id, restored=state_restored)
         self._in_flight: dict[int, SendTask] = {}

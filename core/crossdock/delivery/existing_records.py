@@ -15,6 +15,7 @@ from crossdock.delivery.undecided_requests import Retries
 from crossdock.errors import RecordError
 from crossdock.records import Reason
 from crossdock.state import Intent
+from crossdock.targets.merge_patch import holds
 from crossdock.targets.outcomes import Outcome
 
 
@@ -67,12 +68,20 @@ class ExistingRecords:
         if successor is None:
             decisions.settle("delivered", intent, outcome, untouched=not ours)
             return
+        if self._run.only_unchanged and not holds(outcome.held, intent.before):
+            self.changed(task, decisions)
+            return
         if intent.identity.stream in self._run.rejecting and (change := changed_by_others(intent, outcome.held)):
             member, message = change
             refused = Outcome("rejected", message, 412, reason="conflict", pointer=f"/{member}")
             decisions.settle("rejected", intent, refused)
             return
         self._replace(intent, successor, decisions)
+
+    def changed(self, task: SendTask, decisions: Decisions) -> None:
+        """Reject the operation, because somebody else has changed its record."""
+        message = "somebody else has changed the record since; nothing was written"
+        decisions.settle("rejected", task.intent, Outcome("rejected", message, 412, reason="conflict"))
 
     def _replace(self, intent: Intent, successor: Intent, decisions: Decisions) -> None:
         """Send *successor*, unless this record was decided on too often."""

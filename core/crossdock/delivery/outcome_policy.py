@@ -49,10 +49,15 @@ class Policy:
             self._run.queue.put(SendTask(intent))
 
     def _needs_look_up(self, intent: Intent) -> bool:
-        """Whether the request is made of what the target holds now, or replaces something that is unknown."""
+        """Whether the request is made of what the target holds now, or replaces something that is unknown or unsure."""
         replaces_unknown = intent.operation == "update" and not intent.before
         asks_always = self._target.looks_up_first(intent.resource, intent.operation)
-        return asks_always or (replaces_unknown and self._target.compares(intent.resource))
+        is_unsure = self._run.only_unchanged and intent.operation != "create" and not self._is_conditional(intent)
+        return asks_always or is_unsure or (replaces_unknown and self._target.compares(intent.resource))
+
+    def _is_conditional(self, intent: Intent) -> bool:
+        """Whether the target refuses it by itself if somebody else has changed the record."""
+        return intent.if_match is not None and self._target.is_conditional(intent.resource)
 
     def resume(self, intent: Intent, decisions: Decisions) -> None:
         """Decide about an intent that an earlier run left, by its operation and the age of its key."""
@@ -155,6 +160,8 @@ class Policy:
                 self._existing.absent(task, outcome, decisions)
             case "removed":
                 self._existing.removed(task, outcome, decisions)
+            case "changed" if self._run.only_unchanged and not task.retry_state.ambiguous:
+                self._existing.changed(task, decisions)
             case "changed":
                 self._run.queue.put(replace(task, purpose="look_up"))
             case _:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from crossdock.delivery.operations import Kind, Operation
@@ -35,6 +36,7 @@ class Planner:
     Args:
         held: The stream's records that wait for others; those of earlier parts of its reading included.
         gone: The stream's removals; the last round plans them.
+        operations: Operations that were decided about before; a round before the removals takes them.
         failing: Stops the stream when its mapping fails too often.
         own_records: What other runs of the session must not work on; None if there are no others.
         at_once: Records per chunk.
@@ -55,6 +57,7 @@ class Planner:
         target: Target,
         gone: Removals,
         failing: FailureCount,
+        operations: Iterable[Operation] = (),
         at_once: int = CHUNK,
         own_records: OwnRecords | None = None,
     ) -> None:
@@ -64,6 +67,7 @@ class Planner:
         self._run_id, self._target, self._failing, self._at_once = run_id, target, failing, at_once
         self._to_remove, self._snapshot = deque(gone.removed), gone.source
         self._held = held
+        self._operations: Iterator[Operation] | None = iter(operations) if operations else None
         self._contributions, self._own_writes = Contributions(bound), OwnWrites(bound)
 
     def decide(self, reads: Iterator[KeyedRecord]) -> Iterator[PlannedChunk]:
@@ -93,6 +97,9 @@ class Planner:
             return self.decide(map(self._held.take, ready))
         if breakers := self._held.cycle_breakers():
             return self._first_steps(breakers)
+        if self._operations is not None:
+            operations, self._operations = self._operations, None
+            return self._prepared(operations)
         return self._removals() if self._to_remove else None
 
     def finish(self) -> None:
@@ -207,7 +214,14 @@ class Planner:
         reason = error.code, error.pointer, error.message
         planned.dead_letters.append(DeadLetter(identity, stage, *reason, read.record.raw(), mapped))
 
-    # ---- cycles and removals
+    # ---- operations decided about before, cycles and removals
+
+    def _prepared(self, operations: Iterator[Operation]) -> Iterator[PlannedChunk]:
+        while operations_at_once := list(islice(operations, self._at_once)):
+            self._tally.count("read", len(operations_at_once))
+            planned = self._chunk()
+            planned.operations.extend(operations_at_once)
+            yield planned
 
     def _first_steps(self, breakers: Sequence[int]) -> Iterator[PlannedChunk]:
         """Creates without the members that close a cycle; their records wait until they are complete."""

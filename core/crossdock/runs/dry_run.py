@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from datetime import datetime
@@ -25,7 +25,7 @@ from crossdock.project.connector_exceptions import FailureCount
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
 from crossdock.runs import api_limits
-from crossdock.runs.intake_logs import PlanIntake
+from crossdock.runs.intake_logs import NoIntake, PlanIntake
 from crossdock.runs.left_operations import LeftOperations, expected_delivery
 from crossdock.runs.plan_results import PlanListener, Planned, WaitingOnce
 from crossdock.runs.settlement_count import delivered_term
@@ -37,6 +37,7 @@ from crossdock.stream_facts import PLATFORM
 from crossdock.tally import Tally
 from crossdock.targets import Target
 
+PlannedSource = Callable[[BoundStream, Tally], StreamInput]
 _AT_ONCE = 1000  # records planned together: nothing is written, so no transaction waits for them
 
 
@@ -68,20 +69,31 @@ def look_ahead(
     progress: Progress,
     *,
     summed: bool = False,
+    source: PlannedSource | None = None,
+    corrections: Iterable[ExpectedDelivery] = (),
     observe: Observe | None = None,
 ) -> Planned:
-    """Plan on an open state, which is only read; with *summed*, hash the sources."""
+    """Plan on an open state, which is only read.
+
+    Args:
+        summed: Hash the sources.
+        source: Where the records of a stream come from; by default from its own source, as far as that is new.
+        corrections: Of the state, which are written before.
+    """
     with ExitStack() as stack:
         work = run_folder(stack, None)
         names = project.selected(selection)
         with state.look() as tx:
             limits = api_limits.read(tx, {name.partition(".")[0] for name in names}, project.reading_platform)
+        intake = PlanIntake(state) if source is None else NoIntake()  # which reads all files again
         folders = work / "spool", work, project.spool
-        context = SourceContext(clock, progress, PlanIntake(state), *folders, limits=limits, observe=observe)
+        context = SourceContext(clock, progress, intake, *folders, limits=limits, observe=observe)
         stack.enter_context(context.at_end)
         targets = project.targets(clock)
         streams = project.bind(names, targets=targets, run=context)
-        preview = _Preview(targets, state, listener, clock.now(), streams)
+        preview = _Preview(targets, state, listener, clock.now(), streams, source)
+        for correction in corrections:
+            preview.expected.add(correction)
         with state.expecting(preview.expected):
             for bound in streams:
                 preview.stream(bound, summed=summed)
@@ -104,7 +116,9 @@ class _Preview:
         listener: PlanListener,
         now: datetime,
         streams: list[BoundStream],
+        source: PlannedSource | None,
     ) -> None:
+        self._source = source
         self._state, self._listener, self._now, self._targets = state, listener, now, targets
         self._known: set[tuple[Scope, int]] = set()
         self._first_steps: set[tuple[Scope, int]] = set()  # records of which this run sends the first of two steps
@@ -191,7 +205,10 @@ class _Preview:
             self._expect(self._held)
             self._held = []
         tally = self._tally(bound.name)
-        stream_input = StreamInput(bound, self._state, tally, 0, digested=summed, whole=True)
+        if self._source is None:
+            stream_input = StreamInput(bound, self._state, tally, 0, digested=summed, whole=True)
+        else:
+            stream_input = self._source(bound, tally)
         unsettled = [intent for intent in (*self._left.in_doubt, *self._held) if intent.scope == bound.scope]
         try:
             stream_input.read(unsettled, bound.context.run.progress.advance)
@@ -206,8 +223,7 @@ class _Preview:
             self.result.rejected_before[bound.name] = rejected_before
         if self._is_refused(bound, stream_input):
             return
-        if repeated := stream_input.scan.repeated_keys:
-            self.result.repeated_keys[bound.name] = repeated
+        self.result.repeated_keys[bound.name] = stream_input.scan.repeated_keys
         for dead_letter in stream_input.scan.keyless:
             self._listener.refused(dead_letter)
         stopped = self._decide(bound, tally, stream_input)
@@ -226,7 +242,8 @@ class _Preview:
         held = HeldRecords(bound, self._state, self._references[bound.scope.target], self._coming)
         reads, waiting = stream_input.records(), WaitingOnce(self._coming, self._listener)
         self._waiting.append((bound, held, waiting))
-        planner = self._planner(bound, tally, held, stream_input.removals, stream_input.failure_count())
+        failing = stream_input.failure_count()
+        planner = self._planner(bound, tally, held, stream_input.removals, failing, stream_input.operations)
         self._pass_on_rounds(planner, planner.decide(reads), waiting)
         planner.pass_over(reads)
         planner.finish()
@@ -255,7 +272,13 @@ class _Preview:
         return True
 
     def _planner(
-        self, bound: BoundStream, tally: Tally, held: HeldRecords, gone: Removals, failing: FailureCount
+        self,
+        bound: BoundStream,
+        tally: Tally,
+        held: HeldRecords,
+        gone: Removals,
+        failing: FailureCount,
+        operations: Iterable[Operation] = (),
     ) -> Planner:
         return Planner(
             bound,
@@ -267,6 +290,7 @@ class _Preview:
             target=bound.target,
             gone=gone,
             failing=failing,
+            operations=operations,
             at_once=_AT_ONCE,
         )
 
@@ -293,6 +317,8 @@ class _Preview:
             self._operation(operation)
         for dead_letter in decided.dead_letters:
             self._listener.refused(dead_letter)
+        for binding in decided.suppressed:
+            self._listener.suppressed(decided.bound.scope, binding)
 
     def _operation(self, operation: Operation) -> None:
         scope, identity = operation.scope, operation.identity

@@ -18,7 +18,7 @@ from crossdock.pacing.bucket_store import BucketState
 from crossdock.progress import Progress
 from crossdock.project.connector_instances import BoundStream
 from crossdock.runs import api_limits
-from crossdock.runs.intake_logs import StateIntake
+from crossdock.runs.intake_logs import NoIntake, StateIntake
 from crossdock.runs.run_report import Report
 from crossdock.runs.settlement_count import SettlementCount
 from crossdock.runs.source_or_replay import SourceFactory
@@ -57,6 +57,8 @@ class OpenRun:
         job: That it is a run of; None for a manual one.
         continues: Continue the last run of the job, if it is of this date and has reached its end.
         part: Of the migration that it belongs to; None if it belongs to none.
+        only_unchanged: Reject updates and deletes of records that somebody else has changed.
+        rereads: Read all files again, whether or not they were imported, and remember none of them.
 
     Attributes:
         report: What it has done so far; from `opened` on.
@@ -80,11 +82,13 @@ class OpenRun:
         *,
         continues: bool = False,
         part: MigrationPart | None = None,
+        only_unchanged: bool = False,
+        rereads: bool = False,
     ) -> None:
         self._session, self._interrupt, self._timings = session, interrupt, Timings.over(progress, session.clock)
         self._priority, self._patience, self._due_run = priority, patience, due_run
         self._job, self._continues = due_run.job if due_run else job, continues
-        self._part = part
+        self._part, self._only_unchanged, self._rereads = part, only_unchanged, rereads
         self._may_have_left = True  # operations that an earlier run, or a failed delivery, has left
         self._before = timedelta()  # how long the run took that is continued
         self._api_limits: dict[str, BucketState] = {}
@@ -99,6 +103,7 @@ class OpenRun:
         *,
         reads: bool = True,
         answers_for: set[str] | None = None,
+        children_first: bool = False,
     ) -> Report:
         """Run streams at once, from the beginning of the run to its end.
 
@@ -107,11 +112,13 @@ class OpenRun:
             source: Where the records of a stream come from; by default from its own source.
             reads: False if that is not the streams' own sources.
             answers_for: As of `opened`.
+            children_first: Records that refer to others come before these.
         """
         with self.opened(names, answers_for=answers_for):
             self.records.read()
             whole = reads and names == self._session.project.selected([])
-            self.deliver(self.streams, source or self._stream_input, whole=whole)
+            streams = self.streams[::-1] if children_first else self.streams
+            self.deliver(streams, source or self._stream_input, whole=whole)
         return self.report
 
     def _stream_input(self, bound: BoundStream, tally: Tally, run_id: int) -> StreamInput:
@@ -187,12 +194,13 @@ class OpenRun:
         with session.state.look() as tx:
             connections = {name.partition(".")[0] for name in names}
             self._api_limits = api_limits.read(tx, connections, session.project.reading_platform)
+        work = run_folder(stack, spool)
         context = SourceContext(
             session.clock,
             self._timings,
-            StateIntake(session.state, session.clock),
-            spool,
-            run_folder(stack, spool),
+            NoIntake() if self._rereads else StateIntake(session.state, session.clock),
+            work / "spool" if self._rereads else spool,
+            work,
             spool,
             self._patience,
             report.notes,
@@ -281,6 +289,7 @@ class OpenRun:
             warn=self._timings.warn,
             adopting=session.project.adopting,
             rejecting=session.project.rejecting,
+            only_unchanged=self._only_unchanged,
             state_restored=self._state_restored,
             may_pause=lambda: self._running is not None and self._running.has_others,
             counters=self.report.counters,

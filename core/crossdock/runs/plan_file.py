@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from crossdock import exact_json
 from crossdock.clock import Clock
@@ -31,13 +31,19 @@ class PlanFile(PlanDocument):
     """A plan as hashes, without data of records.
 
     Attributes:
+        kind: What it does: a sync, the repair of what a reconciliation found, or an undo.
+        run: That is undone; None for a migration.
+        remove_extra: Whether a repair deletes what only the platform has.
         decisions: SHA-256 over everything that would be done, rejected or kept waiting, in this order.
         sources: SHA-256 over what each stream reads, by its name.
     """
 
     noun: ClassVar[str] = "plan"
-    command: ClassVar[str] = "crossdock plan -o PLAN"
+    command: ClassVar[str] = "crossdock plan|reconcile|undo -o PLAN"
 
+    kind: Literal["sync", "repair", "undo"] = "sync"
+    run: int | None = None
+    remove_extra: bool = False
     base_url: str
     tenant: str
     selection: tuple[str, ...]
@@ -59,30 +65,37 @@ class DecisionHash:
 
     def as_listener(self) -> PlanListener:
         return PlanListener(
-            self._operation, self._refused, self._waiting, self._resend, self._in_doubt, self.listener.withheld
+            self._operation,
+            self._refused,
+            self._waiting,
+            self._resend,
+            self._in_doubt,
+            self.listener.withheld,
+            suppressed=self.listener.suppressed,
         )
 
     def _operation(self, operation: Operation) -> None:
-        self._add(operation.kind, operation.identity.stream, operation.record.key, operation.changes)
+        self.add(operation.kind, operation.identity.stream, operation.record.key, operation.changes)
         self.listener.operation(operation)
 
     def _refused(self, dead_letter: DeadLetter) -> None:
-        self._add("refuse", dead_letter.identity.stream, dead_letter.identity.key, dead_letter.code)
+        self.add("refuse", dead_letter.identity.stream, dead_letter.identity.key, dead_letter.code)
         self.listener.refused(dead_letter)
 
     def _waiting(self, record: WaitingRecord) -> None:
-        self._add("wait", record.identity.stream, record.identity.key, record.waits_for)
+        self.add("wait", record.identity.stream, record.identity.key, record.waits_for)
         self.listener.waiting(record)
 
     def _resend(self, intent: Intent) -> None:
-        self._add("resend", intent.identity.stream, intent.identity.key, intent.idempotency_key)
+        self.add("resend", intent.identity.stream, intent.identity.key, intent.idempotency_key)
         self.listener.resend(intent)
 
     def _in_doubt(self, identity: RecordIdentity) -> None:
-        self._add("in doubt", identity.stream, identity.key, str(identity.fingerprint))
+        self.add("in doubt", identity.stream, identity.key, str(identity.fingerprint))
         self.listener.in_doubt(identity)
 
-    def _add(self, *facts: object) -> None:
+    def add(self, *facts: object) -> None:
+        """Hash a decision that no listener is told of."""
         self.sum.update(exact_json.dumps(list(facts)))
 
 
@@ -124,16 +137,19 @@ def apply(
                 "an earlier run left operations to send", hint="run 'crossdock sync' first, then plan again"
             )
         if _plan_file(project, approved.selection, planned, digest) != approved:
-            raise RefusedError(
-                "the plan is out of date: the source, the state or the config has changed",
-                hint="make a new plan: crossdock plan -o PLAN",
-            )
+            raise outdated("crossdock plan")
         run = OpenRun(session, progress, interrupt)
 
         def source(bound: BoundStream, tally: Tally, run_id: int) -> StreamInput:
             return _Approved(bound, state, tally, run_id, approved.sources[bound.name])
 
         return run.execute(project.selected(approved.selection), source)
+
+
+def outdated(command: str) -> RefusedError:
+    """The error of a plan that would do something else now; *command* makes a new one."""
+    message = "the plan is out of date: the source, the state, the config or the platform has changed"
+    return RefusedError(message, hint=f"make a new plan: {command} -o PLAN")
 
 
 class _Approved(StreamInput):
@@ -144,10 +160,17 @@ class _Approved(StreamInput):
         self._expected_digest = expected
 
     def accept(self) -> None:
-        if self.digest != self._expected_digest:
-            raise RefusedError(
-                "the source changed while the plan was applied", where=self._bound.name, hint="plan again"
-            )
+        check_digest(self._bound, self.digest, self._expected_digest)
+
+
+def check_digest(bound: BoundStream, digest: str, approved: str) -> None:
+    """Compare what a stream has read with what was approved.
+
+    Raises:
+        RefusedError: If it differs.
+    """
+    if digest != approved:
+        raise RefusedError("the source changed while the plan was applied", where=bound.name, hint="plan again")
 
 
 def _plan_file(project: Project, selection: Sequence[str], planned: Planned, digest: DecisionHash) -> PlanFile:

@@ -11,7 +11,7 @@ from crossdock.delivery.operations import Operation
 from crossdock.errors import CrossdockError, most_severe
 from crossdock.pacing.forecast import Forecast
 from crossdock.planning.planned_chunk import PlannedChunk
-from crossdock.state import DeadLetter, Intent, RecordIdentity, Scope, WaitingRecord
+from crossdock.state import Binding, DeadLetter, Intent, RecordIdentity, Scope, WaitingRecord
 from crossdock.tally import Tally
 
 
@@ -26,6 +26,7 @@ class PlanListener:
         resend: An operation that an earlier run left, and that is sent first.
         in_doubt: A record with an operation that is not sent, because it may have been carried out.
         withheld: A removal that needs approval.
+        suppressed: A record that was mapped and of which the target holds everything already.
     """
 
     operation: Callable[[Operation], None]
@@ -34,6 +35,7 @@ class PlanListener:
     resend: Callable[[Intent], None]
     in_doubt: Callable[[RecordIdentity], None]
     withheld: Callable[[Operation], None]
+    suppressed: Callable[[Scope, Binding], None] = field(default=lambda _scope, _binding: None, kw_only=True)
 
 
 @dataclass(slots=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Protocol
 
+from crossdock.delivery.operations import Operation
 from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.planning.removals import Removals
 from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
@@ -48,6 +49,10 @@ class RecordSource(Protocol):
 
     def records(self) -> Iterator[KeyedRecord]:
         """The records to decide on."""
+
+    @property
+    def operations(self) -> Iterable[Operation]:
+        """Operations that need no decision; they are sent after those of the records."""
 
     def update_candidates(self) -> UpdateCandidates:
         """What the update limits are compared with."""

@@ -8,6 +8,7 @@ from itertools import chain
 
 import polars as pl
 
+from crossdock.delivery.operations import Operation
 from crossdock.delta import compare
 from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.delta.latest_records import UNIT, Scan
@@ -39,10 +40,12 @@ class StreamInput:
     Attributes:
         digest: A hash over the records that were read and the version of the mapping, whatever their order.
         waited: The key hashes of the records that waited before the last `read`, and are decided about again.
+        removals: Which records are removed, and why others are not.
     """
 
     finds_changes = True
     named: Sequence[int] | None = None
+    operations: Sequence[Operation] = ()
 
     def __init__(
         self,
@@ -69,9 +72,8 @@ class StreamInput:
         self._scan = Scan(bound.stream, bound.name, bound.context.run.work, lists_all=self._lists_all)
         self._delta: compare.Delta | None = None
         self._order: pl.Series | None = None  # the keys as listed, if the index has them in another order
-        self._completeness, self._removals = Completeness(), Removals()
-        self._rows = 0
-        self._known_count = self._known_changed = 0  # records that the state knows, and those of them that changed
+        self._completeness, self.removals = Completeness(), Removals()
+        self._rows = self._known_count = self._known_changed = 0  # also records that the state knows, and their changes
         self._mapping_changed = ""
         self._left_alone: set[int] = set()  # keys that wait and have an unsettled operation
 
@@ -100,7 +102,7 @@ class StreamInput:
             with self._state.look() as tx:
                 self._waiting = tx.waiting_records.among(name, self._scan.latest[KEY_HASH].to_list())
         found = self._delta = self._compared(unsettled)
-        self._removals = self._decided_removals(found, counted, unsettled)
+        self.removals = self._decided_removals(found, counted, unsettled)
         self.digest = self._scan.digest(self._gone.digest) if self._digested else ""
         self.accept()
         if self._since is None and self._parts is not None and (remark := self._parts.missing_cursor):
@@ -117,8 +119,8 @@ class StreamInput:
             new = found.changed.height - self._known_changed
             warn_about_snapshot(bound, self._state, self._rows, self._known_count, len(found.gone), new)
         self._tally.take_rows(counted)
-        if self._removals.warning is not None:
-            bound.context.run.progress.warn(self._removals.warning)
+        if self.removals.warning is not None:
+            bound.context.run.progress.warn(self.removals.warning)
         self.waited = {each.identity.key_hash for each in self._waiting}
         self._left_alone = self.waited & {intent.identity.key_hash for intent in unsettled} - set(found.replaced)
         self._count(found)
@@ -145,21 +147,29 @@ class StreamInput:
         """Read until the next checkpoint that ends a part, or everything."""
         bound, declared = self._bound, self._bound.stream.cursor
         if self._parts is None:
-            with self._state.look() as tx:
-                self._since = tx.cursors.get(bound.name, bound.stream.cursor_version)
+            self._since = self._stored_cursor()
             since = declared.since(self._since) if declared else self._since
             self._parts = ReadParts(pulled(bound, since), declared, bound.context.run.clock, whole=self._whole)
-        known = partial(self._state.known_in_order, bound.scope) if bound.stream.mode == "snapshot" else None
         try:
-            self._scan.take(self._completeness.watched(self._parts.next_part()), counted, advance, known)
+            batches = self._completeness.watched(self._parts.next_part())
+            self._scan.take(batches, counted, advance, self._known_in_order)
         except BaseException as error:
             self._close_source()
             self._parts = None  # a late file is read again
-            if isinstance(error, UnsortedError):
-                self._reset_cursor()
+            if isinstance(error, UnsortedError):  # earlier parts stored cursors that may have passed over records
+                with self._state.begin() as tx:
+                    tx.cursors.reset(bound.name, bound.stream.cursor_version, self._since)
             raise
         if self._parts.ended:
             self._close_source()
+
+    def _stored_cursor(self) -> str | None:
+        with self._state.look() as tx:
+            return tx.cursors.get(self._bound.name, self._bound.stream.cursor_version)
+
+    @property
+    def _known_in_order(self) -> Callable[[], pl.DataFrame | None] | None:  # what a snapshot is compared with
+        return partial(self._state.known_in_order, self._bound.scope) if self._lists_all else None
 
     def close(self) -> None:
         """Stop reading; the source is closed, and deleted records about which nothing is decided are carried on."""
@@ -174,11 +184,6 @@ class StreamInput:
     def has_more(self) -> bool:
         """True if the source was read up to a checkpoint, and not to its end."""
         return self._parts is not None and not self._parts.ended
-
-    def _reset_cursor(self) -> None:
-        """Earlier parts stored cursors that may have passed over records."""
-        with self._state.begin() as tx:
-            tx.cursors.reset(self._bound.name, self._bound.stream.cursor_version, self._since)
 
     def _new_cursor(self) -> str | None:
         """Where the next run continues once this part is settled; None for the cursor before."""
@@ -230,7 +235,7 @@ class StreamInput:
         tally = self._tally
         tally.count("carried_over", len(self._waiting))
         found.count(tally)
-        tally.records.update(self._removals.terms)
+        tally.records.update(self.removals.terms)
         tally.count("carried_on", len(self._left_alone))
 
     def abandon(self) -> None:
@@ -241,7 +246,7 @@ class StreamInput:
     @property
     def expected(self) -> int:
         """How many records `records` will give."""
-        return self._to_map + len(self._removals.removed)
+        return self._to_map + len(self.removals.removed)
 
     @property
     def _to_map(self) -> int:
@@ -266,10 +271,6 @@ class StreamInput:
 
     def failure_count(self) -> FailureCount:
         return FailureCount(self._bound, self._to_map)
-
-    @property
-    def removals(self) -> Removals:
-        return self._removals
 
     @property
     def scan(self) -> Scan:
@@ -326,12 +327,12 @@ class StreamInput:
     def _is_done(self, tx: Transaction) -> bool:
         """False if the source must be read again: removals are withheld, or records wait for an unsettled operation."""
         assert self._delta is not None
-        withheld, listed = self._removals.withheld, self._gone.listed_rows is not None
+        withheld, listed = self.removals.withheld, self._gone.listed_rows is not None
         if withheld is not None:
             tx.snapshots.ask(withheld)
         elif (self._scan.sources or listed) and not self.has_more:
             tx.snapshots.forget(self._bound.name)
-        if self._delta.blocked or self._removals.unsettled:
+        if self._delta.blocked or self.removals.unsettled:
             return False
         if withheld is not None:
             return listed  # the list of existing records is read in each run

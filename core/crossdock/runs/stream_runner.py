@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 
 from crossdock.delivery.dispatcher import Dispatcher
+from crossdock.delivery.operations import Operation
 from crossdock.delivery.records_in_progress import OwnRecords
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.planning import update_limits
@@ -160,7 +161,14 @@ class StreamRunner:
     def _deliver_chunks(self, chunks: Iterator[PlannedChunk]) -> Steps:
         return self.deliver(partial(self._dispatcher.deliver, _advancing(chunks, self._timings)))
 
-    def _planner(self, bound: BoundStream, held: HeldRecords, gone: Removals, failing: FailureCount) -> Planner:
+    def _planner(
+        self,
+        bound: BoundStream,
+        held: HeldRecords,
+        gone: Removals,
+        failing: FailureCount,
+        operations: Iterable[Operation] = (),
+    ) -> Planner:
         return Planner(
             bound,
             self._state,
@@ -171,11 +179,12 @@ class StreamRunner:
             target=self._target,
             gone=gone,
             failing=failing,
+            operations=operations,
             own_records=self._own_records,
         )
 
     def _deliver_records(self, bound: BoundStream, source: RecordSource, held: HeldRecords) -> Steps:
-        planner = self._planner(bound, held, source.removals, source.failure_count())
+        planner = self._planner(bound, held, source.removals, source.failure_count(), source.operations)
         records = source.records()
         self._timings.proceed(f"sending {bound.name}", source.expected)
         chunks: Iterator[PlannedChunk] | None = planner.decide(records)

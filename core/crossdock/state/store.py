@@ -26,6 +26,7 @@ from crossdock.state.expected_deliveries import (
     ExpectedSnapshotHistory,
     ExpectedWaitingRecords,
 )
+from crossdock.state.queries.delivered_history import DeliveredHistory
 from crossdock.state.queries.open_records import OpenRecords
 from crossdock.state.queries.record_history import RecordHistory
 from crossdock.state.queries.run_details import RunDetails
@@ -67,6 +68,7 @@ class Transaction:
         self.buckets = Buckets(connection)
         self.open_records = OpenRecords(connection)
         self.tracing = RecordHistory(connection)
+        self.delivered = DeliveredHistory(connection)
         self.reporting = RunDetails(connection)
         self.retention = Retention(connection)
         self.scheduled_runs = ScheduledRuns(connection)

@@ -79,6 +79,9 @@ class ApiTarget(Target):
     def compares(self, resource: str) -> bool:
         return self.resources[resource].endpoint.compares
 
+    def is_conditional(self, resource: str) -> bool:
+        return self.resources[resource].endpoint.conditional
+
     def looks_up_first(self, resource: str, operation: str) -> bool:
         return operation in self.resources[resource].endpoint.looks_up_first
 

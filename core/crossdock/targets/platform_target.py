@@ -94,6 +94,9 @@ class PlatformTarget(Target):
         path = self.profile.path(ACTIONS[resource].acts_on if resource in ACTIONS else resource)
         return path if target_id is None else f"{path}/{quote(target_id, safe='')}"
 
+    def is_conditional(self, resource: str) -> bool:  # noqa: ARG002  all alike
+        return self.profile.conditional_updates
+
     # ---- answers
 
     def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:  # noqa: ARG002  all alike

@@ -185,6 +185,10 @@ class Target(ABC):
         """Whether updates have values that they replace, so that what the target holds must be known before."""
         return False
 
+    def is_conditional(self, resource: str) -> bool:  # noqa: ARG002  for subclasses
+        """Whether the target refuses an update or delete of another version of the record (RFC 9110 section 13.1.1)."""
+        return False
+
     def looks_up_first(self, resource: str, operation: str) -> bool:  # noqa: ARG002  for subclasses
         """Whether the record is looked up before each request of this kind, which is made of what is found."""
         return False

@@ -6,6 +6,8 @@ from crossdock.cli.lazy_group import LazyGroup
 
 _COMMANDS = {  # command -> module
     "rehearse": "rehearse",
+    "reconcile": "reconcile",
+    "undo": "undo",
 }
 
 

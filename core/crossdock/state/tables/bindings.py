@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, select, update
+from sqlalchemy import Connection, and_, bindparam, func, or_, select, update
 
 from crossdock import exact_json
 from crossdock.state.db import sql_statements
@@ -73,6 +73,7 @@ _OF_ID = sql_statements.ByKey(
     ),
     table.c.target_id,
 )
+_BOUND = sql_statements.ByKey(select(table.c.namespace, *_FIELDS).where(*_OF_RESOURCE, _IS_LIVE), table.c.target_id)
 _CONTRIBUTED = sql_statements.ByKey(
     select(table.c.target_id, table.c.payload).where(*_OF_RESOURCE, _IS_LIVE, ~_IS_WHOLE), table.c.target_id
 )
@@ -116,6 +117,28 @@ class Bindings:
     def owners(self, target: str, resource: str, target_ids: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """Target id, namespace, key hash and key of the whole records bound to *target_ids*, in any order."""
         return _OF_ID.rows(self._connection, {"target": target, "resource": resource}, target_ids)
+
+    def of_ids(self, target: str, resource: str, target_ids: Sequence[str]) -> Iterator[tuple[Scope, Binding]]:
+        """All live bindings to *target_ids*, those of contributions included, in any order."""
+        for namespace, *fields in _BOUND.rows(self._connection, {"target": target, "resource": resource}, target_ids):
+            yield Scope(target, resource, namespace), Binding(*fields)
+
+    def of_resource(
+        self, target: str, resource: str, *, after: tuple[str, int] | None, limit: int
+    ) -> list[tuple[Scope, Binding]]:
+        """The next *limit* live bindings of whole records, by namespace and key hash.
+
+        Args:
+            after: Namespace and key hash of the last one of the page before; None at first.
+        """
+        place = table.c.namespace, table.c.key_hash
+        query = select(table.c.namespace, *_FIELDS).where(*_OF_RESOURCE, _IS_LIVE, _IS_WHOLE)
+        if after is not None:
+            namespace, key_hash = after
+            later = and_(table.c.namespace == namespace, table.c.key_hash > key_hash)
+            query = query.where(or_(table.c.namespace > namespace, later))
+        rows = self._connection.execute(query.order_by(*place).limit(limit), {"target": target, "resource": resource})
+        return [(Scope(target, resource, namespace), Binding(*fields)) for namespace, *fields in rows]
 
     def put(self, scope: Scope, items: Sequence[Binding], *, run_id: int, at: datetime) -> None:
         """Write bindings of one scope."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, bindparam, func, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, select, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import taken_files as table
@@ -102,6 +102,11 @@ class Intake:
         contents = select(same.c.content_hash).where(same.c.stream == stream, same.c.version == version)
         accepted = update(table).where(table.c.stream == stream, table.c.status == "accepted")
         self._connection.execute(accepted.where(table.c.content_hash.in_(contents)).values(status="done"))
+
+    def forget(self, stream: str) -> None:
+        """Forget all files of *stream*: it reads them again."""
+        self._connection.execute(delete(table).where(table.c.stream == stream))
+        removed_input_digests.forget(self._connection, stream)
 
     def _listed(self, *conditions: ColumnElement[bool]) -> dict[str, FileFacts]:
         query = select(*_FACTS).where(*conditions).order_by(table.c.accepted_at, table.c.stamp)

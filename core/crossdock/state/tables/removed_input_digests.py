@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, delete, select
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import content_digests as table
@@ -48,6 +48,11 @@ def of(connection: Connection, kind: Kind, stream: str, version: str = "") -> Di
 def add(connection: Connection, kind: Kind, stream: str, version: str, contents: Iterable[str]) -> None:
     packed = of(connection, kind, stream, version).with_more(contents).packed
     sql_statements.upsert(connection, table, [{"kind": kind, "stream": stream, "version": version, "packed": packed}])
+
+
+def forget(connection: Connection, stream: str) -> None:
+    """Forget the removed files of *stream*."""
+    connection.execute(delete(table).where(table.c.kind == "file", table.c.stream == stream))
 
 
 def _digest(content: str) -> bytes:

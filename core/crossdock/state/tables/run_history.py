@@ -146,7 +146,11 @@ class Cursors:
         if value is not None:
             self.put(stream, version, value)
         else:
-            self._connection.execute(delete(cursors).where(cursors.c.stream == stream))
+            self.forget(stream)
+
+    def forget(self, stream: str) -> None:
+        """*stream* begins from the beginning."""
+        self._connection.execute(delete(cursors).where(cursors.c.stream == stream))
 
     def put(self, stream: str, version: str, value: str) -> None:
         sql_statements.upsert(self._connection, cursors, [{"stream": stream, "version": version, "value": value}])

@@ -1,0 +1,27 @@
+"""``crossdock migrate reconcile``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from crossdock.cli.migrate.waves import wave_streams
+from crossdock.cli.reconcile import reconcile_options, reconciled
+from crossdock.cli.shared_options import example, load
+
+
+@click.command(epilog=example("crossdock migrate reconcile", "crossdock migrate reconcile -o repair.plan"))
+@reconcile_options
+def reconcile(config: Path, **options: Any) -> int:
+    """Compare all streams of the waves with the platform, and keep the result for the sign-off.
+
+    As 'crossdock reconcile', which explains the classes of differences.
+
+    Exit codes: 0 no differences; 1 differences; 2 wrong usage or config; 3 a source, the platform or the state cannot
+    be read.
+    """
+    loaded = load(config)
+    found, _ = reconciled(loaded, wave_streams(loaded), **options, for_migration=True)
+    return found.exit_code

@@ -1,0 +1,26 @@
+"""``crossdock migrate undo``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from crossdock.cli.shared_options import example, load
+from crossdock.cli.undo import planned, undo_options
+
+
+@click.command(epilog=example("crossdock migrate undo -o undo.plan", "crossdock apply undo.plan"))
+@undo_options
+def undo(config: Path, **options: Any) -> int:
+    """Plan to undo the migration: delete what it created, restore what it changed.
+
+    Reads the platform and changes nothing; 'crossdock apply' executes the plan. Records that somebody else has changed
+    since are listed and left alone, and so is what cannot be undone, such as an invoice. After the undo the next load
+    reads the sources from their beginning.
+
+    Exit codes: 0 everything can be undone; 1 some records stay as they are; 2 wrong usage or config; 3 the platform or
+    the state cannot be read; 4 operations are not settled, or the migration is signed off.
+    """
+    return planned(load(config), None, **options)

@@ -1,0 +1,236 @@
+"""``crossdock reconcile``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from crossdock.cli import terminal_output
+from crossdock.cli.shared_options import MOST, common_options, counted, example, load, say
+from crossdock.clock import SystemClock
+
+if TYPE_CHECKING:
+    from crossdock.migration.differences import Difference
+    from crossdock.migration.reconciliation import Reconciliation
+    from crossdock.project.project import Project
+
+_SHOWN = 50
+_SIDES = ("source", "state", "platform")
+
+
+def reconcile_options(command: Any) -> Any:
+    """The options of both commands that reconcile."""
+    options = (
+        click.option(
+            "-o",
+            "--out",
+            type=click.Path(path_type=Path, dir_okay=False),
+            help="Save a repair of what is found for 'crossdock apply'.",
+        ),
+        click.option(
+            "--sample",
+            type=click.IntRange(1, MOST),
+            metavar="N",
+            help="Look up only N records of each resource, one request each.",
+        ),
+        click.option("--seed", type=click.IntRange(0, MOST), default=0, help="Of --sample: chooses other records."),
+        click.option(
+            "--remove-extra",
+            is_flag=True,
+            help="Let the repair delete what only the platform has, under our name for it.",
+        ),
+        click.option(
+            "--limit", type=click.IntRange(0, MOST), default=_SHOWN, show_default=True, help="Differences to show."
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return common_options(command)
+
+
+@click.command(
+    epilog=example("crossdock reconcile", "crossdock reconcile wms -o repair.plan", "crossdock reconcile --sample 3000")
+)
+@click.argument("streams", nargs=-1, metavar="[CONNECTION[.STREAM]]...")
+@reconcile_options
+def reconcile(streams: tuple[str, ...], config: Path, **options: Any) -> int:
+    """Compare the sources, the state and the platform, member by member.
+
+    Reads the sources from their beginning, and all records of the platform; changes nothing. Differences are in
+    classes: missing (the platform does not have it), extra (the source or the state does not), stale (the source has
+    changed since), diverged (the platform holds something else than it accepted), duplicate, waiting, in doubt,
+    rejected.
+
+    Exit codes: 0 no differences; 1 differences; 2 wrong usage or config; 3 a source, the platform or the state cannot
+    be read.
+    """
+    loaded = load(config)
+    found, _ = reconciled(loaded, loaded.selected(streams), **options)
+    return found.exit_code
+
+
+def reconciled(
+    loaded: Project,
+    names: set[str],
+    *,
+    out: Path | None,
+    sample: int | None,
+    seed: int,
+    remove_extra: bool,
+    limit: int,
+    as_json: bool,
+    for_migration: bool = False,
+) -> tuple[Reconciliation, dict[str, Any]]:
+    """Reconcile, print what was found, save a repair, and for a migration keep the result in the state."""
+    from crossdock.migration import repair
+    from crossdock.migration.reconciliation import Sample
+    from crossdock.runs.state_session import open_session
+
+    chosen = None if sample is None else Sample(sample, seed)
+    with (
+        open_session(loaded, SystemClock()) as session,
+        terminal_output.progress(wanted=not as_json) as progress,
+    ):
+        found, plan = repair.plan(session, names, progress, sample=chosen, remove_extra=remove_extra)
+        document = _document(found, limit)
+        if for_migration and chosen is None and not found.errors:
+            with session.state.begin() as tx:
+                current = tx.migrations.current()
+                if current is not None:
+                    tx.migrations.reconciled(current.id, _facts(found))
+    terminal_output.print_errors(found.errors)
+    if as_json:
+        terminal_output.print_json(document)
+    else:
+        _show(found, limit)
+    if out is not None and not found.errors:
+        repair.check_repairable(found)
+        plan.save(out)
+        if not as_json:
+            say(f"saved; repair with: crossdock apply {out}")
+    return found, document
+
+
+def _facts(found: Reconciliation) -> dict[str, Any]:
+    """What the state keeps of a reconciliation."""
+    return {
+        "at": found.at.isoformat(),
+        "compared": dict(found.compared),
+        "differences": [
+            {"resource": resource, "class": name, "records": number}
+            for (resource, name), number in sorted(found.counts.items())
+        ],
+        "totals": _totals(found),
+        "kept": {name: number for name, number in found.kept.items() if number},
+        "sources": found.sources,
+    }
+
+
+def _document(found: Reconciliation, limit: int) -> dict[str, Any]:
+    from crossdock.migration.confidence import CONFIDENCE, most_differing
+
+    document = _facts(found) | {
+        "requests": found.requests,
+        "repair": {"operations": dict(found.operations), "corrections": len(found.corrections)},
+        "shown": [
+            {
+                "class": each.difference,
+                "resource": each.scope.resource,
+                "namespace": each.scope.namespace,
+                "key": each.key,
+                "id": each.target_id,
+                "members": list(each.members),
+                "remark": each.remark,
+            }
+            for each in found.listed()[:limit]
+        ],
+        "errors": {name: str(error) for name, error in found.errors.items()},
+    }
+    if found.sample is not None:
+        document["sample"] = {
+            resource: {
+                "compared": number,
+                "of": found.known[resource],
+                "differing_at_most": round(most_differing(number, found.differing(resource)), 6),
+                "confidence": CONFIDENCE,
+            }
+            for resource, number in found.compared.items()
+            if number
+        }
+    return document
+
+
+def _totals(found: Reconciliation) -> dict[str, Any]:
+    return {
+        resource: {side: totals.as_json() for side, totals in zip(_SIDES, sides, strict=True)}
+        | {"differing": sides[0].differing(sides[2])[:_SHOWN]}
+        for resource, sides in found.totals.items()
+    }
+
+
+def _show(found: Reconciliation, limit: int) -> None:
+    console = terminal_output.out()
+    listed = found.listed()
+    if listed[:limit]:
+        rows = [(each.difference, each.scope.resource, _record(each), _why(each)) for each in listed[:limit]]
+        console.print(terminal_output.table("differences", ("class", "resource", "record", "what"), rows))
+    if len(listed) > limit:
+        console.print(f"... and {len(listed) - limit:,} more (--limit)")
+    if listed:
+        console.print()
+    totals = terminal_output.table(
+        "control totals", ("resource", "of", *_SIDES), list(_total_rows(found)), numbers=_SIDES
+    )
+    console.print(totals)
+    console.print()
+    for line in _lines(found):
+        console.print(line, soft_wrap=True)
+
+
+def _record(each: Difference) -> str:
+    """Its external id; of a record that only the platform has, its id there."""
+    return f"{each.scope.namespace}:{each.key}" if each.scope.namespace else each.key
+
+
+def _why(each: Difference) -> str:
+    members = ", ".join(each.members)
+    return "; ".join(part for part in (members, each.remark) if part)
+
+
+def _total_rows(found: Reconciliation) -> Iterator[tuple[str, ...]]:
+    for resource, sides in found.totals.items():
+        yield resource, "records", *(f"{each.records:,}" for each in sides)
+        if any(each.quantities for each in sides):
+            yield "", "quantity", *(f"{each.quantity:,f}" for each in sides)
+        for currency in sorted({currency for each in sides for currency in each.by_currency}):
+            yield "", currency, *(f"{each.by_currency.get(currency, 0):,f}" for each in sides)
+
+
+def _lines(found: Reconciliation) -> Iterator[str]:
+    from crossdock.migration.confidence import CONFIDENCE, most_differing
+
+    for resource, (source, _, platform) in found.totals.items():
+        differing = source.differing(platform) if found.sample is None else []
+        if differing:
+            yield f"{resource}: the totals of {len(differing):,} products and customers differ: {_few(differing)}"
+    for name, number in found.kept.items():
+        if number:
+            yield f"{name}: {counted(number, 'record')} no longer in the source and kept (on_gone: nothing)"
+    counts = ", ".join(f"{number:,} {name} {resource}" for (resource, name), number in sorted(found.counts.items()))
+    compared, requests = counted(sum(found.compared.values()), "record"), counted(found.requests, "request")
+    yield f"compared {compared} with {requests}: {counts or 'no differences'}"
+    if found.sample is not None:
+        for resource, number in found.compared.items():
+            if number:
+                share = most_differing(number, found.differing(resource))
+                yield (
+                    f"{resource}: {number:,} of {found.known[resource]:,} sampled; with a confidence of "
+                    f"{CONFIDENCE:.0%}, at most {share:.2%} differ. What only the platform has is not looked for"
+                )
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")

@@ -1,0 +1,117 @@
+"""``crossdock undo``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from crossdock.cli import terminal_output
+from crossdock.cli.shared_options import MOST, common_options, counted, example, load, say
+from crossdock.clock import SystemClock
+
+if TYPE_CHECKING:
+    from crossdock.migration.undo import UndoPlan
+    from crossdock.migration.undone_records import UndoneRecord
+    from crossdock.project.project import Project
+
+_SHOWN = 50
+
+
+def undo_options(command: Any) -> Any:
+    """The options of both commands that undo."""
+    out = click.option(
+        "-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="Save the plan for 'crossdock apply'."
+    )
+    limit = click.option(
+        "--limit", type=click.IntRange(0, MOST), default=_SHOWN, show_default=True, help="Records to show."
+    )
+    return out(limit(common_options(command)))
+
+
+@click.command(epilog=example("crossdock undo 17", "crossdock undo 17 -o undo.plan", "crossdock apply undo.plan"))
+@click.argument("run", type=click.IntRange(1, MOST))
+@undo_options
+def undo(run: int, config: Path, **options: Any) -> int:
+    """Plan to undo what RUN has done: delete what it created, restore what it changed.
+
+    Reads the platform and changes nothing; 'crossdock apply' executes the plan. Records that somebody else, or a later
+    run, has changed since are listed and left alone, and so is what cannot be undone, such as an invoice. Correct the
+    source or the mapping before the next sync, which would deliver the records again.
+
+    Exit codes: 0 everything can be undone; 1 some records stay as they are; 2 wrong usage or config; 3 the platform or
+    the state cannot be read; 4 operations of the run are not settled.
+    """
+    return planned(load(config), run, **options)
+
+
+def planned(loaded: Project, run: int | None, *, out: Path | None, limit: int, as_json: bool) -> int:
+    """Plan the undo of a run, or of the migration without one; print and save it."""
+    from crossdock.migration import undo as undoing
+    from crossdock.runs.state_session import open_session
+
+    shown: list[UndoneRecord] = []
+
+    def listed(each: UndoneRecord) -> None:
+        if len(shown) < limit:
+            shown.append(each)
+
+    with open_session(loaded, SystemClock()) as session, terminal_output.progress(wanted=not as_json) as progress:
+        undone = undoing.of_migration(session) if run is None else undoing.of_run(session, run)
+        found, plan = undoing.plan(session, undone, listed, progress)
+    if as_json:
+        terminal_output.print_json(_document(found, shown))
+    else:
+        _show(found, shown)
+    if out is not None:
+        plan.save(out)
+        if not as_json:
+            say(f"saved; undo with: crossdock apply {out}")
+    return 1 if found.stays else 0
+
+
+def _document(found: UndoPlan, shown: list[UndoneRecord]) -> dict[str, Any]:
+    return {
+        "undone": found.undone.title,
+        "runs": sorted(found.undone.runs),
+        "operations": dict(found.operations),
+        "streams": {
+            name: {undoing: number for (stream, undoing), number in found.counts.items() if stream == name}
+            for name in found.streams
+        },
+        "kept": [
+            {"stream": stream, "reason": reason, "records": number}
+            for (stream, reason), number in sorted(found.kept.items())
+        ],
+        "shown": [
+            {
+                "do": each.undoing,
+                "stream": each.stream,
+                "key": each.key,
+                "id": each.operation.binding.target_id if each.operation and each.operation.binding else None,
+                "members": sorted(each.operation.changes) if each.operation else [],
+                "reason": each.reason,
+            }
+            for each in shown
+        ],
+    }
+
+
+def _show(found: UndoPlan, shown: list[UndoneRecord]) -> None:
+    console = terminal_output.out()
+    rows = [(each.undoing, each.stream, each.key, _what(each)) for each in shown]
+    if rows:
+        console.print(terminal_output.table(f"undo of {found.undone.title}", ("do", "stream", "key", "what"), rows))
+        hidden = sum(found.counts.values()) - len(rows)
+        if hidden:
+            console.print(f"... and {hidden:,} more (--limit)")
+        console.print()
+    for (stream, reason), number in sorted(found.kept.items()):
+        console.print(f"{stream}: {counted(number, 'record')} left as they are: {reason}", soft_wrap=True)
+    counts = ", ".join(f"{number:,} {kind}" for kind, number in sorted(found.operations.items()))
+    say(f"undo of {found.undone.title}: {counts or 'nothing to do'}")
+
+
+def _what(each: UndoneRecord) -> str:
+    return each.reason or (", ".join(sorted(each.operation.changes)) if each.operation else "")

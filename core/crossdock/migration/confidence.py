@@ -1,0 +1,44 @@
+"""What a sample says about all records."""
+
+from __future__ import annotations
+
+import math
+
+CONFIDENCE = 0.95
+
+
+def most_differing(sampled: int, differing: int, *, confidence: float = CONFIDENCE) -> float:
+    """The share of all records that differ at most, with this confidence.
+
+    The upper bound of Clopper and Pearson (1934), for a sample that is small beside the whole: a larger share would
+    show so few differences with a probability of less than 1 - *confidence*.
+
+    Args:
+        sampled: Records of the sample, at least 1.
+        differing: Those of them that differ.
+    """
+    if differing >= sampled:
+        return 1.0
+    low, high = differing / sampled, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        if _at_most(sampled, differing, middle) > 1 - confidence:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _at_most(number: int, successes: int, share: float) -> float:
+    """The probability of at most *successes* in *number* trials."""
+    if share in {0.0, 1.0}:
+        return 1.0 if share == 0.0 else float(successes >= number)
+    logs = (
+        math.lgamma(number + 1)
+        - math.lgamma(each + 1)
+        - math.lgamma(number - each + 1)
+        + each * math.log(share)
+        + (number - each) * math.log1p(-share)
+        for each in range(successes + 1)
+    )
+    return math.fsum(map(math.exp, logs))

@@ -1,0 +1,53 @@
+"""Differences between the source, the state and the platform."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from crossdock.state import Binding, Scope
+
+Class = Literal["missing", "extra", "stale", "diverged", "duplicate", "waiting", "in doubt", "rejected"]
+CLASSES: tuple[Class, ...] = (
+    "missing", "extra", "stale", "diverged", "duplicate", "waiting", "in doubt", "rejected",
+)  # fmt: skip
+"""``missing``: the platform does not have the record. ``extra``: the platform has it, and the source or the state does
+not. ``stale``: the source has changed since it was delivered. ``diverged``: the platform holds something else than it
+accepted. ``duplicate``: two records where there must be one. ``waiting``, ``in doubt``, ``rejected``: known to the
+state, and not delivered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One record that is not the same everywhere.
+
+    Attributes:
+        target_id: At the platform; None if it has none there.
+        members: That differ; empty where the whole record does.
+        remark: What else is known, without data of the record.
+    """
+
+    difference: Class
+    scope: Scope
+    key: str
+    target_id: str | None = None
+    members: tuple[str, ...] = ()
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What the state must say about a record instead.
+
+    Attributes:
+        binding: None if the platform does not have the record.
+        before: What the state says now; None if it says nothing.
+        held: What the platform holds, as far as the state knows its members; None if it does not have the record.
+    """
+
+    scope: Scope
+    key_hash: int
+    key: str
+    binding: Binding | None
+    before: Binding | None
+    held: dict[str, Any] | None

@@ -1,0 +1,348 @@
+"""The platform's records of one resource compared with what the state says about them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any, Literal, NamedTuple
+
+from crossdock import exact_json
+from crossdock.delivery.operations import payload_after
+from crossdock.migration.control_totals import ControlTotals
+from crossdock.migration.differences import Correction, Difference
+from crossdock.migration.id_set import IdSet
+from crossdock.planning.references import key_hashes
+from crossdock.state import Binding, Intent, Scope, State
+from crossdock.stream_facts import PLATFORM
+from crossdock.targets.merge_patch import as_wanted, holds
+
+Held = dict[str, Any]
+_PAGE = 5_000  # bindings that are read together
+_CLOCKS_DIFFER = timedelta(minutes=10)
+_ANOTHER, _OTHER_ID = "the state has the id of another record", "the state has another id"
+_NO_LONGER = "the platform no longer has it"
+_COPY = "holds the same as a record that was delivered"
+_VERIFIED_AT_MOST = 500  # records that seem to be missing, each with a request of its own
+
+
+class InDoubt(NamedTuple):
+    """Whether an operation in doubt was carried out.
+
+    Attributes:
+        target_id: Of the record, if it was; None for a delete.
+    """
+
+    outcome: Literal["delivered", "not delivered", "unknown"]
+    target_id: str | None = None
+
+
+class LiveComparison:
+    """Takes the pages of a complete list, then compares what it did not name.
+
+    A record that changes while the list is read may be listed again: what was listed last counts.
+
+    Args:
+        namespaces: Whose records the streams write.
+        unsettled: Scopes and key hashes of records with an operation that is not settled: they are left out.
+        began: When the list was first requested.
+
+    Attributes:
+        differences: By scope and key.
+        corrections: By scope and key hash.
+        state_totals: Of the records that the state knows; complete after `finish`.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        resource: str,
+        namespaces: AbstractSet[str],
+        unsettled: AbstractSet[tuple[Scope, int]],
+        *,
+        has_names: bool,
+        write_once: bool,
+        began: datetime,
+    ) -> None:
+        self._state, self._resource, self._namespaces = state, resource, namespaces
+        self._unsettled, self._has_names, self._write_once = unsettled, has_names, write_once
+        self._began = began - _CLOCKS_DIFFER
+        self._seen, self._contents = IdSet(), IdSet()
+        self._named: dict[str, str] = {}  # names with an unbound record -> its id
+        self._unnamed = defaultdict[str, list[str]](list)  # contents of unbound records without a name -> their ids
+        self._of_unsettled: dict[tuple[Scope, int], Held] = {}
+        self._lost: list[tuple[Scope, Binding]] = []  # without a name, whose id is missing or another record's
+        self._moves: dict[str, tuple[Held | None, Held | None]] = {}  # by id: what the state says, what is held
+        self.differences: dict[tuple[Scope, str], Difference] = {}
+        self.corrections: dict[tuple[Scope, int], Correction] = {}
+        self.state_totals = ControlTotals()
+
+    # ---- pages
+
+    def take(self, page: Sequence[Held]) -> None:
+        """Compare the records of one page."""
+        records = {each["id"]: each for each in page if isinstance(each.get("id"), str)}
+        self._forget_relisted(records)
+        bound = defaultdict[str, list[tuple[Scope, Binding]]](list)
+        with self._state.look() as tx:
+            for scope, binding in tx.bindings.of_ids(PLATFORM, self._resource, list(records)):
+                bound[binding.target_id].append((scope, binding))
+        for target_id, held in records.items():
+            whole = [each for each in bound[target_id] if not each[0].is_contribution]
+            if own := [each for each in whole if each[0].namespace in self._namespaces]:
+                self._compare_bound(held, own, [each for each in bound[target_id] if each[0].is_contribution])
+            elif not whole:
+                self._take_unbound(target_id, held)
+        self._seen.add(list(records))
+
+    def _forget_relisted(self, records: Mapping[str, Held]) -> None:
+        changed = [name for name, held in records.items() if _changed_since(held, self._began)]
+        again = self._seen.among(changed) if changed else set()
+        if not again:
+            return
+        self.differences = {place: each for place, each in self.differences.items() if each.target_id not in again}
+        self.corrections = {
+            place: each
+            for place, each in self.corrections.items()
+            if each.before is None or each.before.target_id not in again
+        }
+        for name in [name for name, target_id in self._named.items() if target_id in again]:
+            del self._named[name]
+        for ids in self._unnamed.values():
+            ids[:] = [each for each in ids if each not in again]
+        for target_id in again:
+            self._moves.pop(target_id, None)
+
+    def _compare_bound(
+        self, held: Held, owners: list[tuple[Scope, Binding]], contributions: list[tuple[Scope, Binding]]
+    ) -> None:
+        scope, binding = self._right_owner(held, owners)
+        for other, wrong in owners:
+            if wrong is not binding:
+                self._add(Difference("duplicate", other, wrong.key, wrong.target_id, remark=_ANOTHER))
+                self._lose(other, wrong)
+        contributed: Held = {}
+        for each, part in contributions:
+            contributed |= part.payload
+            self._compare(each, part, held, {})
+        self._compare(scope, binding, held, contributed)
+        if not self._has_names:
+            self._contents.add([_content(binding.payload)])
+
+    def _right_owner(self, held: Held, owners: list[tuple[Scope, Binding]]) -> tuple[Scope, Binding]:
+        """The record that *held* is, by our name for it or, without one, by what it holds."""
+        for scope, binding in owners:
+            if held.get("externalId") == f"{scope.namespace}:{binding.key}":
+                return scope, binding
+        return next((each for each in owners if holds(held, each[1].payload)), owners[0])
+
+    def _compare(self, scope: Scope, binding: Binding, held: Held, contributed: Held) -> None:
+        """Compare one binding; members that other streams contribute are theirs."""
+        if (scope, binding.key_hash) in self._unsettled:
+            self._of_unsettled[scope, binding.key_hash] = held
+            return
+        wanted = {name: value for name, value in binding.payload.items() if name not in contributed}
+        differing = [name for name, value in wanted.items() if not _holds_member(held, name, value)]
+        if not differing:
+            return
+        self._add(Difference("diverged", scope, binding.key, binding.target_id, tuple(differing)))
+        trimmed = as_wanted(held, binding.payload)
+        self._moves[binding.target_id] = binding.payload, {**binding.payload, **trimmed}
+        if not self._write_once:
+            found = replace(binding, fingerprint=None, payload=trimmed, etag=None)
+            self._correct(scope, binding, found, trimmed)
+
+    def _take_unbound(self, target_id: str, held: Held) -> None:
+        if not self._has_names:
+            self._unnamed[_content(held)].append(target_id)
+            return
+        name = held.get("externalId")
+        if isinstance(name, str) and name.partition(":")[0] in self._namespaces:
+            if name in self._named:
+                self._add(self._of_name("duplicate", name, target_id, "another record has this externalId"))
+                return
+            self._named[name] = target_id
+            self._moves[target_id] = None, held
+
+    def take_one(self, scope: Scope, binding: Binding, held: Held | None) -> None:
+        """Compare one record of a sample."""
+        self.state_totals.add(binding.payload)
+        if held is not None:
+            self._compare(scope, binding, held, {})
+        elif (scope, binding.key_hash) not in self._unsettled:
+            self._add(Difference("missing", scope, binding.key, binding.target_id, remark=_NO_LONGER))
+            self._correct(scope, binding, None, None)
+
+    # ---- the end of the list
+
+    def finish(self, look_up: Callable[[str], Held | None]) -> None:
+        """Compare the bindings that the list did not name.
+
+        Args:
+            look_up: The platform's record of an id; None if it does not exist. Asked for the first few that seem to be
+                missing: they may have moved within the list while it was read.
+        """
+        for page in self._bindings():
+            ids = [binding.target_id for _, binding in page]
+            listed = self._seen.among(ids)
+            for scope, binding in page:
+                if scope.namespace not in self._namespaces:
+                    continue
+                self.state_totals.add(binding.payload)
+                if binding.target_id not in listed and (scope, binding.key_hash) not in self._unsettled:
+                    self._missing(scope, binding, look_up)
+        self._take_names()
+        self._find_lost()
+        self._take_copies(look_up)
+
+    def _bindings(self) -> Iterator[list[tuple[Scope, Binding]]]:
+        after: tuple[str, int] | None = None
+        while True:
+            with self._state.look() as tx:
+                page = tx.bindings.of_resource(PLATFORM, self._resource, after=after, limit=_PAGE)
+            if not page:
+                return
+            yield page
+            scope, last = page[-1]
+            after = scope.namespace, last.key_hash
+
+    def _missing(self, scope: Scope, binding: Binding, look_up: Callable[[str], Held | None]) -> None:
+        missing = sum(each.difference == "missing" for each in self.differences.values())
+        held = look_up(binding.target_id) if missing < _VERIFIED_AT_MOST else None
+        if held is not None:
+            self._compare(scope, binding, held, {})
+            return
+        self._add(Difference("missing", scope, binding.key, binding.target_id, remark=_NO_LONGER))
+        self._moves[binding.target_id] = binding.payload, None
+        self._lose(scope, binding)
+
+    def _lose(self, scope: Scope, binding: Binding) -> None:
+        """The platform's record is missing, or another one. Without a name it may have an id that the state forgot."""
+        if self._has_names:
+            self._correct(scope, binding, None, None)
+        else:
+            self._lost.append((scope, binding))
+
+    def _take_names(self) -> None:
+        """Records of the platform with our name for a record that the state does not know there."""
+        for name, target_id in self._named.items():
+            namespace, _, key = name.partition(":")
+            scope = Scope(PLATFORM, self._resource, namespace)
+            key_hash = key_hashes([key])[key]
+            earlier = self.corrections.get((scope, key_hash))
+            with self._state.look() as tx:
+                bound = tx.bindings.get(scope, [key_hash]).get(key_hash)
+            if (scope, key_hash) in self._unsettled:
+                self._of_unsettled[scope, key_hash] = {"id": target_id}
+                continue
+            if bound is not None and earlier is None:
+                self._add(Difference("duplicate", scope, key, target_id, remark=f"the state has {bound.target_id}"))
+                continue
+            counter = bound.counter if bound else 0
+            found = Binding(key_hash, key, target_id, None, None, "import", {}, None, counter)
+            remark = _OTHER_ID if bound else "the state does not know it"
+            difference = self.differences.get((scope, key))
+            if difference is None or difference.difference != "duplicate":
+                self._add(Difference("diverged" if bound else "extra", scope, key, target_id, remark=remark))
+            self.corrections[scope, key_hash] = Correction(scope, key_hash, key, found, bound, {})
+
+    def _find_lost(self) -> None:
+        """Find records without a name by what they hold; one that is not found is created again."""
+        for scope, binding in self._lost:
+            ids = self._unnamed.get(_content(binding.payload))
+            if not ids:
+                is_duplicate = self.differences[scope, binding.key].difference == "duplicate"
+                if not is_duplicate:  # what has become of it must be seen by a person
+                    self._correct(scope, binding, None, None)
+                continue
+            found = replace(binding, target_id=ids.pop(), fingerprint=None, etag=None)
+            if self.differences[scope, binding.key].difference == "missing":
+                self._add(Difference("diverged", scope, binding.key, found.target_id, remark=_OTHER_ID))
+                del self._moves[binding.target_id]
+            self._correct(scope, binding, found, binding.payload)
+
+    def _take_copies(self, look_up: Callable[[str], Held | None]) -> None:
+        """Records without a name that hold the same as one that the state knows."""
+        copies = self._contents.among(list(self._unnamed)) if self._unnamed else set()
+        for target_id in (each for content in sorted(copies) for each in self._unnamed[content]):
+            scope = Scope(PLATFORM, self._resource, "")
+            self._add(Difference("duplicate", scope, target_id, target_id, remark=_COPY))
+            self._moves[target_id] = None, look_up(target_id)
+
+    # ---- operations in doubt
+
+    def outcome_of(self, intent: Intent) -> InDoubt:
+        """What the complete list says about an operation in doubt."""
+        after, held = payload_after(intent), self._of_unsettled.get((intent.scope, intent.identity.key_hash))
+        if intent.operation == "create" and not self._has_names:
+            ids = self._unnamed.get(_content(after), [])
+            return InDoubt("delivered", ids.pop()) if len(ids) == 1 else InDoubt("unknown" if ids else "not delivered")
+        if intent.operation == "create":
+            return InDoubt("delivered", held["id"]) if held else InDoubt("not delivered")
+        if held is None:
+            return InDoubt("delivered" if intent.operation == "delete" else "unknown")
+        if intent.operation == "delete":
+            return InDoubt("not delivered")
+        if holds(held, after):
+            return InDoubt("delivered", held["id"])
+        return InDoubt("not delivered" if holds(held, intent.before or {}) else "unknown")
+
+    # ---- results
+
+    @property
+    def platform_totals(self) -> ControlTotals:
+        """Of the records that the state knows, and of those that have our name."""
+        totals = ControlTotals()
+        totals.quantities.update(self.state_totals.quantities)
+        totals.amounts.update(self.state_totals.amounts)
+        totals.records = self.state_totals.records
+        for said, held in self._moves.values():
+            if said is not None:
+                totals.add(said, -1)
+            if held is not None:
+                totals.add(held)
+        return totals
+
+    def _of_name(self, difference: Any, name: str, target_id: str, remark: str) -> Difference:
+        namespace, _, key = name.partition(":")
+        return Difference(difference, Scope(PLATFORM, self._resource, namespace), key, target_id, remark=remark)
+
+    def _add(self, found: Difference) -> None:
+        self.differences[found.scope, found.key] = found
+
+    def _correct(self, scope: Scope, before: Binding, binding: Binding | None, held: Held | None) -> None:
+        place = scope, before.key_hash
+        self.corrections[place] = Correction(scope, before.key_hash, before.key, binding, before, held)
+
+
+def _holds_member(held: Held, name: str, wanted: Any) -> bool:
+    return (wanted is None and held.get(name) is None) or (name in held and holds(held[name], wanted))
+
+
+def _changed_since(held: Held, began: datetime) -> bool:
+    changed = held.get("updatedAt")
+    try:
+        return not isinstance(changed, str) or datetime.fromisoformat(changed) >= began
+    except (ValueError, TypeError):
+        return True
+
+
+def _content(payload: Mapping[str, Any]) -> str:
+    """The same for records of the same customer with the same items."""
+    items = payload.get("items")
+    lines = [
+        [_text(each.get(name)) for name in ("productId", "quantity", "unitPrice")]
+        for each in (items if isinstance(items, list) else [])
+        if isinstance(each, Mapping)
+    ]
+    facts = [payload.get("customerId"), payload.get("currency"), lines]
+    return hashlib.blake2b(exact_json.dumps(facts), digest_size=16).hexdigest()
+
+
+def _text(value: Any) -> str:
+    """Equal for equal numbers."""
+    return f"{value.normalize():f}" if isinstance(value, Decimal) else str(value)

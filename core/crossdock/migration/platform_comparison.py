@@ -1,0 +1,128 @@
+"""Reads what the platform has, all of it or a sample, and compares it with the state."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from crossdock.migration.control_totals import ControlTotals
+from crossdock.migration.live_comparison import LiveComparison
+from crossdock.migration.reconciliation import Reconciliation, Sample
+from crossdock.platform_source.live_records import LiveRecords
+from crossdock.resource_types import RESOURCES
+from crossdock.resources import ResourceName
+from crossdock.sources.source_context import SourceContext
+from crossdock.state import Binding, Intent, Scope, State
+from crossdock.stream_facts import PLATFORM
+
+Chosen = Mapping[Scope, set[int]]
+_AT_ONCE = 5_000  # bindings that are read together
+
+
+class PlatformComparison:
+    """One comparison of the platform's records with the state.
+
+    Args:
+        scopes: Of the streams that write them.
+        found: Is completed.
+
+    Attributes:
+        totals: By resource: of the state and the platform.
+    """
+
+    def __init__(self, state: State, scopes: set[Scope], run: SourceContext, found: Reconciliation) -> None:
+        self._state, self._run, self._found = state, run, found
+        self._namespaces = defaultdict[str, set[str]](set)
+        self.totals: dict[str, tuple[ControlTotals, ControlTotals]] = {}
+        for scope in scopes:
+            self._namespaces[scope.resource].add(scope.whole.namespace)
+        with state.look() as tx:
+            self._unsettled: list[Intent] = tx.intents.unsettled()
+
+    def read(self, live: LiveRecords) -> None:
+        """Read all resources, one after the other.
+
+        Raises:
+            CrossdockError: If the platform cannot be read.
+        """
+        for resource in self._resources:
+            self._all(live, resource)
+
+    def read_sample(self, live: LiveRecords, sample: Sample) -> Chosen:
+        """Look up a sample of each resource; the key hashes that were chosen.
+
+        Raises:
+            CrossdockError: If the platform cannot be read.
+        """
+        chosen = defaultdict[Scope, set[int]](set)
+        for resource in self._resources:
+            comparison = self._comparison(resource)
+            for scope, binding in self._chosen(resource, sample):
+                chosen[scope].add(binding.key_hash)
+                comparison.take_one(scope, binding, live.record(resource, binding.target_id))
+                self._run.progress.advance(1)
+            self._add(resource, comparison)
+        return chosen
+
+    @property
+    def _resources(self) -> list[ResourceName]:
+        return [resource for resource in _RESOURCES if resource in self._namespaces]
+
+    def _all(self, live: LiveRecords, resource: ResourceName) -> None:
+        comparison = self._comparison(resource)
+        self._run.progress.begin(f"reading {resource} of the platform", None)
+        for page in live.pages(resource):
+            comparison.take(page)
+            self._run.progress.advance(len(page))
+        comparison.finish(lambda record_id: live.record(resource, record_id))
+        for intent in self._unsettled:
+            is_own = intent.scope.target == PLATFORM and intent.resource == resource
+            if is_own and intent.status == "in_doubt":
+                self._found.settled.append((intent, comparison.outcome_of(intent)))
+        self._add(resource, comparison)
+
+    def _comparison(self, resource: ResourceName) -> LiveComparison:
+        kind = RESOURCES[resource]
+        return LiveComparison(
+            self._state,
+            resource,
+            self._namespaces[resource],
+            {(intent.scope, intent.identity.key_hash) for intent in self._unsettled},
+            has_names=kind.has_external_id,
+            write_once=kind.write_once,
+            began=self._run.clock.now(),
+        )
+
+    def _add(self, resource: ResourceName, comparison: LiveComparison) -> None:
+        self._found.differences |= comparison.differences
+        self._found.corrections |= comparison.corrections
+        self._found.compared[resource] = comparison.state_totals.records
+        self.totals[resource] = comparison.state_totals, comparison.platform_totals
+
+    def _chosen(self, resource: ResourceName, sample: Sample) -> list[tuple[Scope, Binding]]:
+        """A sample in which each record is with the same probability (algorithm R of Vitter, 1985)."""
+        rng = random.Random(f"{sample.seed} {resource}")  # noqa: S311  it chooses what is compared
+        chosen: list[tuple[Scope, Binding]] = []
+        for number, each in enumerate(self._bindings(resource)):
+            if number < sample.records:
+                chosen.append(each)
+            elif (place := rng.randrange(number + 1)) < sample.records:
+                chosen[place] = each
+        return chosen
+
+    def _bindings(self, resource: ResourceName) -> Iterator[tuple[Scope, Binding]]:
+        after: tuple[str, int] | None = None
+        while True:
+            with self._state.look() as tx:
+                page = tx.bindings.of_resource(PLATFORM, resource, after=after, limit=_AT_ONCE)
+            if not page:
+                return
+            yield from (each for each in page if each[0].namespace in self._namespaces[resource])
+            scope, last = page[-1]
+            after = scope.namespace, last.key_hash
+
+
+_RESOURCES: tuple[ResourceName, ...] = (
+    "ledger_account", "customer", "product", "warehouse_bin", "inventory_lot", "order", "invoice",
+)  # fmt: skip

@@ -1,0 +1,100 @@
+"""Compares the sources, the state and the live platform."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import ExitStack
+
+from crossdock.errors import ConfigError
+from crossdock.migration.control_totals import ControlTotals
+from crossdock.migration.platform_comparison import Chosen, PlatformComparison
+from crossdock.migration.reconciliation import Reconciliation, Sample
+from crossdock.migration.source_comparison import SourceComparison
+from crossdock.platform_source.live_records import LiveRecords
+from crossdock.progress import Progress
+from crossdock.project.project import Project
+from crossdock.resource_types import RESOURCES
+from crossdock.runs.intake_logs import NoIntake
+from crossdock.runs.plan_results import PlanListener
+from crossdock.runs.state_session import Session
+from crossdock.runs.temporary_folder import run_folder
+from crossdock.sources.source_context import SourceContext
+from crossdock.stream_facts import PLATFORM
+
+
+def reconciled_streams(project: Project, names: Iterable[str]) -> list[str]:
+    """Those of the streams *names* whose records can be compared: they write resources of the platform.
+
+    Raises:
+        ConfigError: If there is none.
+    """
+    scopes = project.scopes
+    found = [name for name in names if scopes[name].target == PLATFORM and scopes[name].resource in RESOURCES]
+    if not found:
+        raise ConfigError("none of these streams writes a resource of the platform, so there is nothing to compare")
+    return sorted(found)
+
+
+def reconcile(
+    session: Session,
+    names: Iterable[str],
+    progress: Progress,
+    *,
+    decisions: PlanListener,
+    sample: Sample | None = None,
+    remove_extra: bool = False,
+) -> Reconciliation:
+    """Read the platform and then the sources of the streams *names*. Of the state only the allowance is written.
+
+    Args:
+        decisions: Is told what a repair would do.
+        sample: Look up only some records of each resource. What only the platform has is not found then.
+        remove_extra: Plan to delete what only the platform has, under our name for it.
+
+    Raises:
+        ConfigError: If no stream can be compared.
+        CrossdockError: If the platform or the state cannot be read. Errors of sources are in the result.
+    """
+    project, state = session.project, session.state
+    streams = reconciled_streams(project, names)
+    found = Reconciliation(session.clock.now(), sample)
+    run = platform_context(session, progress)
+    with run.at_end:
+        with state.look() as tx:
+            found.known = Counter(tx.bindings.count())
+        comparison = PlatformComparison(state, {project.scopes[name] for name in streams}, run, found)
+        chosen: Chosen | None = None
+        with LiveRecords(project.platform, run) as live:
+            try:
+                if sample is None:
+                    comparison.read(live)
+                else:
+                    chosen = comparison.read_sample(live, sample)
+            finally:
+                found.requests = live.requests
+                keep_bucket(session, live)
+        sources = SourceComparison(state, project, streams, found, chosen, decisions)
+        sources.run(run, remove_extra=remove_extra)
+        for resource, live_totals in comparison.totals.items():
+            of_source = sources.totals.get(resource, ControlTotals())
+            found.totals[resource] = (of_source, *live_totals)
+    return found
+
+
+def platform_context(session: Session, progress: Progress) -> SourceContext:
+    """A context to read the platform in; its requests begin with the tokens that deliveries have left."""
+    stack = ExitStack()
+    work = run_folder(stack, None)
+    limits = {PLATFORM: session.bucket(session.targets[PLATFORM]).take(0, 0).bucket_state}
+    return SourceContext(
+        session.clock, progress, NoIntake(), work, work, session.project.spool, limits=limits, at_end=stack
+    )
+
+
+def keep_bucket(session: Session, live: LiveRecords) -> None:
+    """The next delivery begins with the tokens that *live* has left."""
+    bucket_state = live.bucket_state
+    session.bucket(session.targets[PLATFORM]).change(lambda _, __: bucket_state)
+    with session.state.begin() as tx:
+        tx.buckets.put(PLATFORM, bucket_state)

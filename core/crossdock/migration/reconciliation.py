@@ -1,0 +1,88 @@
+"""What a reconciliation found: the differences between the sources, the state and the platform."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from crossdock.delivery.operations import Operation
+from crossdock.errors import CrossdockError, most_severe
+from crossdock.migration.control_totals import ControlTotals
+from crossdock.migration.differences import CLASSES, Class, Correction, Difference
+from crossdock.migration.live_comparison import InDoubt
+from crossdock.resource_types import RESOURCES
+from crossdock.state import Intent, Scope
+
+LISTED_AT_MOST = 100_000
+"""Corrections of one repair plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Which records are compared if not all are.
+
+    Attributes:
+        records: Of each resource.
+        seed: The same seed chooses the same records of the same state.
+    """
+
+    records: int
+    seed: int = 0
+
+
+@dataclass(slots=True)
+class Reconciliation:
+    """What was found.
+
+    Attributes:
+        compared: Records of the state that were compared, by resource.
+        known: Records of the state, by resource.
+        differences: By scope and key.
+        corrections: What a repair writes into the state.
+        settled: Operations in doubt about which the platform's records decide.
+        removals: Deletes of records that only the platform has; only if asked for.
+        operations: What a repair sends, by kind.
+        totals: By resource: source, state, platform.
+        kept: Records that the source does not list any more and the platform keeps, by stream.
+        sources: A hash of what each stream read, by its name.
+        errors: Why a stream could not be read, by its name.
+        requests: To the platform.
+    """
+
+    at: datetime
+    sample: Sample | None
+    compared: Counter[str] = field(default_factory=Counter)
+    known: Counter[str] = field(default_factory=Counter)
+    differences: dict[tuple[Scope, str], Difference] = field(default_factory=dict)
+    corrections: dict[tuple[Scope, int], Correction] = field(default_factory=dict)
+    settled: list[tuple[Intent, InDoubt]] = field(default_factory=list)
+    removals: list[Operation] = field(default_factory=list)
+    operations: Counter[str] = field(default_factory=Counter)
+    totals: dict[str, tuple[ControlTotals, ControlTotals, ControlTotals]] = field(default_factory=dict)
+    kept: Counter[str] = field(default_factory=Counter)
+    sources: dict[str, str] = field(default_factory=dict)
+    errors: dict[str, CrossdockError] = field(default_factory=dict)
+    requests: int = 0
+
+    @property
+    def counts(self) -> Counter[tuple[str, Class]]:
+        """Differences by resource and class."""
+        return Counter((each.scope.resource, each.difference) for each in self.differences.values())
+
+    def differing(self, resource: str) -> int:
+        """How many records of *resource* differ."""
+        return sum(number for (of, _), number in self.counts.items() if of == resource)
+
+    @property
+    def exit_code(self) -> int:
+        return most_severe(self.errors.values()) or (1 if self.differences else 0)
+
+    def listed(self) -> list[Difference]:
+        """The differences by resource, class and key."""
+        order = {name: number for number, name in enumerate((*RESOURCES, *CLASSES))}
+
+        def place(each: Difference) -> tuple[int, int, str, str]:
+            return order[each.scope.resource], order[each.difference], each.scope.namespace, each.key
+
+        return sorted(self.differences.values(), key=place)

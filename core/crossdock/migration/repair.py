@@ -1,0 +1,144 @@
+"""The repair of what a reconciliation found, as a plan that is approved and then applied."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+
+from crossdock.clock import Clock
+from crossdock.delivery import operator_actions
+from crossdock.errors import ConfigError
+from crossdock.migration.reconcile import reconcile, reconciled_streams
+from crossdock.migration.reconciliation import LISTED_AT_MOST, Reconciliation, Sample
+from crossdock.migration.source_comparison import wanted
+from crossdock.progress import Progress, Silent
+from crossdock.project.connector_instances import BoundStream
+from crossdock.project.project import Project
+from crossdock.runs.full_input import FullInput
+from crossdock.runs.open_run import MigrationPart, OpenRun
+from crossdock.runs.plan_file import DecisionHash, PlanFile, check_digest, outdated
+from crossdock.runs.plan_results import PlanListener
+from crossdock.runs.run_report import Report
+from crossdock.runs.state_session import Session, open_session
+from crossdock.state import Transaction
+from crossdock.tally import Tally
+
+
+def plan(
+    session: Session, names: Iterable[str], progress: Progress, *, sample: Sample | None, remove_extra: bool
+) -> tuple[Reconciliation, PlanFile]:
+    """Reconcile, and hash what a repair would do.
+
+    Raises:
+        CrossdockError: As `reconcile`.
+    """
+    streams = reconciled_streams(session.project, names)
+    digest = DecisionHash.over(PlanListener(*[_ignore] * 6))
+    decisions = digest.as_listener()
+    found = reconcile(session, streams, progress, decisions=decisions, sample=sample, remove_extra=remove_extra)
+    for (scope, _), each in sorted(found.corrections.items(), key=lambda item: (str(item[0][0]), item[0][1])):
+        holds = None if each.binding is None else [each.binding.target_id, each.binding.payload]
+        digest.add("correct", scope.resource, scope.namespace, each.key, holds)
+    for intent, outcome in found.settled:
+        digest.add("settle", intent.idempotency_key, *outcome)
+    pin = session.project.pin
+    return found, PlanFile(
+        kind="repair",
+        remove_extra=remove_extra,
+        base_url=pin.base_url,
+        tenant=pin.tenant,
+        selection=tuple(streams),
+        operations=dict(found.operations),
+        decisions=digest.sum.hexdigest(),
+        sources=found.sources,
+    )
+
+
+def check_repairable(found: Reconciliation) -> None:
+    """Refuse a plan that could not be applied.
+
+    Raises:
+        ConfigError: With the reason.
+    """
+    if found.sample is not None:
+        raise ConfigError("a sample cannot be repaired", hint="reconcile without --sample")
+    if len(found.corrections) > LISTED_AT_MOST:
+        message = f"{len(found.corrections):,} records differ, more than a plan repairs ({LISTED_AT_MOST:,})"
+        raise ConfigError(message, hint="reconcile one stream at a time, or begin with a new state")
+
+
+def apply(
+    project: Project, approved: PlanFile, *, clock: Clock, progress: Progress, interrupt: threading.Event
+) -> Report:
+    """Repair what *approved* says, if a new reconciliation finds the same.
+
+    Raises:
+        RefusedError: If it does not.
+        CrossdockError: If the run could not begin. What stops it later is in the report.
+    """
+    with open_session(project, clock) as session:
+        names = project.selected(approved.selection)
+        found, again = plan(session, names, Silent(), sample=None, remove_extra=approved.remove_extra)
+        for error in found.errors.values():
+            raise error
+        if again != approved:
+            raise outdated("crossdock reconcile")
+        run = OpenRun(session, progress, interrupt, part=repair_part(session, names), only_unchanged=True, rereads=True)
+
+        def source(bound: BoundStream, tally: Tally, run_id: int) -> FullInput:
+            return _ApprovedInput(bound, session, tally, run_id, found, approved.sources[bound.name])
+
+        with run.opened(names):
+            run.records.read()
+            session.state.apply(_corrections(found, run.report.run, clock))
+            run.deliver(run.streams, source)
+        return run.report
+
+
+def repair_part(session: Session, names: set[str]) -> MigrationPart | None:
+    """The migration that a repair of the streams *names* belongs to, if one is open that loads them."""
+    config = session.project.migration
+    with session.state.look() as tx:
+        current = tx.migrations.current()
+    if current is None or config is None:
+        return None
+    loaded = {name for wave in config.waves.values() for name in session.project.selected(wave.streams)}
+    return MigrationPart(current.id, "repair") if names <= loaded else None
+
+
+class _ApprovedInput(FullInput):
+    """Input that must be the same as when the repair was planned."""
+
+    def __init__(
+        self, bound: BoundStream, session: Session, tally: Tally, run_id: int, found: Reconciliation, digest: str
+    ) -> None:
+        super().__init__(bound, session.state, tally, run_id, wanted=wanted(found, bound.scope))
+        self._approved = digest
+        self._deletes = [each for each in found.removals if each.identity.stream == bound.name]
+
+    def accept(self) -> None:
+        check_digest(self._bound, self.digest, self._approved)
+        self.operations = [*self.operations, *self._deletes]
+
+
+def _corrections(found: Reconciliation, run_id: int, clock: Clock) -> Callable[[Transaction], None]:
+    """Write into the state what the platform has."""
+
+    def write(tx: Transaction) -> None:
+        at = clock.now()
+        for (scope, key_hash), each in found.corrections.items():
+            if each.binding is None:
+                tx.bindings.bury(scope, [key_hash], at=at)
+            else:
+                tx.bindings.put(scope, [each.binding], run_id=run_id, at=at)
+        for intent, (outcome, target_id) in found.settled:
+            if outcome == "delivered":
+                operator_actions.delivered(tx, [intent], target_id, at=at)
+            elif outcome == "not delivered":
+                operator_actions.not_delivered(tx, [intent], at=at)
+
+    return write
+
+
+def _ignore(_: object) -> None:
+    """No listener."""

@@ -1,0 +1,216 @@
+"""Reads the sources from their beginning and compares what their records become with the state and the platform."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from crossdock.delivery.operations import Operation
+from crossdock.migration.control_totals import ControlTotals
+from crossdock.migration.differences import Class, Difference
+from crossdock.migration.platform_comparison import Chosen
+from crossdock.migration.reconciliation import Reconciliation
+from crossdock.project.connector_instances import BoundStream
+from crossdock.project.project import Project
+from crossdock.records import Record
+from crossdock.resource_types import RESOURCES
+from crossdock.runs import dry_run
+from crossdock.runs.full_input import FROM_STATE, FullInput
+from crossdock.runs.plan_results import PlanListener
+from crossdock.sources.source_context import SourceContext
+from crossdock.state import (
+    Binding,
+    DeadLetter,
+    DeadLetterFilter,
+    ExpectedDelivery,
+    Intent,
+    RecordIdentity,
+    Scope,
+    State,
+    WaitingRecord,
+)
+from crossdock.tally import Tally
+
+_KEYS = 1_000  # looked up together
+
+
+def wanted(found: Reconciliation, scope: Scope) -> dict[int, tuple[Binding, Binding | None]]:
+    """What the platform must hold of the records that are corrected, with the corrected binding: see `FullInput`."""
+    return {
+        key_hash: (each.before, each.binding)
+        for (of, key_hash), each in found.corrections.items()
+        if of == scope and each.before is not None and each.before.payload
+    }
+
+
+class SourceComparison:
+    """One comparison of the streams *names* with the state as it is after the corrections.
+
+    Args:
+        found: Of the platform; is completed.
+        chosen: The key hashes of a sample; None for all records.
+        decisions: Is told what a repair would do.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        project: Project,
+        names: Sequence[str],
+        found: Reconciliation,
+        chosen: Chosen | None,
+        decisions: PlanListener,
+    ) -> None:
+        self._state, self._project, self._names = state, project, names
+        self._found, self._chosen, self._decisions = found, chosen, decisions
+        self._scopes = {name: project.scopes[name] for name in names}
+        self._inputs: dict[str, FullInput] = {}
+        self._unseen = {
+            place
+            for place, each in found.corrections.items()
+            if each.before is None  # known to the platform only
+        }
+        self.totals = defaultdict[str, ControlTotals](ControlTotals)
+
+    def run(self, run: SourceContext, *, remove_extra: bool) -> None:
+        """Read and compare; with *remove_extra*, plan to delete what only the platform has."""
+        listener = PlanListener(
+            self._operation,
+            self._refused,
+            self._waiting,
+            self._resend,
+            self._in_doubt,
+            _ignore,
+            suppressed=self._suppressed,
+        )
+        corrections = [
+            ExpectedDelivery(name, scope, key_hash, each.binding)
+            for (scope, key_hash), each in self._found.corrections.items()
+            for name, own in self._scopes.items()
+            if own == scope
+        ]
+        planned = dry_run.look_ahead(
+            self._project,
+            self._state,
+            list(self._names),
+            listener,
+            run.clock,
+            run.progress,
+            summed=True,
+            source=self._input,
+            corrections=corrections,
+        )
+        self._found.sources, self._found.errors = planned.sources, planned.errors
+        for name, number in planned.rejected_before.items():
+            self._rejected_before(name, number)
+        if not planned.errors:
+            self._absent()
+            self._extra(remove_extra=remove_extra)
+
+    def _input(self, bound: BoundStream, tally: Tally) -> FullInput:
+        only = None if self._chosen is None else self._chosen.get(bound.scope, set())
+        made = FullInput(bound, self._state, tally, wanted=wanted(self._found, bound.scope), only=only)
+        self._inputs[bound.name] = made
+        return made
+
+    # ---- decisions about records
+
+    def _operation(self, operation: Operation) -> None:
+        self._decisions.operation(operation)
+        self._found.operations[operation.kind] += 1
+        scope, identity = operation.scope, operation.identity
+        if identity.source != FROM_STATE:
+            self._see(scope, identity.key_hash, operation.after)
+        members = () if operation.kind == "create" else tuple(operation.changes)
+        self._add("missing" if operation.kind == "create" else "stale", scope, identity.key, members=members)
+
+    def _suppressed(self, scope: Scope, binding: Binding) -> None:
+        self._see(scope, binding.key_hash, binding.payload)
+
+    def _see(self, scope: Scope, key_hash: int, payload: Mapping[str, object]) -> None:
+        self._unseen.discard((scope, key_hash))
+        if not scope.is_contribution:
+            self.totals[scope.resource].add(payload)
+
+    def _refused(self, dead_letter: DeadLetter) -> None:
+        self._decisions.refused(dead_letter)
+        identity = dead_letter.identity
+        place = f"{dead_letter.code} at {identity.source}:{identity.line}"
+        self._add("rejected", self._scopes[identity.stream], identity.key or place, remark=place)
+
+    def _rejected_before(self, name: str, number: int) -> None:
+        with self._state.look() as tx:
+            listed = tx.dead_letters.listed(limit=number, choice=DeadLetterFilter(stream=name))
+        for row in listed:
+            place = f"{row['code']} at {row['source']}:{row['line']}"
+            self._add("rejected", self._scopes[name], row["key"] or place, remark=place)
+
+    def _waiting(self, record: WaitingRecord) -> None:
+        self._decisions.waiting(record)
+        missing = ", ".join(f"{each['resource']} {each['key']}" for each in record.waits_for)
+        self._add("waiting", self._scopes[record.identity.stream], record.identity.key, remark=f"for {missing}")
+
+    def _resend(self, intent: Intent) -> None:
+        self._decisions.resend(intent)
+        self._add("in doubt", intent.scope, intent.identity.key, remark="the next sync sends it")
+
+    def _in_doubt(self, identity: RecordIdentity) -> None:
+        self._decisions.in_doubt(identity)
+        outcomes = {(intent.identity.stream, intent.identity.key_hash): found for intent, found in self._found.settled}
+        known = outcomes.get((identity.stream, identity.key_hash))
+        remark = "a person must decide" if known is None or known.outcome == "unknown" else known.outcome
+        target_id = known.target_id if known else None
+        self._add("in doubt", self._scopes[identity.stream], identity.key, target_id, remark=remark)
+
+    def _add(
+        self,
+        difference: Class,
+        scope: Scope,
+        key: str,
+        target_id: str | None = None,
+        *,
+        members: tuple[str, ...] = (),
+        remark: str = "",
+    ) -> None:
+        """Add a difference, unless the comparison with the platform has found one of the record."""
+        made = Difference(difference, scope, key, target_id, members, remark)
+        self._found.differences.setdefault((scope, key), made)
+
+    # ---- records that the source does not name
+
+    def _absent(self) -> None:
+        """Records of the state that a source which lists everything does not name."""
+        for name, scope in self._scopes.items():
+            keys = [key_hash for key_hash in self._inputs[name].absent if (scope, key_hash) not in self._unseen]
+            if self._project.stream(name).on_gone == "nothing":
+                self._found.kept[name] += len(keys)
+                continue
+            for start in range(0, len(keys), _KEYS):
+                with self._state.look() as tx:
+                    bindings = tx.bindings.get(scope, keys[start : start + _KEYS])
+                for binding in bindings.values():
+                    if binding.step != "remove":
+                        remark = "the source does not list it any more"
+                        self._add("extra", scope, binding.key, binding.target_id, remark=remark)
+
+    def _extra(self, *, remove_extra: bool) -> None:
+        """What only the platform has is not taken over, since no source names it."""
+        for place in sorted(self._unseen, key=lambda each: (each[0].resource, each[0].namespace, each[1])):
+            correction = self._found.corrections.pop(place)
+            scope, binding = correction.scope, correction.binding
+            if remove_extra and RESOURCES[scope.resource].deletes and binding is not None and self._chosen is None:
+                name = next(name for name, own in self._scopes.items() if own == scope)
+                operation = _delete(name, scope, binding)
+                self._found.removals.append(operation)
+                self._found.operations["delete"] += 1
+                self._decisions.operation(operation)
+
+
+def _delete(stream: str, scope: Scope, binding: Binding) -> Operation:
+    identity = RecordIdentity(stream, binding.key, binding.key_hash, None, None, FROM_STATE, 0)
+    record = Record(binding.key, (), FROM_STATE, (0,))
+    return Operation("delete", identity, scope, record, {}, {}, binding, "remove")
+
+
+def _ignore(_: object) -> None:
+    """A full input withholds nothing."""

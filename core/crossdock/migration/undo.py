@@ -1,0 +1,256 @@
+"""Undoes what a migration or a run has done, as a plan that is approved and then applied."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from crossdock.clock import Clock
+from crossdock.delivery.operations import Operation
+from crossdock.errors import ConfigError, RefusedError
+from crossdock.migration.platform_comparison import PlatformComparison
+from crossdock.migration.reconcile import keep_bucket, platform_context
+from crossdock.migration.reconciliation import Reconciliation
+from crossdock.migration.undone_records import Undoing, UndoneRecord, undone_records
+from crossdock.platform_source.live_records import LiveRecords
+from crossdock.progress import Progress, Silent
+from crossdock.project.connector_instances import BoundStream
+from crossdock.project.project import Project
+from crossdock.resource_types import RESOURCES
+from crossdock.runs.open_run import MigrationPart, OpenRun
+from crossdock.runs.plan_file import DecisionHash, PlanFile, outdated
+from crossdock.runs.plan_results import PlanListener
+from crossdock.runs.prepared_operations import PreparedOperations
+from crossdock.runs.run_report import Report
+from crossdock.runs.state_session import Session, open_session
+from crossdock.sources.source_context import SourceContext
+from crossdock.state import Transaction
+from crossdock.stream_facts import PLATFORM
+from crossdock.tally import Tally
+
+Changed = Callable[[BoundStream], Callable[[str], bool]]
+"""Tells of the records of a stream whether the platform holds something else than it accepted, by their ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class UndoneRuns:
+    """What is undone.
+
+    Attributes:
+        title: In messages.
+        migration_id: None for a single run.
+        runs: Ids.
+    """
+
+    title: str
+    runs: frozenset[int]
+    migration_id: int | None = None
+
+
+@dataclass(slots=True)
+class UndoPlan:
+    """What an undo would do.
+
+    Attributes:
+        counts: By stream and what happens to the record.
+        kept: Those of records that stay as they are, by stream and reason.
+        streams: In the order in which they are undone: records that refer to others first.
+    """
+
+    undone: UndoneRuns
+    streams: list[str] = field(default_factory=list)
+    counts: Counter[tuple[str, Undoing]] = field(default_factory=Counter)
+    kept: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    @property
+    def operations(self) -> Counter[str]:
+        """By kind."""
+        kinds = {"delete": "delete", "restore": "update"}
+        found: Counter[str] = Counter()
+        for (_, undoing), number in self.counts.items():
+            if undoing in kinds:
+                found[kinds[undoing]] += number
+        return found
+
+    @property
+    def stays(self) -> int:
+        """How many records stay as they are."""
+        return sum(self.kept.values())
+
+
+def of_run(session: Session, run_id: int) -> UndoneRuns:
+    """The run *run_id*.
+
+    Raises:
+        ConfigError: If there is none.
+    """
+    with session.state.look() as tx:
+        if tx.runs.get(run_id) is None:
+            raise ConfigError(f"there is no run {run_id}", hint="'crossdock runs' lists them")
+    return UndoneRuns(f"run {run_id}", frozenset({run_id}))
+
+
+def of_migration(session: Session) -> UndoneRuns:
+    """The migration that is not signed off.
+
+    Raises:
+        ConfigError: If there is none.
+        RefusedError: If the last one was signed off.
+    """
+    with session.state.look() as tx:
+        current, last = tx.migrations.current(), tx.migrations.last()
+        if current is not None:
+            runs = frozenset(each.run_id for each in tx.migrations.runs(current.id))
+            return UndoneRuns(f"migration {current.name}", runs, current.id)
+    if last is None:
+        raise ConfigError("no migration has begun", hint="'crossdock migrate load' begins one")
+    message = f"migration {last.name} was signed off by {last.signed_off_by}: its history is not kept any more"
+    raise RefusedError(message, hint="'crossdock undo RUN' undoes a run as far as the state still knows it")
+
+
+def plan(
+    session: Session, undone: UndoneRuns, listener: Callable[[UndoneRecord], None], progress: Progress
+) -> tuple[UndoPlan, PlanFile]:
+    """Decide about every record, and hash the decisions. The platform is read, nothing is written.
+
+    Raises:
+        RefusedError: If operations of these runs are not settled.
+        ConfigError: If the config has no such stream any more.
+        CrossdockError: If the platform cannot be read.
+    """
+    names = _streams(session, undone)
+    return _planned(session, undone, names, _changed(session, names, progress), listener, progress)
+
+
+def _planned(
+    session: Session,
+    undone: UndoneRuns,
+    names: list[str],
+    changed: Changed,
+    listener: Callable[[UndoneRecord], None],
+    progress: Progress,
+) -> tuple[UndoPlan, PlanFile]:
+    found, digest = UndoPlan(undone), DecisionHash.over(PlanListener(*[_ignore] * 6))
+    run = platform_context(session, Silent())
+    with run.at_end:
+        for bound in session.project.bind(set(names), targets=session.targets, run=run)[::-1]:
+            found.streams.append(bound.name)
+            progress.begin(f"planning {bound.name}", None)
+            for each in undone_records(session.state, bound, undone.runs, changed(bound)):
+                found.counts[each.stream, each.undoing] += 1
+                if each.operation is None:
+                    found.kept[each.stream, each.reason] += 1
+                else:
+                    digest.add(each.undoing, each.stream, each.key, each.operation.changes)
+                listener(each)
+                progress.advance(1)
+    pin = session.project.pin
+    return found, PlanFile(
+        kind="undo",
+        run=None if undone.migration_id is not None else next(iter(undone.runs)),
+        base_url=pin.base_url,
+        tenant=pin.tenant,
+        selection=tuple(found.streams),
+        operations=dict(found.operations),
+        decisions=digest.sum.hexdigest(),
+        sources={},
+    )
+
+
+def apply(
+    project: Project, approved: PlanFile, *, clock: Clock, progress: Progress, interrupt: threading.Event
+) -> Report:
+    """Undo what *approved* says, if a new plan says the same.
+
+    A record that somebody changes meanwhile is left alone, and is listed as rejected. After the undo of a migration its
+    sources are read from their beginning again.
+
+    Raises:
+        RefusedError: If the plan is out of date.
+        CrossdockError: If the run could not begin. What stops it later is in the report.
+    """
+    with open_session(project, clock) as session:
+        undone = of_migration(session) if approved.run is None else of_run(session, approved.run)
+        expected: Counter[str] = Counter()
+
+        def count(each: UndoneRecord) -> None:
+            expected[each.stream] += each.operation is not None
+
+        names = _streams(session, undone)
+        changed = _changed(session, names, progress)
+        found, again = _planned(session, undone, names, changed, count, progress)
+        if again != approved:
+            raise outdated("crossdock undo")
+        part = None if undone.migration_id is None else MigrationPart(undone.migration_id, "undo")
+        run = OpenRun(session, progress, interrupt, part=part, only_unchanged=True)
+
+        def source(bound: BoundStream, _tally: Tally, _run_id: int) -> PreparedOperations:
+            records = undone_records(session.state, bound, undone.runs, changed(bound))
+            return PreparedOperations(bound, _operations(records), expected[bound.name])
+
+        report = run.execute(set(found.streams), source, reads=False, children_first=True)
+        if undone.migration_id is not None and report.completed:
+            session.state.apply(_forget_sources(found.streams))
+        return report
+
+
+def _operations(records: Iterator[UndoneRecord]) -> Iterator[Operation]:
+    return (each.operation for each in records if each.operation is not None)
+
+
+def _streams(session: Session, undone: UndoneRuns) -> list[str]:
+    """The streams whose records these runs have delivered.
+
+    Raises:
+        RefusedError: If an operation is not settled.
+        ConfigError: If the config does not have one of them.
+    """
+    with session.state.look() as tx:
+        names = {stream for stream, _ in tx.delivered.scopes(sorted(undone.runs))}
+        left = [intent for intent in tx.intents.unsettled() if intent.identity.stream in names]
+    if left:
+        hint = "send them with 'crossdock sync', or decide with 'crossdock records resolve'; then plan the undo"
+        raise RefusedError(f"{len(left):,} operations of {undone.title} are not settled", hint=hint)
+    known = session.project.scopes
+    for name in sorted(names - known.keys()):
+        raise ConfigError(f"the config has no stream {name}", hint=f"add it again to undo {undone.title}")
+    return sorted(names)
+
+
+def _changed(session: Session, names: list[str], progress: Progress) -> Changed:
+    """Read the platform's records and compare them with the state."""
+    scopes = {session.project.scopes[name] for name in names}
+    wanted = {each for each in scopes if each.target == PLATFORM and each.resource in RESOURCES}
+    found = Reconciliation(session.clock.now(), None)
+    run: SourceContext = platform_context(session, progress)
+    with run.at_end, LiveRecords(session.project.platform, run) as live:
+        try:
+            PlatformComparison(session.state, wanted, run, found).read(live)
+        finally:
+            keep_bucket(session, live)
+    ids = {
+        (each.scope.resource, each.target_id)
+        for each in found.differences.values()
+        if each.difference in {"diverged", "duplicate"}
+    }
+
+    def of(bound: BoundStream) -> Callable[[str], bool]:
+        resource = bound.scope.resource
+        return lambda target_id: bound.scope.target == PLATFORM and (resource, target_id) in ids
+
+    return of
+
+
+def _forget_sources(names: list[str]) -> Callable[[Transaction], None]:
+    def forget(tx: Transaction) -> None:
+        for name in names:
+            tx.intake.forget(name)
+            tx.cursors.forget(name)
+
+    return forget
+
+
+def _ignore(_: object) -> None:
+    """No listener."""

@@ -1,0 +1,137 @@
+"""What an undo does about each record that some runs have delivered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from crossdock.delivery.operations import Kind, Operation
+from crossdock.project.connector_instances import BoundStream
+from crossdock.records import Record
+from crossdock.state import Binding, RecordIdentity, Scope, State
+from crossdock.state.queries.delivered_history import DeliveredOperation
+from crossdock.targets.merge_patch import difference
+
+_SOURCE = "undo"
+AT_ONCE = 1_000  # records that are looked up together
+Undoing = Literal["delete", "restore", "left alone", "impossible"]
+
+CHANGED = "somebody else has changed it since"
+_GONE = "it was deleted, and a new record would have another id"
+_UNKNOWN = "what it held before is not known"
+_RETRIED = "it may have existed before: its create was not answered"
+
+
+@dataclass(frozen=True, slots=True)
+class UndoneRecord:
+    """What happens to one record.
+
+    Attributes:
+        reason: Why it stays as it is; empty if an operation undoes it.
+        operation: That undoes it; None if it stays as it is.
+    """
+
+    stream: str
+    scope: Scope
+    key: str
+    undoing: Undoing
+    reason: str = ""
+    operation: Operation | None = None
+
+
+def undone_records(
+    state: State, bound: BoundStream, runs: AbstractSet[int], changed: Callable[[str], bool]
+) -> Iterator[UndoneRecord]:
+    """Decide about each record of *bound* that *runs* have delivered; those that need nothing are left out.
+
+    Args:
+        runs: Ids; what other runs have delivered later is not undone.
+        changed: Whether the target's record of this id differs from what the target last accepted.
+    """
+    scope, after, wanted = bound.scope, None, sorted(runs)
+    while True:
+        with state.look() as tx:
+            keys = tx.delivered.keys(scope, wanted, after=after, limit=AT_ONCE)
+            histories, bindings = tx.delivered.of(scope, keys), tx.bindings.get(scope, keys)
+        for key_hash in keys:
+            history = histories[key_hash]
+            start = next(number for number, each in enumerate(history) if each.run_id in runs)
+            decision = _Decision(bound, history[start:], bindings.get(key_hash), is_first=not start)
+            found = decision.made(runs, changed)
+            if found is not None:
+                yield found
+        if len(keys) < AT_ONCE:
+            return
+        after = keys[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Decision:
+    """About one record.
+
+    Args:
+        history: What was delivered of it, oldest first, from the first operation of the runs on.
+        is_first: Nothing was delivered of it before.
+    """
+
+    bound: BoundStream
+    history: Sequence[DeliveredOperation]
+    binding: Binding | None
+    is_first: bool
+
+    def made(self, runs: AbstractSet[int], changed: Callable[[str], bool]) -> UndoneRecord | None:
+        undone = self._undone(runs)
+        if undone is None or isinstance(undone, str):
+            return None if undone is None else self._stays("impossible", undone)
+        if reason := self._irreversible(undone):
+            return self._stays("impossible", reason)
+        later = next((each.run_id for each in self.history if each.run_id not in runs), None)
+        if later is not None:
+            return self._stays("left alone", f"run {later} has delivered it again since")
+        assert undone.binding is not None
+        if changed(undone.binding.target_id):
+            return self._stays("left alone", CHANGED)
+        undoing: Undoing = "delete" if undone.kind == "delete" else "restore"
+        return UndoneRecord(self.bound.name, self.bound.scope, self._key, undoing, operation=undone)
+
+    def _undone(self, runs: AbstractSet[int]) -> Operation | str | None:
+        """The operation that undoes what *runs* did, or why there is none; None if nothing is to be undone."""
+        first, binding = self.history[0], self.binding
+        created = first.operation == "create" and not first.untouched
+        if binding is None:
+            return None if created else _GONE
+        if created:
+            return self._operation("delete", binding, {})
+        if any(each.operation == "delete" for each in self.history):
+            return _GONE
+        written = next((each for each in self.history if each.run_id in runs and not each.untouched), None)
+        if written is None or binding.payload == written.before:
+            return None
+        if written.was_decided_again and self.is_first:
+            return _RETRIED
+        return self._operation("update", binding, written.before) if written.before else _UNKNOWN
+
+    def _irreversible(self, operation: Operation) -> str:
+        """Why the target cannot carry out *operation*; empty if it can."""
+        assert operation.binding is not None
+        if self.bound.kind.write_once:
+            return "what is written once can be neither changed nor deleted"
+        if operation.kind == "delete":
+            return "" if self.bound.kind.deletes else "records of its resource cannot be deleted"
+        return "" if operation.binding.payload else _UNKNOWN
+
+    def _operation(self, kind: Kind, binding: Binding, after: dict[str, Any]) -> Operation:
+        identity = RecordIdentity(self.bound.name, binding.key, binding.key_hash, None, binding.position, _SOURCE, 0)
+        record, scope = Record(binding.key, (), _SOURCE, (0,)), self.bound.scope
+        if kind == "delete":
+            return Operation(kind, identity, scope, record, {}, {}, binding, "remove")
+        return Operation(kind, identity, scope, record, after, difference(binding.payload, after), binding)
+
+    def _stays(self, undoing: Undoing, reason: str) -> UndoneRecord:
+        return UndoneRecord(self.bound.name, self.bound.scope, self._key, undoing, reason)
+
+    @property
+    def _key(self) -> str:
+        return self.history[0].key

@@ -1,0 +1,120 @@
+"""All records of one stream as the input of a run, whether or not they were delivered before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from crossdock.delivery.operations import Operation
+from crossdock.delta.compare import Delta, absent
+from crossdock.delta.row_preparation import KEY_HASH
+from crossdock.planning.removals import Removals
+from crossdock.planning.update_limits import UpdateCandidates
+from crossdock.project.connector_exceptions import FailureCount
+from crossdock.project.connector_instances import BoundStream
+from crossdock.records import Record
+from crossdock.runs.stream_input import StreamInput
+from crossdock.state import Binding, Intent, RecordIdentity, State, Transaction
+from crossdock.state.sidecar_files import key_index
+from crossdock.tally import Tally
+from crossdock.targets.merge_patch import difference
+
+FROM_STATE = "state"  # the source of operations that no source names
+
+
+class FullInput(StreamInput):
+    """Everything that the source has, from its beginning. Each record is mapped and compared with the state's payload.
+
+    It moves no cursor, remembers no file and removes nothing.
+
+    Args:
+        wanted: What the target must hold of records that are not as they should be, by key hash, with the binding of
+            what it holds now; None for a record that it does not have. Used for those that the source does not name any
+            more, unless it lists all records.
+        only: The key hashes of the records to compare; None for all.
+
+    Attributes:
+        absent: The key hashes that the state knows and a source that lists all records does not name.
+    """
+
+    finds_changes = False
+
+    def __init__(
+        self,
+        bound: BoundStream,
+        state: State,
+        tally: Tally,
+        run_id: int = 0,
+        *,
+        wanted: Mapping[int, tuple[Binding, Binding | None]] = {},
+        only: Collection[int] | None = None,
+        digested: bool = True,
+    ) -> None:
+        self._wanted, self._only = wanted, only
+        self.absent: Sequence[int] = ()
+        super().__init__(bound, state, tally, run_id, digested=digested, whole=True)
+
+    def _stored_cursor(self) -> str | None:
+        return None
+
+    @property
+    def _known_in_order(self) -> Callable[[], pl.DataFrame | None] | None:
+        return None
+
+    @property
+    def _is_snapshot(self) -> bool:
+        return False
+
+    def _mapping_change(self, tx: Transaction) -> str:  # noqa: ARG002  everything is mapped in any case
+        return ""
+
+    def _known(self) -> pl.DataFrame:
+        return key_index.nothing()
+
+    def _compared(self, unsettled: list[Intent]) -> Delta:
+        read = self._scan.latest.select(KEY_HASH)
+        if self._only is not None:
+            keys = pl.Series(KEY_HASH, list(self._only), dtype=read.schema[KEY_HASH]).to_frame()
+            before = self._scan.latest.height
+            self._scan.latest = self._scan.latest.join(keys, on=KEY_HASH, how="semi", maintain_order="left")
+            self._tally.count("ignored", before - self._scan.latest.height)
+        if self._lists_all:
+            self.absent = absent(self._state.known(self._bound.scope), read).to_list()
+        else:
+            named = (
+                set(read.filter(pl.col(KEY_HASH).is_in(list(self._wanted)))[KEY_HASH].to_list())
+                if self._wanted
+                else set()
+            )
+            others = {intent.identity.key_hash for intent in unsettled}
+            left = (pair for key, pair in self._wanted.items() if key not in named and key not in others)
+            self.operations = [each for each in (self._operation(*pair) for pair in left) if each.changes]
+        return super()._compared(unsettled)
+
+    def _operation(self, wanted: Binding, held: Binding | None) -> Operation:
+        """Write what the target accepted before, since the source does not name the record any more."""
+        bound, after = self._bound, wanted.payload
+        identity = RecordIdentity(bound.name, wanted.key, wanted.key_hash, None, wanted.position, FROM_STATE, 0)
+        changes = after if held is None else difference(held.payload, after)
+        kind: Any = "create" if held is None else "update"
+        return Operation(kind, identity, bound.scope, Record(wanted.key, (), FROM_STATE, (0,)), after, changes, held)
+
+    def _decided_removals(self, found: Delta, counted: Tally, unsettled: Sequence[Intent]) -> Removals:  # noqa: ARG002
+        """Nothing is removed; what the source names as deleted is not compared."""
+        return Removals()
+
+    def update_candidates(self) -> UpdateCandidates:
+        """None: a person has seen the differences."""
+        return UpdateCandidates(0, 0, self._read_records, "")
+
+    def failure_count(self) -> FailureCount:
+        """Any number may fail: they are listed."""
+        return FailureCount(self._bound, None)
+
+    def finish(self) -> None:
+        """Resolved dead letters are removed."""
+        with self._state.begin() as tx:
+            self._clear_resolved(tx)
+        self._state.publish(self._bound.scope)

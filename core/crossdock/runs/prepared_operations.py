@@ -1,0 +1,54 @@
+"""Operations that were decided about before, as the input of a run: those of an undo, for example."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from crossdock.delivery.operations import Operation
+from crossdock.delta.keyed_records import KeyedRecord
+from crossdock.planning.removals import Removals
+from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
+from crossdock.project.connector_exceptions import FailureCount
+from crossdock.project.connector_instances import BoundStream
+from crossdock.state import Intent
+
+
+class PreparedOperations:
+    """Operations of one stream. No source is read.
+
+    Args:
+        operations: Made while they are sent, so that they may be many.
+        expected: Their number.
+    """
+
+    finds_changes, named, has_more, waited = False, None, False, frozenset[int]()
+    removals = Removals()
+
+    def __init__(self, bound: BoundStream, operations: Iterable[Operation], expected: int) -> None:
+        self._bound, self.operations, self.expected = bound, operations, expected
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
+        """Nothing is read."""
+
+    def abandon(self) -> None:
+        """Nothing was read."""
+
+    def failure_count(self) -> FailureCount:
+        """Nothing is mapped."""
+        return FailureCount(self._bound, None)
+
+    def records(self) -> Iterator[KeyedRecord]:
+        return iter(())
+
+    def update_candidates(self) -> UpdateCandidates:
+        """None: a person has seen these operations."""
+        return UpdateCandidates(0, 0, self.records, "")
+
+    def refuse(self, withheld: WithheldUpdates | None) -> None:
+        """Nothing needs an approval."""
+
+    def finish(self) -> None:
+        """Nothing was read from the source, so nothing of it is finished."""

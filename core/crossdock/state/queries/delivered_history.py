@@ -1,0 +1,75 @@
+"""What runs have delivered of each record, for an undo."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, exists, select
+
+from crossdock.state.db import sql_statements
+from crossdock.state.db.schema import attempts, intents
+from crossdock.state.tables.key_scope import Scope, within
+from crossdock.state.tables.record_version import Step
+
+
+class DeliveredOperation(NamedTuple):
+    """An operation that was delivered.
+
+    Attributes:
+        before: What the target held; None for a create, empty if it was unknown.
+        untouched: Nothing was written, because the target held it already.
+        was_decided_again: An earlier operation on the record may have been carried out, and was decided on again.
+    """
+
+    key_hash: int
+    key: str
+    run_id: int
+    operation: str
+    step: Step
+    before: dict[str, Any] | None
+    untouched: bool
+    was_decided_again: bool
+
+
+class DeliveredHistory:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def keys(self, scope: Scope, run_ids: Sequence[int], *, after: int | None, limit: int) -> list[int]:
+        """The next *limit* key hashes of *scope*, ascending, of which one of *run_ids* has delivered something.
+
+        Args:
+            after: The last one of the page before; None at first.
+        """
+        query = select(intents.c.key_hash).distinct().where(within(intents, scope), intents.c.status == "delivered")
+        query = query.where(intents.c.run_id.in_(run_ids))
+        if after is not None:
+            query = query.where(intents.c.key_hash > after)
+        return list(self._connection.execute(query.order_by(intents.c.key_hash).limit(limit)).scalars())
+
+    def of(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, list[DeliveredOperation]]:
+        """What any run has delivered of each of *key_hashes*, oldest first, as far as retention keeps it."""
+        names = ("key_hash", "key", "run_id", "operation", "step", "before", "untouched", "status")
+        own = attempts.c.intent_id == intents.c.id, attempts.c.outcome == "in_doubt"
+        query = select(*(intents.c[name] for name in names), exists().where(*own)).where(
+            within(intents, scope), intents.c.status.in_(("delivered", "replaced"))
+        )
+        found: dict[int, list[DeliveredOperation]] = {key_hash: [] for key_hash in key_hashes}
+        retried: set[int] = set()
+        for part in sql_statements.chunks(key_hashes):
+            among = query.where(intents.c.key_hash.in_(part)).order_by(intents.c.id)
+            for *facts, untouched, status, was_ambiguous in self._connection.execute(among):
+                key_hash = facts[0]
+                if status == "delivered":
+                    found[key_hash].append(DeliveredOperation._make([*facts, bool(untouched), key_hash in retried]))
+                    retried.discard(key_hash)
+                elif was_ambiguous:
+                    retried.add(key_hash)
+        return found
+
+    def scopes(self, run_ids: Sequence[int]) -> set[tuple[str, Scope]]:
+        """The streams, each with its scope, of which *run_ids* have delivered something."""
+        names = (intents.c[name] for name in ("stream", *Scope.__slots__))
+        query = select(*names).distinct().where(intents.c.run_id.in_(run_ids), intents.c.status == "delivered")
+        return {(stream, Scope(*rest)) for stream, *rest in self._connection.execute(query)}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from crossdock.cli import api_lines, html_open_records, input_lines, tally_lines, timing_lines
-from crossdock.cli.html_elements import row, table, text
+from crossdock.cli.html_elements import document, row, table, text
 from crossdock.cli.shared_options import counted
 from crossdock.errors import ConfigError
 from crossdock.local_files import replace_file
@@ -21,25 +21,6 @@ _FILES = ("stream", "file", "rows")
 _STEPS = ("step", "duration", "of the run")
 _DELIVERIES = ("stream", "operations", "started", "ended", "duration")
 _WIDTH, _HEIGHT, _GAP = 600, 120, 24  # units of the plot; a larger gap between samples breaks the area
-
-_STYLE = (Path(__file__).parent / "report.css").read_text(encoding="utf-8")
-_PAGE = """\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy"
- content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-{style}</style>
-</head>
-<body>
-{body}
-</body>
-</html>
-"""
 
 
 def write(path: Path, page: str) -> None:
@@ -71,8 +52,8 @@ def page(state: RunDetails, run: RunRecord, *, at: datetime, tenant: str, config
         _deliveries(state.deliveries(run)),
         *_end(state, run, at),
     ]
-    title = f"{text(run.status)}: run {run.id}, {text(run.business_date)}"
-    return _PAGE.format(title=title, style=_STYLE, body="\n".join(part for part in parts if part))
+    title = f"{run.status}: run {run.id}, {run.business_date}"
+    return document(title, parts)
 
 
 def _title(run: RunRecord, tenant: str, config: Path) -> Iterator[str]:

@@ -13,6 +13,8 @@ _COMMANDS = {  # command -> module
     "freeze": "freeze",
     "reconcile": "reconcile",
     "undo": "undo",
+    "sign-off": "sign_off",
+    "verify": "verify",
 }
 
 

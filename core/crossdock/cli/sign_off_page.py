@@ -10,6 +10,7 @@ from crossdock import exact_json
 from crossdock.cli.html_elements import document, row, table, text
 from crossdock.cli.shared_options import counted
 from crossdock.migration.sign_off_report import PLACES, exception_counts
+from crossdock.printable import printable_json
 from crossdock.times_in_text import instant_text
 
 Report = Mapping[str, Any]
@@ -51,8 +52,8 @@ def page(report: Report) -> str:
 
 
 def _embedded(report: Report) -> str:
-    """Canonical JSON on one line, in which nothing can end the element."""
-    return exact_json.dumps(dict(report)).decode().replace("<", "\\u003c")
+    """Canonical JSON on one line, in which nothing can end the element or control a terminal."""
+    return printable_json(exact_json.dumps(dict(report)).decode()).replace("<", "\\u003c")
 
 
 def _head(report: Report) -> Iterator[str]:

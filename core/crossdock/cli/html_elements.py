@@ -4,36 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from pathlib import Path
 
 from crossdock.printable import printable
 
 MAX_CELL, _LONG = 500, 40  # characters: most in a cell, most in one line
 _OPENED = 20  # longer lists are folded at first
 
-_STYLE = (Path(__file__).parent / "report.css").read_text(encoding="utf-8")
-_PAGE = """\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy"
- content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-{style}</style>
-</head>
-<body>
-{body}
-</body>
-</html>
-"""
 
+class Drawing(str):
+    """Markup of a cell that is drawn, without text from elsewhere."""
 
-def document(title: str, parts: Iterable[str]) -> str:
-    """A self-contained page of *parts*, which are HTML; it loads nothing and executes no script."""
-    return _PAGE.format(title=text(title), style=_STYLE, body="\n".join(part for part in parts if part))
+    __slots__ = ()
 
 
 def text(value: str) -> str:
@@ -75,5 +56,7 @@ def _cell(column: str, value: str | int) -> str:
     named = f'data-name="{text(column)}"'
     if isinstance(value, int):
         return f"<td {named}>{value:,}</td>"
+    if isinstance(value, Drawing):
+        return f"<td {named}>{value}</td>"
     kind = ' class="long"' * (len(value) > _LONG)
     return f"<td {named}{kind}>{text(value)}</td>"

@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from crossdock import exact_json
-from crossdock.cli.html_elements import document, row, table, text
+from crossdock.cli.html_elements import row, table, text
+from crossdock.cli.html_page import document
 from crossdock.cli.shared_options import counted
 from crossdock.migration.sign_off_report import PLACES, exception_counts
 from crossdock.printable import printable_json
@@ -48,7 +49,7 @@ def page(report: Report) -> str:
         _CHECK,
         f'<script type="application/json" id="report">\n{_embedded(report)}\n</script>',
     ]
-    return document(f"{facts['name']}: signed off", parts)
+    return document(text(f"{facts['name']}: signed off"), parts)
 
 
 def _embedded(report: Report) -> str:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.cli.html_elements import document
+from crossdock.cli.html_page import document
 from crossdock.cli.sealed_page import digest_of, sealed
 from crossdock.errors import RefusedError
 

@@ -137,6 +137,15 @@ def test_a_changed_report_is_found(ready: Ready, change: Callable[[bytes], bytes
     assert says in ready.verify(exit_code=4)
 
 
+def test_both_commands_print_json(ready: Ready) -> None:
+    """Who signed and when, the reason of nothing, and the hash, the same from both."""
+    done = ready.migrated.migrate("sign-off", "--by", "Bob", "-o", str(ready.report), "--json")
+    assert done.exit_code == 0, done.stderr
+    assert (done.document["name"], done.document["accepted_exceptions"]) == ("acme", None)
+    checked = ready.migrated.migrate("verify", str(ready.report), "--json").document
+    assert checked == {name: done.document[name] for name in ("name", "signed_off_at", "signed_off_by", "sha256")}
+
+
 def test_a_check_without_config(ready: Ready, tmp_path: Path) -> None:
     """The hash is shown, to be compared with the archive's."""
     digest = ready.sign().split()[-1]

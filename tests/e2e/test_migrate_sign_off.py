@@ -100,6 +100,7 @@ def test_what_the_report_says(ready: Ready) -> None:
     }
     shown = Page(text)
     assert ["invoice", "EUR", "31.5", "31.5", "31.5"] in shown.under("resource", "of")
+    assert ["invoice", "quantity", "21", "21", "21"] in shown.under("resource", "of")
     assert ["invoice", "records", "6", "6", "6"] in shown.under("resource", "of")
     assert [cells[:4] for cells in shown.under("wave", "records")] == [
         ["customers", "3", "3", "0"],

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from crossdock import exact_json
 from crossdock.cli.html_elements import row, table, text
 from crossdock.cli.html_page import document
 from crossdock.cli.shared_options import counted
-from crossdock.migration.sign_off_report import PLACES, exception_counts
+from crossdock.migration.sign_off_report import exception_counts
 from crossdock.printable import printable_json
 from crossdock.times_in_text import instant_text
 
@@ -26,6 +27,7 @@ _TALLY = ("stream", "run", *_TERMS)
 _SOURCES = ("stream", "SHA-256 of its records and their mapping", "as frozen")
 _FILES = ("stream", "file", "bytes", "SHA-256", "imported")
 _OPENED = 20  # longer tables are folded
+_PLACES = 5  # shown of each reason; the JSON has more
 
 _CHECK = """\
 <h2>Check this file</h2>
@@ -73,7 +75,7 @@ def _head(report: Report) -> Iterator[str]:
         "signed off by": facts["signed_off_by"],
         "runs": f"{len(report['runs']):,}",
         "requests": f"{sum(run['requests'] for run in report['runs']):,}",
-        "records on the platform": f"{sum(wave['delivered'] for wave in report['waves']):,}",
+        "records delivered": f"{sum(wave['delivered'] for wave in report['waves']):,}",
     }
     listed = (f"<div><dt>{name}</dt><dd>{text(value)}</dd></div>" for name, value in entries.items())
     yield f"<dl>{''.join(listed)}</dl>"
@@ -99,8 +101,9 @@ def _exceptions(report: Report) -> Iterator[str]:
 
 
 def _reason(each: Report) -> tuple[str, str, int, str]:
-    more = f" and up to {each['records'] - PLACES:,} more" if each["records"] > PLACES else ""
-    return each["stream"], each["code"], each["records"], ", ".join(each["places"]) + more
+    shown = each["places"][:_PLACES]
+    more = f", and {each['records'] - len(shown):,} more" if shown and each["records"] > len(shown) else ""
+    return each["stream"], each["code"], each["records"], ", ".join(shown) + more
 
 
 def _totals(found: Report) -> Iterator[str]:
@@ -114,9 +117,14 @@ def _total_rows(resource: str, sides: Report) -> Iterator[tuple[str, ...]]:
     each = [sides[side] for side in _SIDES]
     yield resource, "records", *(f"{side['records']:,}" for side in each)
     if any(side["quantity"] for side in each):
-        yield resource, "quantity", *(f"{side['quantity']:,f}" for side in each)
+        yield resource, "quantity", *(_number(side["quantity"]) for side in each)
     for currency in sorted({name for side in each for name in side["amounts"]}):
-        yield resource, currency, *(f"{side['amounts'].get(currency, 0):,f}" for side in each)
+        yield resource, currency, *(_number(side["amounts"].get(currency, 0)) for side in each)
+
+
+def _number(value: int | Decimal) -> str:
+    """All digits; an integer formatted as a number with a point would be rounded."""
+    return f"{Decimal(value):,f}"
 
 
 def _waves(waves: Sequence[Report]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,6 @@ from tests.unit.migration.loaded_migration import LATER, LoadedMigration, loaded
 
 from crossdock import exact_json
 from crossdock.cli.sign_off_page import page
-from crossdock.migration.sign_off_report import PLACES
 from crossdock.state import WaveApproval
 from crossdock.state.tables.file_intake import FileFacts
 from crossdock.tally import OpenCounts
@@ -78,10 +78,21 @@ def test_hostile_texts_are_shown_as_text(loaded: LoadedMigration) -> None:
     assert shown.under("resource", "difference") == [["product", "missing", "1"]]
 
 
-def test_places_that_are_left_out_are_counted(loaded: LoadedMigration) -> None:
-    """Of many records that were rejected for one reason, the first places are listed."""
+def test_totals_keep_all_digits(loaded: LoadedMigration) -> None:
+    """Also of whole numbers, which a float could not hold."""
+    side = {"records": 1, "quantity": 10**17 + 1, "amounts": {"EUR": Decimal("12345678901234567890.0001")}}
+    totals = {"product": dict.fromkeys(("source", "state", "platform"), side)}
     with loaded.state.begin() as tx:
-        letters = [dead_letter(number, stream="wms.products") for number in range(1, PLACES + 4)]
+        tx.migrations.reconciled(loaded.migration_id, reconciliation(totals=totals))
+    _, quantity, amount = Page(page(loaded.report())).under("resource", "of")
+    assert quantity[2:] == ["100,000,000,000,000,001"] * 3
+    assert amount[2:] == ["12,345,678,901,234,567,890.0001"] * 3
+
+
+def test_places_that_are_left_out_are_counted(loaded: LoadedMigration) -> None:
+    """Of many records that were rejected for one reason, the first places are shown."""
+    with loaded.state.begin() as tx:
+        letters = [dead_letter(number, stream="wms.products") for number in range(1, 1_241)]
         tx.dead_letters.put(letters, run_id=1, at=AT)
     ((*_, places),) = Page(page(loaded.report(accepted="known"))).under("stream", "reason")
-    assert places.startswith("f.csv:1, f.csv:2")
+    assert places == "f.csv:1, f.csv:2, f.csv:3, f.csv:4, f.csv:5, and 1,235 more"

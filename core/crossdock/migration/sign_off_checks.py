@@ -53,7 +53,7 @@ def obstacles(
         yield Obstacle(f"it is paused by {migration.paused_by}", "crossdock migrate resume")
     for wave in waves:
         yield from _of_wave(wave)
-    yield from _of_freeze(migration, now)
+    yield from _of_freeze(tx, migration, now)
     yield from _of_reconciliation(tx, migration, {name: scopes[name] for each in waves for name in each.wave.streams})
 
 
@@ -62,8 +62,8 @@ def unaccepted(document: Document) -> Iterator[Obstacle]:
     counts = exception_counts(document["exceptions"])
     if counts and document["migration"]["accepted_exceptions"] is None:
         shown = ", ".join(f"{number:,} {name}" for name, number in counts.items())
-        hint = f"repair them: {_RECONCILE} -o repair.plan; or accept them: --accept-exceptions REASON"
-        yield Obstacle(f"exceptions: {shown}", hint)
+        repair = f"repair them: {_RECONCILE} -o repair.plan; drop what no source has any more: crossdock records drop"
+        yield Obstacle(f"exceptions: {shown}", f"{repair}; or accept them: --accept-exceptions REASON")
 
 
 def _of_wave(status: WaveStatus) -> Iterator[Obstacle]:
@@ -80,15 +80,26 @@ def _of_wave(status: WaveStatus) -> Iterator[Obstacle]:
         yield Obstacle(f"{wave}: {left.in_doubt:,} operations are in doubt", hint)
 
 
-def _of_freeze(migration: Migration, now: Planned) -> Iterator[Obstacle]:
+def _of_freeze(tx: Transaction, migration: Migration, now: Planned) -> Iterator[Obstacle]:
     if operations := now.operations.total():
         yield Obstacle(f"requests that a load would still send: {operations:,}", "crossdock migrate load")
     if migration.freeze is None:
         yield Obstacle("no freeze check has passed", "crossdock migrate freeze")
-    elif changed := _changed(migration.freeze["sources"], now.sources):
+        return
+    at = _instant(migration.freeze["at"])
+    if changed := _changed(migration.freeze["sources"], now.sources):
         hint = "crossdock migrate load; crossdock migrate freeze"
-        at = _instant(migration.freeze["at"])
         yield Obstacle(f"sources changed since the freeze check of {at}: {', '.join(changed)}", hint)
+    if loaded := _loaded_since(tx, migration, datetime.fromisoformat(migration.freeze["at"])):
+        what = f"loads have delivered records since the freeze check of {at}: {', '.join(loaded)}"
+        yield Obstacle(what, "crossdock migrate freeze")
+
+
+def _loaded_since(tx: Transaction, migration: Migration, at: datetime) -> list[str]:
+    """Streams that had something to deliver; a file that was imported is not read again, so no hash shows it."""
+    loads = (tx.runs.get(run.run_id) for run in tx.migrations.runs(migration.id) if run.kind == "load")
+    tallies = [run.tally or {} for run in loads if run is not None and (run.finished_at or at) > at]
+    return sorted({name for each in tallies for name, tally in each.items() if tally["records"]["delivered"]})
 
 
 def _changed(frozen: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

@@ -96,6 +96,14 @@ def _rejected(_: LoadedMigration, tx: Transaction) -> None:
             id="a source has changed",
         ),
         pytest.param(
+            _frozen(at=AT.isoformat()),
+            [
+                "loads have delivered records since the freeze check of 2026-03-29 01:30:00Z: wms.customers, wms.products"
+            ],
+            "freeze",
+            id="a changed source was loaded",
+        ),
+        pytest.param(
             _frozen(sources={"wms.products": SOURCES["wms.products"]}),
             ["sources changed since the freeze check of 2026-03-29 03:29:00Z: wms.customers"],
             "freeze",

@@ -41,11 +41,17 @@ def verdict(gate: Gate, open_records: OpenCounts, records: int, approval: WaveAp
         return Verdict("approved", f"{found}; {approval.approved_by} let it go on")
     if not _is_within(gate, open_records.total, records):
         more = "; more than when a person let it go on" if approval is not None else ""
-        limits = f"at most {gate.rejected_at_most:,} or {gate.rejected_at_most_percent:g} % may be"
-        return Verdict("closed", f"{found}; {limits}{more}")
+        return Verdict("closed", f"{found}; {_limit(gate)} may be{more}")
     if gate.person:
         return Verdict("waits for a person", found)
     return Verdict("open", found)
+
+
+def _limit(gate: Gate) -> str:
+    """How many records may be open, in words; a limit of 0 is left out if there is another one."""
+    number, percent = gate.rejected_at_most, gate.rejected_at_most_percent
+    given = [text for limit, text in ((number, f"{number:,}"), (percent, f"{percent:g} %")) if limit]
+    return "at most " + " or ".join(given) if given else "none"
 
 
 def _is_within(gate: Gate, number: int, records: int) -> bool:

@@ -37,9 +37,23 @@ def test_all_that_is_open_counts() -> None:
     """Waiting, pending and in doubt count as rejected ones do, and the verdict says how many there are."""
     found = verdict(Gate(rejected_at_most=3), OpenCounts(1, 1, 1, 1), 1_000, None)
     assert not found.passes
-    assert found.why.startswith(
-        "4 of 1,000 records open (1 rejected, 1 waiting, 1 pending, 1 in doubt); at most 3 or 0 %"
-    )
+    why = "4 of 1,000 records open (1 rejected, 1 waiting, 1 pending, 1 in doubt); at most 3 may be"
+    assert found.why == why
+
+
+@pytest.mark.parametrize(
+    ("gate", "limit"),
+    [
+        pytest.param(Gate(), "none", id="nothing may be open"),
+        pytest.param(Gate(rejected_at_most=1_000), "at most 1,000", id="a number"),
+        pytest.param(Gate(rejected_at_most_percent=0.5), "at most 0.5 %", id="a percentage"),
+        pytest.param(Gate(rejected_at_most=2, rejected_at_most_percent=0.5), "at most 2 or 0.5 %", id="both"),
+    ],
+)
+def test_a_closed_gate_names_the_limits_that_were_set(gate: Gate, limit: str) -> None:
+    """A limit of 0 beside another one would be read as one that forbids everything."""
+    why = verdict(gate, OpenCounts(rejected=2_000), 4_000, None).why
+    assert why == f"2,000 of 4,000 records open (2,000 rejected); {limit} may be"
 
 
 COUNTS = st.builds(OpenCounts, *[st.integers(0, 4)] * 4)

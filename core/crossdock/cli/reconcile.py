@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.shared_options import MOST, common_options, counted, example, load, say
+from crossdock.cli.shared_options import MOST, common_options, counted, example, load, same_places, say
 from crossdock.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -204,9 +205,9 @@ def _total_rows(found: Reconciliation) -> Iterator[tuple[str, ...]]:
     for resource, sides in found.totals.items():
         yield resource, "records", *(f"{each.records:,}" for each in sides)
         if any(each.quantities for each in sides):
-            yield "", "quantity", *(f"{each.quantity:,f}" for each in sides)
+            yield "", "quantity", *same_places(each.quantity for each in sides)
         for currency in sorted({currency for each in sides for currency in each.by_currency}):
-            yield "", currency, *(f"{each.by_currency.get(currency, 0):,f}" for each in sides)
+            yield "", currency, *same_places(each.by_currency.get(currency, Decimal()) for each in sides)
 
 
 def _lines(found: Reconciliation) -> Iterator[str]:
@@ -215,7 +216,7 @@ def _lines(found: Reconciliation) -> Iterator[str]:
     for resource, (source, _, platform) in found.totals.items():
         differing = source.differing(platform) if found.sample is None else []
         if differing:
-            yield f"{resource}: the totals of {len(differing):,} products and customers differ: {_few(differing)}"
+            yield f"{resource}: the totals of these products or customers differ: {_few(differing)}"
     for name, number in found.kept.items():
         if number:
             yield f"{name}: {counted(number, 'record')} no longer in the source and kept (on_gone: nothing)"

@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -92,6 +93,13 @@ def example(*lines: str) -> str:
 def counted(number: int, noun: str) -> str:
     """For example ``1 request`` and ``1,200 requests``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def same_places(values: Iterable[Decimal]) -> list[str]:
+    """Numbers with all their digits, and as many decimal places as the one that has most: ``9.50``, not ``9.5``."""
+    numbers = list(values)
+    places = max((-int(each.as_tuple().exponent) for each in numbers), default=0)
+    return [f"{each:,.{max(places, 0)}f}" for each in numbers]
 
 
 def parents_text(waits_for: Iterable[Mapping[str, Any]]) -> str:

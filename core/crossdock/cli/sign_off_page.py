@@ -10,7 +10,7 @@ from typing import Any
 from crossdock import exact_json
 from crossdock.cli.html_elements import row, table, text
 from crossdock.cli.html_page import document
-from crossdock.cli.shared_options import counted
+from crossdock.cli.shared_options import counted, same_places
 from crossdock.migration.sign_off_report import exception_counts
 from crossdock.printable import printable_json
 from crossdock.times_in_text import instant_text
@@ -117,14 +117,9 @@ def _total_rows(resource: str, sides: Report) -> Iterator[tuple[str, ...]]:
     each = [sides[side] for side in _SIDES]
     yield resource, "records", *(f"{side['records']:,}" for side in each)
     if any(side["quantity"] for side in each):
-        yield resource, "quantity", *(_number(side["quantity"]) for side in each)
+        yield resource, "quantity", *same_places(Decimal(side["quantity"]) for side in each)
     for currency in sorted({name for side in each for name in side["amounts"]}):
-        yield resource, currency, *(_number(side["amounts"].get(currency, 0)) for side in each)
-
-
-def _number(value: int | Decimal) -> str:
-    """All digits; an integer formatted as a number with a point would be rounded."""
-    return f"{Decimal(value):,f}"
+        yield resource, currency, *same_places(Decimal(side["amounts"].get(currency, 0)) for side in each)
 
 
 def _waves(waves: Sequence[Report]) -> Iterator[str]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import os
 from contextlib import redirect_stderr, redirect_stdout
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from crossdock.cli.main import main
+from crossdock.cli.shared_options import same_places
 
 
 @pytest.mark.parametrize(
@@ -79,3 +81,13 @@ def test_every_command_reads_all_configs(files: list[str], tmp_path: Path, comma
     (tmp_path / "2.yaml").write_text("platform:\n  tennant: x")
     said = shown(*command.split(), "-C", files[0], "-C", files[1])
     assert f"{files[1]}:2:3: platform.tennant: unknown key; did you mean 'tenant'?" in said
+
+
+def test_numbers_beside_each_other_have_the_same_places() -> None:
+    """Equal amounts look equal, whatever their zeros, and no digit is rounded away."""
+    assert same_places([Decimal("63481.00"), Decimal("63481.0"), Decimal("1E+3")]) == [
+        "63,481.00",
+        "63,481.00",
+        "1,000.00",
+    ]
+    assert same_places([Decimal(10**40 + 1), Decimal(0)]) == [f"{10**40 + 1:,}", "0"]

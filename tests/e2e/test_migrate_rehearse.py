@@ -211,7 +211,7 @@ def test_the_platform_is_asked_only_on_request(move: Move) -> None:
         "wms.lots": 0,
     }
     assert move.requests()[len(before) :] == [("GET", "/api/v1/catalog/products"), ("GET", "/api/v1/inventory/lots")]
-    assert "1 of 2 creates are on the platform already" in move.rehearse("--against-platform").stdout
+    assert "1 of 2 creates on the platform already under our external id" in move.rehearse("--against-platform").stdout
 
 
 def test_what_is_taken_over_is_rehearsed(move: Move) -> None:
@@ -230,10 +230,8 @@ def test_what_is_taken_over_is_rehearsed(move: Move) -> None:
             assert client.post("/api/v1/catalog/products", json=body).status_code == 201
     rehearsed = move.rehearse("--json", "--against-platform").document["streams"]["wms.products"]
     assert rehearsed["matched"] == {"one": 1, "several": 1, "none": 2}
-    assert (
-        "1 creates take over a record of the platform, 1 are ambiguous, 2 are created"
-        in move.rehearse("--against-platform").stdout
-    )
+    shown = move.rehearse("--against-platform").stdout
+    assert "of the creates, 1 would take over a record of the platform, 1 ambiguous, 2 new" in shown
     report = move.project.run("sync", "wms.products", "--json").document["streams"]["wms.products"]["records"]
     assert (report["created"], report["updated"], report["rejected"]) == (2, 1, 1)
 

@@ -55,7 +55,7 @@ def test_what_needs_a_person_comes_first() -> None:
     text = Page(made(errors={"wms.invoices": "cannot be read"}, warnings=["wrong order"])).text
     places = [text.index(part) for part in ("cannot be read", "wrong order", "Waves", "Rejected", "resolve", "9 rows")]
     assert places == sorted(places)
-    assert "4 of 0 creates are on the platform already." in text
+    assert "4 of 0 creates on the platform already under our external id." in text
     assert "2 keys listed several times" in text
     assert "only the first columns are profiled" in text
 

@@ -96,8 +96,7 @@ def of_migration(session: Session) -> UndoneRuns:
     """The migration that is not signed off.
 
     Raises:
-        ConfigError: If there is none.
-        RefusedError: If the last one was signed off.
+        RefusedError: If none has begun, or the last one was signed off.
     """
     with session.state.look() as tx:
         current, last = tx.migrations.current(), tx.migrations.last()
@@ -105,7 +104,7 @@ def of_migration(session: Session) -> UndoneRuns:
             runs = frozenset(each.run_id for each in tx.migrations.runs(current.id))
             return UndoneRuns(f"migration {current.name}", runs, current.id)
     if last is None:
-        raise ConfigError("no migration has begun", hint="'crossdock migrate load' begins one")
+        raise RefusedError("no migration has begun", hint="'crossdock migrate load' begins one")
     message = f"migration {last.name} was signed off by {last.signed_off_by}: its history is not kept any more"
     raise RefusedError(message, hint="'crossdock undo RUN' undoes a run as far as the state still knows it")
 

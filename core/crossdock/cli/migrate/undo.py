@@ -21,6 +21,6 @@ def undo(config: Path, **options: Any) -> int:
     reads the sources from their beginning.
 
     Exit codes: 0 everything can be undone; 1 some records stay as they are; 2 wrong usage or config; 3 the platform or
-    the state cannot be read; 4 operations are not settled, or the migration is signed off.
+    the state cannot be read; 4 operations are not settled, no migration has begun, or it is signed off.
     """
     return planned(load(config), None, **options)

@@ -29,6 +29,7 @@ def test_there_is_an_example_of_each_kind() -> None:
         "retail",
         "shipbob",
         "amazon_mcf",
+        "migration",
     }
 
 

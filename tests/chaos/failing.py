@@ -4,8 +4,8 @@ python -P tests/chaos/failing.py NAME:NTH:before|after ARGUMENTS...
 
 The engine has no hooks for this: the NTH call of one of its functions, counted over all threads, ends in SIGKILL
 before or after its work. A line in the file that ``CROSSDOCK_CHAOS_NOTE`` names is written first, which proves that it
-struck. A function of `FAILPOINTS` or `LISTENING` that the engine no longer has is an AttributeError or ImportError
-before the command begins.
+struck. A function of `FAILPOINTS`, `LISTENING` or `MIGRATING` that the engine no longer has is an AttributeError or
+ImportError before the command begins.
 """
 
 from __future__ import annotations
@@ -86,9 +86,15 @@ LISTENING: Mapping[str, Failpoint] = {  # in the order of a webhook's way; those
 delivered or not settled."""
 
 
+MIGRATING: Mapping[str, Failpoint] = {
+    "wave_begun": Failpoint("crossdock.state.tables.migrations", "Migrations.add_run", "night", _BOTH),
+}
+"""``wave_begun``: the run of a wave is written and not committed."""
+
+
 def arm(name: str, nth: int, side: Side, note: Path) -> None:
     """Put a killing function in the place of the one that *name* stands for."""
-    point = {**FAILPOINTS, **LISTENING}[name]
+    point = {**FAILPOINTS, **LISTENING, **MIGRATING}[name]
     owner, attribute = point.owner()
     setattr(
         owner, attribute, _killing(getattr(owner, attribute), point.filled, nth, side, f"{name}:{nth}:{side}", note)

@@ -16,7 +16,7 @@ from tests.chaos import failing
 from tests.chaos.checks import Trial, attempts, attempts_seen, bytes_by_key, compare, effective_twice, judge, requests
 from tests.chaos.depot import open_depot, open_sandbox
 from tests.chaos.exports import Exports
-from tests.chaos.failing import FAILPOINTS, LISTENING, Failpoint
+from tests.chaos.failing import FAILPOINTS, LISTENING, MIGRATING, Failpoint
 from tests.chaos.scripted import Asked, Said, Scripted
 from tests.e2e.project_folder import LISTS
 from tests.e2e.warehouse import Seen, ask
@@ -112,7 +112,7 @@ def test_an_engine_that_errs_is_found_out(tmp_path: Path, capsys: pytest.Capture
 
 def test_the_engine_has_every_failpoint() -> None:
     """Each name in the table is a function of the engine, at one boundary of its own."""
-    owners = [point.owner() for point in {**FAILPOINTS, **LISTENING}.values()]
+    owners = [point.owner() for point in {**FAILPOINTS, **LISTENING, **MIGRATING}.values()]
     assert all(callable(getattr(owner, name)) for owner, name in owners)
     assert len(owners) >= 14
 

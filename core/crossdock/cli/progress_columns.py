@@ -16,10 +16,10 @@ class Elapsed(ProgressColumn):
 
 
 class Remaining(ProgressColumn):
-    """How long a stage will presumably last from now; empty if that is unknown."""
+    """How long a stage will presumably last from now; empty if that is unknown, or if the task itself tells."""
 
     max_refresh = 0.5  # seconds
 
     def render(self, task: Task) -> Text:
-        remaining = task.time_remaining if task.total else None
+        remaining = task.time_remaining if task.total and not task.fields.get("tells") else None
         return Text(f"{duration_text(remaining)} left" if remaining else "")

@@ -175,10 +175,7 @@ def _show(found: Reconciliation, limit: int) -> None:
     console = terminal_output.out()
     listed = found.listed()
     if listed[:limit]:
-        rows = [
-            (each.difference, each.scope.resource, _record(each), _why(each))
-            for each in listed[:limit]
-        ]
+        rows = [(each.difference, each.scope.resource, _record(each), _why(each)) for each in listed[:limit]]
         console.print(terminal_output.table("differences", ("class", "resource", "record", "what"), rows))
     if len(listed) > limit:
         console.print(f"... and {len(listed) - limit:,} more (--limit)")

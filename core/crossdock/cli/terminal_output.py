@@ -14,7 +14,6 @@ from crossdock.cli import api_lines, input_lines, tally_lines
 from crossdock.cli.shared_options import counted, say, warn
 from crossdock.exact_json import time_text
 from crossdock.printable import printable, printable_json
-from crossdock.progress import Progress as Listener
 from crossdock.progress import Silent
 from crossdock.times_in_text import duration_text, instant_text
 
@@ -86,19 +85,32 @@ def print_rows(
     out().print(table(title, columns, [tuple(row.values()) for row in rows], numbers=numbers))
 
 
-class _Warnings(Silent):
+class Shown(Silent):
     """Output goes to a log: only warnings are shown."""
 
     def warn(self, text: str) -> None:
         warn(text)
 
+    def whole(self, name: str, done: int, total: int, note: str) -> None:
+        """How far the work is of which the stages are a part; ignored in a log."""
 
-class _Bars(_Warnings):
-    """Shows the current stage as a progress bar."""
+
+class _Bars(Shown):
+    """Shows the current stage as a progress bar, below one of the whole work if that is known."""
 
     def __init__(self, bars: Progress) -> None:
         self._bars = bars
         self._task: TaskID | None = None
+        self._whole: TaskID | None = None
+        self._whole_name = ""
+
+    def whole(self, name: str, done: int, total: int, note: str) -> None:
+        if self._whole is None or self._whole_name != name:  # a bar cannot forget its total
+            if self._whole is not None:
+                self._bars.remove_task(self._whole)
+            self._whole_name = name
+            self._whole = self._bars.add_task(printable(name), total=None, rate="", tokens="", tells=True)
+        self._bars.update(self._whole, completed=done, total=total or None, tokens=note)
 
     def begin(self, stage: str, total: int | None) -> None:
         if self._task is not None:
@@ -124,10 +136,10 @@ class _Bars(_Warnings):
 
 
 @contextmanager
-def progress(*, wanted: bool) -> Iterator[Listener]:
+def progress(*, wanted: bool) -> Iterator[Shown]:
     """Bars with rate and remaining time on a terminal; otherwise only warnings."""
     if not wanted:
-        yield _Warnings()
+        yield Shown()
         return
     from rich import progress as bar
 
@@ -136,7 +148,7 @@ def progress(*, wanted: bool) -> Iterator[Listener]:
 
     console = PlainConsole(stderr=True)
     if not console.is_terminal:
-        yield _Warnings()
+        yield Shown()
         return
     with bar.Progress(
         bar.TextColumn("{task.description}", markup=False),

@@ -11,12 +11,14 @@ from crossdock.errors import ConfigError
 from crossdock.migration.reconcile import reconcile, reconciled_streams
 from crossdock.migration.reconciliation import LISTED_AT_MOST, Reconciliation, Sample
 from crossdock.migration.source_comparison import wanted
+from crossdock.migration.waves import wave_streams
 from crossdock.progress import Progress, Silent
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
+from crossdock.runs.expected_input import check_digest
 from crossdock.runs.full_input import FullInput
 from crossdock.runs.open_run import MigrationPart, OpenRun
-from crossdock.runs.plan_file import DecisionHash, PlanFile, check_digest, outdated
+from crossdock.runs.plan_file import DecisionHash, PlanFile, outdated
 from crossdock.runs.plan_results import PlanListener
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
@@ -33,7 +35,7 @@ def plan(
         CrossdockError: As `reconcile`.
     """
     streams = reconciled_streams(session.project, names)
-    digest = DecisionHash.over(PlanListener(*[_ignore] * 6))
+    digest = DecisionHash.over(PlanListener.ignoring())
     decisions = digest.as_listener()
     found = reconcile(session, streams, progress, decisions=decisions, sample=sample, remove_extra=remove_extra)
     for (scope, _), each in sorted(found.corrections.items(), key=lambda item: (str(item[0][0]), item[0][1])):
@@ -97,13 +99,11 @@ def apply(
 
 def repair_part(session: Session, names: set[str]) -> MigrationPart | None:
     """The migration that a repair of the streams *names* belongs to, if one is open that loads them."""
-    config = session.project.migration
     with session.state.look() as tx:
         current = tx.migrations.current()
-    if current is None or config is None:
+    if current is None or session.project.migration is None:
         return None
-    loaded = {name for wave in config.waves.values() for name in session.project.selected(wave.streams)}
-    return MigrationPart(current.id, "repair") if names <= loaded else None
+    return MigrationPart(current.id, "repair") if names <= wave_streams(session.project) else None
 
 
 class _ApprovedInput(FullInput):
@@ -138,7 +138,3 @@ def _corrections(found: Reconciliation, run_id: int, clock: Clock) -> Callable[[
                 operator_actions.not_delivered(tx, [intent], at=at)
 
     return write
-
-
-def _ignore(_: object) -> None:
-    """No listener."""

@@ -132,7 +132,7 @@ def _planned(
     listener: Callable[[UndoneRecord], None],
     progress: Progress,
 ) -> tuple[UndoPlan, PlanFile]:
-    found, digest = UndoPlan(undone), DecisionHash.over(PlanListener(*[_ignore] * 6))
+    found, digest = UndoPlan(undone), DecisionHash.over(PlanListener.ignoring())
     run = platform_context(session, Silent())
     with run.at_end:
         for bound in session.project.bind(set(names), targets=session.targets, run=run)[::-1]:
@@ -250,7 +250,3 @@ def _forget_sources(names: list[str]) -> Callable[[Transaction], None]:
             tx.cursors.forget(name)
 
     return forget
-
-
-def _ignore(_: object) -> None:
-    """No listener."""

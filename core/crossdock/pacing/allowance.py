@@ -14,7 +14,9 @@ from crossdock.pacing.level_tracker import LevelTracker
 from crossdock.pacing.limit_estimate import UNLIMITED, LimitEstimate
 from crossdock.pacing.limit_learner import LimitLearner
 from crossdock.pacing.rate_headers import RateHeaders
+from crossdock.pacing.reduced_rate import ReducedRate
 from crossdock.pacing.samples import AnsweredRequest
+from crossdock.pacing.token_bucket import Bucket
 from crossdock.pacing.unreported_rate import RateEstimator
 from crossdock.pacing.verify_429s import Unexpected429s
 
@@ -38,11 +40,21 @@ class Allowance:
 
     Args:
         ceiling: Most requests in flight.
+        reduced: The part of the bucket that may be used; None for all of it.
     """
 
-    def __init__(self, clock: Clock, store: BucketStore, *, ceiling: int = 128, priority: Priority = "batch") -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        store: BucketStore,
+        *,
+        ceiling: int = 128,
+        priority: Priority = "batch",
+        reduced: ReducedRate | None = None,
+    ) -> None:
         rate_estimator = RateEstimator()
         self._clock, self._priority = clock, priority
+        self._reduced = reduced or ReducedRate(clock, lambda: 100)
         self._view = BucketView(clock, store, rate_estimator.adopt)
         self._in_flight_limit = InFlightLimit(ceiling)
         self._learner = LimitLearner(self._view, rate_estimator, clock.monotonic())
@@ -68,14 +80,21 @@ class Allowance:
         now = self._clock.monotonic()
         if not self._level_tracker.has_reports(now):
             self._learner.probe(now)
-        taken = self._view.take(wanted, self._kept_back())
+        taken = self._view.take(self._reduced.available(wanted, *self._whole()), self._kept_back())
+        self._reduced.take(taken.count)
         self._level_tracker.taken(taken)
         last = taken.bucket_state.spent
         return [Token(number, now) for number in range(last - taken.count + 1, last + 1)]
 
     def wait_s(self) -> float:
         """Seconds until a token is available, as far as this process knows."""
-        return self._view.state.wait_s(self._view.now, self._kept_back())
+        wait_s = self._view.state.wait_s(self._view.now, self._kept_back())
+        return max(wait_s, self._reduced.wait_s(*self._whole()))
+
+    def _whole(self) -> tuple[Bucket, float]:
+        """The bucket as it was last seen, and its tokens now."""
+        bucket = self._view.state.bucket
+        return bucket, bucket.level(self._view.now)
 
     def room(self, in_flight: int) -> int:
         """How many more requests may be in flight when *in_flight* are."""

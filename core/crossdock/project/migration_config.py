@@ -21,7 +21,7 @@ class Gate(ConfigModel):
     rejected_at_most: Annotated[int, Field(ge=0)] = 0
     """So many records may be rejected, waiting or in doubt after the wave, or as many as the percentage allows."""
     rejected_at_most_percent: Percent = 0
-    """So many percent of the records that the wave has read may be."""
+    """So many percent of the records that the streams of the wave know may be, whichever load read them."""
     person: bool = False
     """Whether a person must let it go on in any case: ``crossdock migrate go WAVE``."""
 

@@ -269,7 +269,8 @@ class OpenRun:
 
     def _new_dispatcher(self, target: Target, stack: ExitStack) -> Dispatcher:
         session, ceiling = self._session, self._session.in_flight(target)
-        allowance = Allowance(session.clock, session.bucket(target), ceiling=ceiling, priority=self._priority)
+        bucket, reduced = session.bucket(target), session.reduced(target)
+        allowance = Allowance(session.clock, bucket, ceiling=ceiling, priority=self._priority, reduced=reduced)
 
         def settled(item: Settlement) -> None:
             assert self._running is not None

@@ -7,22 +7,19 @@ import threading
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
-
-from pydantic import ValidationError
+from typing import Any, ClassVar, Literal
 
 from crossdock import exact_json
 from crossdock.clock import Clock
-from crossdock.config_file import ConfigModel
 from crossdock.delivery.operations import Operation
-from crossdock.errors import ConfigError, RefusedError
-from crossdock.local_files import read_regular, replace_file
+from crossdock.errors import RefusedError
 from crossdock.progress import Progress, Silent
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
 from crossdock.runs import dry_run
+from crossdock.runs.expected_input import ExpectedInput
 from crossdock.runs.open_run import OpenRun
+from crossdock.runs.plan_documents import PlanDocument
 from crossdock.runs.plan_results import PlanListener, Planned
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import open_session
@@ -30,11 +27,8 @@ from crossdock.runs.stream_input import StreamInput
 from crossdock.state import DeadLetter, Intent, RecordIdentity, WaitingRecord
 from crossdock.tally import Tally
 
-MAX_BYTES = 1 << 20
-"""Size of a plan file, which has a few hashes for each stream."""
 
-
-class PlanFile(ConfigModel):
+class PlanFile(PlanDocument):
     """A plan as hashes, without data of records.
 
     Attributes:
@@ -45,6 +39,9 @@ class PlanFile(ConfigModel):
         sources: SHA-256 over what each stream reads, by its name.
     """
 
+    noun: ClassVar[str] = "plan"
+    command: ClassVar[str] = "crossdock plan -o PLAN"
+
     kind: Literal["sync", "repair", "undo"] = "sync"
     run: int | None = None
     remove_extra: bool = False
@@ -54,32 +51,6 @@ class PlanFile(ConfigModel):
     operations: dict[str, int]
     decisions: str
     sources: dict[str, str]
-
-    def save(self, path: Path) -> None:
-        """Write it atomically.
-
-        Raises:
-            ConfigError: If the file cannot be written.
-        """
-        try:
-            replace_file(path, exact_json.dumps(self.model_dump(mode="json")) + b"\n")
-        except OSError as error:
-            raise ConfigError(f"the plan cannot be written: {error.strerror}", where=str(path)) from error
-
-    @classmethod
-    def load(cls, path: Path) -> PlanFile:
-        """Read it.
-
-        Raises:
-            ConfigError: If it is not a plan.
-        """
-        hint = "'crossdock plan -o PLAN' writes one; so do 'reconcile' and 'undo'"
-        try:
-            return cls.model_validate(exact_json.loads(read_regular(path, MAX_BYTES)))
-        except OSError as error:
-            raise ConfigError(f"the plan cannot be read: {error.strerror}", where=str(path), hint=hint) from error
-        except (ValueError, ValidationError):
-            raise ConfigError("is not a plan file", where=str(path), hint=hint) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +127,7 @@ def apply(
     """
     with open_session(project, clock) as session:
         state = session.state
-        digest = DecisionHash.over(PlanListener(*[_ignore] * 6))
+        digest = DecisionHash.over(PlanListener.ignoring())
         planned = dry_run.look_ahead(
             project, state, list(approved.selection), digest.as_listener(), clock, Silent(), summed=True
         )
@@ -171,7 +142,7 @@ def apply(
         run = OpenRun(session, progress, interrupt)
 
         def source(bound: BoundStream, tally: Tally, run_id: int) -> StreamInput:
-            return _Approved(bound, state, tally, run_id, approved.sources[bound.name])
+            return ExpectedInput(bound, state, tally, run_id, digest=approved.sources[bound.name])
 
         return run.execute(project.selected(approved.selection), source)
 
@@ -180,27 +151,6 @@ def outdated(command: str) -> RefusedError:
     """The error of a plan that would do something else now; *command* makes a new one."""
     message = "the plan is out of date: the source, the state, the config or the platform has changed"
     return RefusedError(message, hint=f"make a new plan: {command} -o PLAN")
-
-
-class _Approved(StreamInput):
-    """Input that must be the same as when the plan was made."""
-
-    def __init__(self, bound: BoundStream, state: Any, tally: Tally, run_id: int, expected: str) -> None:
-        super().__init__(bound, state, tally, run_id, digested=True)
-        self._expected_digest = expected
-
-    def accept(self) -> None:
-        check_digest(self._bound, self.digest, self._expected_digest)
-
-
-def check_digest(bound: BoundStream, digest: str, approved: str) -> None:
-    """Compare what a stream has read with what was approved.
-
-    Raises:
-        RefusedError: If it differs.
-    """
-    if digest != approved:
-        raise RefusedError("the source changed while the plan was applied", where=bound.name, hint="plan again")
 
 
 def _plan_file(project: Project, selection: Sequence[str], planned: Planned, digest: DecisionHash) -> PlanFile:
@@ -213,7 +163,3 @@ def _plan_file(project: Project, selection: Sequence[str], planned: Planned, dig
         decisions=digest.sum.hexdigest(),
         sources=planned.sources,
     )
-
-
-def _ignore(_: object) -> None:
-    """No listener."""

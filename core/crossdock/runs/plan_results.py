@@ -37,6 +37,15 @@ class PlanListener:
     withheld: Callable[[Operation], None]
     suppressed: Callable[[Scope, Binding], None] = field(default=lambda _scope, _binding: None, kw_only=True)
 
+    @classmethod
+    def ignoring(cls) -> PlanListener:
+        """For those who need only the numbers."""
+        return cls(*[_ignore] * 6)
+
+
+def _ignore(_: object) -> None:
+    """No listener."""
+
 
 @dataclass(slots=True)
 class Planned:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
 from crossdock.clock import Clock
 from crossdock.delivery.records_in_progress import RecordsInProgress
 from crossdock.pacing.bucket_store import BucketState, BucketStore
+from crossdock.pacing.reduced_rate import ReducedRate
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
 from crossdock.sources.shared_buckets import SharedBuckets
@@ -26,6 +27,7 @@ class Session:
         width: How many runs may be running at once.
         earlier: The state of each target's bucket at the end of the last run.
         stack: Closes the buckets.
+        percent: Of each target's allowance that the runs may use; asked again and again.
 
     Attributes:
         targets: By name.
@@ -42,10 +44,12 @@ class Session:
         width: int,
         earlier: Mapping[str, BucketState],
         stack: ExitStack,
+        percent: Callable[[], int],
     ) -> None:
         self.project, self.state, self.clock, self.targets = project, state, clock, targets
         self._width, self._earlier, self._stack = width, earlier, stack
         self._buckets: dict[str, BucketStore] = {}
+        self._percent, self._reduced = percent, dict[str, ReducedRate]()
         self._opening = threading.Lock()
         self.records, self.source_buckets = RecordsInProgress(), SharedBuckets()
         self.resuming = threading.Lock()  # a run begins its streams after what was left of them is settled
@@ -67,6 +71,11 @@ class Session:
                 self._buckets[target.name] = self._stack.enter_context(opened)
             return self._buckets[target.name]
 
+    def reduced(self, target: Target) -> ReducedRate:
+        """The part of the bucket of *target* that the runs may use."""
+        with self._opening:
+            return self._reduced.setdefault(target.name, ReducedRate(self.clock, self._percent))
+
     def left(self, streams: Iterable[BoundStream]) -> list[Intent]:
         """What earlier runs left unsettled: for the first run of all streams, later of *streams*."""
         with self.state.look() as tx:
@@ -77,8 +86,13 @@ class Session:
 
 
 @contextmanager
-def open_session(project: Project, clock: Clock, *, width: int = 1) -> Iterator[Session]:
+def open_session(
+    project: Project, clock: Clock, *, width: int = 1, percent: Callable[[], int] = lambda: 100
+) -> Iterator[Session]:
     """Take the state; runs without an end are marked as killed.
+
+    Args:
+        percent: Of each target's allowance that the runs may use, 0 to 100; asked again and again.
 
     Raises:
         StateBusyError: If another process uses it.
@@ -89,6 +103,6 @@ def open_session(project: Project, clock: Clock, *, width: int = 1) -> Iterator[
         with state.begin() as tx:
             tx.runs.abandon(at=clock.now())
             earlier = {name: found for name in targets if (found := tx.buckets.get(name)) is not None}
-        session = Session(project, state, clock, targets, width, earlier, stack)
+        session = Session(project, state, clock, targets, width, earlier, stack, percent)
         session.bucket(session.targets[PLATFORM])
         yield session

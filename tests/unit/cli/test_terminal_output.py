@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
@@ -12,11 +13,15 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from rich import progress as bar
+from rich.console import Console
 
 from crossdock.cli import main, shared_options, terminal_output
 from crossdock.cli.config import _yaml
+from crossdock.cli.progress_columns import Remaining
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.printable import printable
+from crossdock.testing.manual_clock import ManualClock
 
 EVIL = "a\x1b[2J\x9b1m\u202eb\u2028\r\n[bold]c[/bold][link=http://x]d[/link] :boom:"
 SHOWN = r"a\x1b[2J\x9b1m\u202eb\u2028\r\n[bold]c[/bold][link=http://x]d[/link] :boom:"
@@ -118,3 +123,24 @@ def test_a_config_is_valid_and_exact(document: dict[str, str]) -> None:
     shown = _yaml(document)
     assert yaml.safe_load(shown) == document
     assert all(printable(line) == line for line in shown.split("\n"))
+
+
+def test_the_whole_work_has_a_bar_of_its_own() -> None:
+    """It stands above that of the stage, with its own note in place of a remaining time, and follows the work."""
+    clock = ManualClock()
+    with bar.Progress(console=Console(file=io.StringIO()), get_time=clock.monotonic, auto_refresh=False) as drawn:
+        bars = terminal_output._Bars(drawn)
+        bars.whole("wave 1 of 2", 10, 100, "3 min 4 s left")
+        bars.begin("reading wms.lots", None)
+        (whole, _) = drawn.tasks
+        assert (whole.completed, whole.total) == (10, 100)
+        bars.whole("wave 2 of 2", 20, 0, "")
+        bars.begin("sending wms.lots", 50)
+        for _ in range(2):
+            clock.advance(10)
+            bars.advance(5)
+        whole, stage = drawn.tasks
+    assert (whole.description, whole.completed, whole.total) == ("wave 2 of 2", 20, None)
+    assert (stage.description, stage.completed, stage.total) == ("sending wms.lots", 10, 50)
+    assert str(Remaining().render(whole)) == ""
+    assert str(Remaining().render(stage)) != ""

@@ -5,6 +5,12 @@ import click
 from crossdock.cli.lazy_group import LazyGroup
 
 _COMMANDS = {  # command -> module
+    "load": "load",
+    "status": "status",
+    "go": "decisions",
+    "pause": "decisions",
+    "resume": "decisions",
+    "freeze": "freeze",
     "reconcile": "reconcile",
     "undo": "undo",
 }

@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from crossdock.cli.migrate.waves import wave_streams
 from crossdock.cli.reconcile import reconcile_options, reconciled
 from crossdock.cli.shared_options import example, load
 
@@ -22,6 +21,8 @@ def reconcile(config: Path, **options: Any) -> int:
     Exit codes: 0 no differences; 1 differences; 2 wrong usage or config; 3 a source, the platform or the state cannot
     be read.
     """
+    from crossdock.migration.waves import wave_streams
+
     loaded = load(config)
     found, _ = reconciled(loaded, wave_streams(loaded), **options, for_migration=True)
     return found.exit_code

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection, Select, delete, insert, select, update
 
 from crossdock.state.db import sql_statements
-from crossdock.state.db.schema import migration_runs, migrations, wave_approvals
+from crossdock.state.db.schema import intents, migration_runs, migrations, wave_approvals
 from crossdock.tally import OpenCounts
 
 RunKind = Literal["load", "repair", "undo"]
@@ -102,6 +102,16 @@ class Migrations:
         columns = (migration_runs.c[name] for name in MigrationRun.__slots__)
         query = select(*columns).where(migration_runs.c.migration_id == migration_id)
         return [MigrationRun(*row) for row in self._connection.execute(query.order_by(migration_runs.c.run_id))]
+
+    def sent_streams(self, migration_id: int, wave: str) -> set[str]:
+        """The streams of which a load of the wave has written an operation."""
+        runs = select(migration_runs.c.run_id).where(
+            migration_runs.c.migration_id == migration_id,
+            migration_runs.c.wave == wave,
+            migration_runs.c.kind == "load",
+        )
+        query = select(intents.c.stream).where(intents.c.run_id.in_(runs)).distinct()
+        return set(self._connection.execute(query).scalars())
 
     def pause(self, migration_id: int, *, at: datetime, by: str) -> None:
         self._set(migration_id, paused_at=at, paused_by=by)

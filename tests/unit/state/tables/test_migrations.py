@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from tests.unit.state.samples import AT, start
+from tests.unit.state.samples import AT, intent, start
 
 from crossdock.state import MigrationRun, State, WaveApproval
 from crossdock.tally import OpenCounts
@@ -71,3 +71,17 @@ def test_the_last_approval_of_a_wave_counts(state: State) -> None:
         assert tx.migrations.approvals(migration) == {"lots": last}
         tx.migrations.withdraw(migration, "lots")
         assert tx.migrations.approvals(migration) == {}
+
+
+def test_the_streams_that_a_load_has_sent(state: State) -> None:
+    """Those of which a run of the wave has written an operation, whatever became of it."""
+    first, second, other = start(state), start(state), start(state)
+    with state.begin() as tx:
+        migration = tx.migrations.begin("acme", at=AT, by="Ann")
+        tx.migrations.add_run(migration, first, "load", "goods")
+        tx.migrations.add_run(migration, second, "repair", None)
+        tx.migrations.add_run(migration, other, "load", "lots")
+        tx.intents.add([intent(1, status="rejected")], run_id=first, fence=1, at=AT)
+        tx.intents.add([intent(2, stream="wms.bins")], run_id=second, fence=1, at=AT)
+        assert tx.migrations.sent_streams(migration, "goods") == {"wms.products"}
+        assert tx.migrations.sent_streams(migration, "lots") == set()

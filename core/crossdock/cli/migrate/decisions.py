@@ -1,0 +1,54 @@
+"""``crossdock migrate go``, ``pause`` and ``resume``: what people decide while a migration is loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from crossdock.cli.migrate.person import by_option
+from crossdock.cli.shared_options import config_option, example, load, say, utf8
+
+
+@click.command(epilog=example("crossdock migrate go lots", "crossdock migrate go lots --by 'Ann, warehouse'"))
+@click.argument("wave", callback=utf8)
+@by_option
+@config_option
+def go(wave: str, by: str, config: Path) -> None:
+    """Let the migration go on after WAVE with what is open of it now.
+
+    If more is open after a later load, the gate closes again.
+    """
+    from crossdock.clock import SystemClock
+    from crossdock.migration import current_migration
+    from crossdock.migration.waves import called, numbered_waves
+
+    loaded = load(config)
+    chosen = called(numbered_waves(loaded), wave)
+    status = current_migration.approve(loaded, chosen, clock=SystemClock(), by=by)
+    say(f"{chosen}: {by} lets the migration go on with this open: {status.open}")
+
+
+@click.command(epilog=example("crossdock migrate pause"))
+@by_option
+@config_option
+def pause(by: str, config: Path) -> None:
+    """Make the load wait until 'crossdock migrate resume'.
+
+    A load that is running stops in order within about two seconds and waits; requests in flight are settled.
+    """
+    from crossdock.clock import SystemClock
+    from crossdock.migration import current_migration
+
+    migration = current_migration.pause(load(config), clock=SystemClock(), by=by)
+    say(f"{migration.name}: paused")
+
+
+@click.command(epilog=example("crossdock migrate resume"))
+@config_option
+def resume(config: Path) -> None:
+    """Let a load that waits go on, and later ones begin."""
+    from crossdock.migration import current_migration
+
+    migration = current_migration.resume(load(config))
+    say(f"{migration.name}: resumed")

@@ -1,0 +1,51 @@
+"""``crossdock migrate freeze``."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import click
+
+from crossdock.cli import terminal_output
+from crossdock.cli.shared_options import common_options, counted, example, interruptible, load
+from crossdock.times_in_text import instant_text
+
+UNITS = "smh"
+
+
+def _duration(_ctx: click.Context, _parameter: click.Parameter, value: str) -> timedelta:
+    from crossdock.scheduling.times_and_durations import is_duration, span
+
+    if not is_duration(value, UNITS):
+        raise click.BadParameter(f"{value!r} is no duration, such as 90s, 10m or 2h")
+    return span(value)
+
+
+@click.command(epilog=example("crossdock migrate freeze --wait 30m"))
+@click.option(
+    "--wait",
+    default="10m",
+    show_default=True,
+    metavar="TIME",
+    callback=_duration,
+    help="Between the two readings, such as 90s, 10m or 2h.",
+)
+@common_options
+def freeze(wait: timedelta, config: Path, *, as_json: bool) -> None:
+    """Check that the sources no longer change.
+
+    Reads all streams of all waves twice. All that they have must be loaded. Sends nothing.
+
+    Exit codes: 0 nothing changed and a load would send nothing; 2 wrong usage or config; 3 a source cannot be read;
+    4 a source changed between the readings, a load is needed first, or no migration has begun; 130 interrupted.
+    """
+    from crossdock.clock import SystemClock
+    from crossdock.migration.freeze import check_freeze
+
+    loaded = load(config)
+    with interruptible() as interrupt:
+        frozen = check_freeze(loaded, wait, clock=SystemClock(), interrupt=interrupt)
+    streams = counted(len(frozen.sources), "stream")
+    text = f"{streams}: unchanged since {instant_text(frozen.since)}; a load would send nothing"
+    terminal_output.print_result(frozen.as_json(), text, as_json=as_json)

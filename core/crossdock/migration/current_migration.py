@@ -1,0 +1,62 @@
+"""The migration that has begun and is not signed off, and what people decide about it while it is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+from crossdock.clock import Clock
+from crossdock.errors import RefusedError
+from crossdock.migration.wave_status import WaveStatus, wave_status
+from crossdock.migration.waves import NumberedWave, config_of
+from crossdock.project.project import Project
+from crossdock.state import Migration, Transaction, WaveApproval
+
+
+@contextmanager
+def opened(project: Project) -> Iterator[tuple[Transaction, Migration]]:
+    """A transaction on the state, also while a load uses it, and the migration.
+
+    Raises:
+        ConfigError: If the config has no section ``migration``.
+        RefusedError: If none has begun.
+    """
+    config_of(project)
+    with closing(project.open_state()) as state, state.begin() as tx:
+        current = tx.migrations.current()
+        if current is None:
+            raise RefusedError("no migration has begun", hint="'crossdock migrate load' begins one")
+        yield tx, current
+
+
+def pause(project: Project, *, clock: Clock, by: str) -> Migration:
+    """Make a load wait, the present one within about two seconds; who paused it first stays known."""
+    with opened(project) as (tx, migration):
+        if migration.paused_at is None:
+            tx.migrations.pause(migration.id, at=clock.now(), by=by)
+        return migration
+
+
+def resume(project: Project) -> Migration:
+    """Let a load go on that waits, and later ones begin."""
+    with opened(project) as (tx, migration):
+        tx.migrations.resume(migration.id)
+        return migration
+
+
+def approve(project: Project, wave: NumberedWave, *, clock: Clock, by: str) -> WaveStatus:
+    """Let the migration go on after *wave* with what is open of it now.
+
+    Returns:
+        The wave as it is then.
+
+    Raises:
+        RefusedError: If no load has reached the end of the wave.
+    """
+    with opened(project) as (tx, migration):
+        status = wave_status(tx, project, migration, wave)
+        if status.state != "done":
+            hint = "'crossdock migrate load' loads it; 'crossdock migrate status' shows how far it is"
+            raise RefusedError(f"{wave}: {status.state}, so nobody knows what remains open", hint=hint)
+        tx.migrations.approve(migration.id, WaveApproval(wave.name, clock.now(), by, status.open))
+        return wave_status(tx, project, migration, wave)

@@ -1,0 +1,85 @@
+"""Whether the sources no longer change: they are read twice, and a load would send nothing."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from crossdock.clock import Clock
+from crossdock.errors import RefusedError, StoppedError
+from crossdock.exact_json import time_text
+from crossdock.migration.current_migration import opened
+from crossdock.migration.source_digests import read_sources
+from crossdock.migration.waves import wave_streams
+from crossdock.project.project import Project
+from crossdock.runs.plan_results import Planned
+from crossdock.times_in_text import duration_text
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """The sources did not change between two readings.
+
+    Attributes:
+        at: When they were read for the second time.
+        since: When they were first read as they are now, by this check or an earlier one.
+        sources: A hash of what each stream read.
+    """
+
+    at: datetime
+    since: datetime
+    waited: timedelta
+    sources: dict[str, str]
+
+    def as_json(self) -> dict[str, Any]:
+        """As it is stored and printed; times as text."""
+        return {
+            "at": time_text(self.at),
+            "since": time_text(self.since),
+            "waited_s": int(self.waited.total_seconds()),
+            "sources": self.sources,
+        }
+
+
+def check_freeze(project: Project, wait: timedelta, *, clock: Clock, interrupt: threading.Event) -> Frozen:
+    """Read all streams of all waves, wait, read them again, and store that they have not changed.
+
+    Raises:
+        RefusedError: If a source has changed meanwhile, or a load would still send something; nothing is stored then.
+        CrossdockError: If a source cannot be read, or no migration has begun.
+        StoppedError: If it is interrupted.
+    """
+    with opened(project) as (_, migration):
+        earlier = migration.freeze
+    streams = wave_streams(project)
+    began = clock.now()
+    first = read_sources(project, streams, clock=clock, interrupt=interrupt)
+    _refuse_operations(first)
+    if interrupt.wait(wait.total_seconds()):
+        raise StoppedError("stopped while it waited", hint="check again: crossdock migrate freeze")
+    second = read_sources(project, streams, clock=clock, interrupt=interrupt)
+    changed = sorted(name for name in streams if first.sources[name] != second.sources[name])
+    if changed:
+        names = ", ".join(changed)
+        raise RefusedError(
+            f"the source has changed within {duration_text(wait)}", where=names, hint="stop its users, then load again"
+        )
+    _refuse_operations(second)
+    unchanged = earlier is not None and earlier["sources"] == second.sources
+    since = datetime.fromisoformat(earlier["since"]) if earlier is not None and unchanged else began
+    with opened(project) as (tx, migration):
+        frozen = Frozen(clock.now(), since, wait, second.sources)
+        tx.migrations.frozen(migration.id, frozen.as_json())
+    return frozen
+
+
+def _refuse_operations(planned: Planned) -> None:
+    if operations := planned.operations.total():
+        streams = [name for name, tally in planned.tallies.items() if tally.delivered]
+        raise RefusedError(
+            f"requests that a load would still send: {operations:,}",
+            where=", ".join(sorted(streams)) or None,
+            hint="run 'crossdock migrate load', then check again",
+        )

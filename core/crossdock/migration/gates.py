@@ -1,0 +1,52 @@
+"""Whether a migration may go on after a wave, as arithmetic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from crossdock.project.migration_config import Gate
+from crossdock.state import WaveApproval
+from crossdock.tally import OpenCounts
+
+GateState = Literal["open", "closed", "waits for a person", "approved"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a gate says.
+
+    Attributes:
+        why: In words.
+    """
+
+    state: GateState
+    why: str
+
+    @property
+    def passes(self) -> bool:
+        return self.state in {"open", "approved"}
+
+
+def verdict(gate: Gate, open_records: OpenCounts, records: int, approval: WaveApproval | None) -> Verdict:
+    """What *gate* says about a wave that was loaded to its end.
+
+    Args:
+        open_records: Of the wave's streams.
+        records: That the wave's streams know, delivered or open, whether or not the last run read them.
+        approval: Of a person; it holds as long as nothing more is open than when it was given.
+    """
+    found = f"{open_records.total:,} of {records:,} records open ({open_records})"
+    if approval is not None and not open_records.exceeds(approval.open):
+        return Verdict("approved", f"{found}; {approval.approved_by} let it go on")
+    if not _is_within(gate, open_records.total, records):
+        more = "; more than when a person let it go on" if approval is not None else ""
+        limits = f"at most {gate.rejected_at_most:,} or {gate.rejected_at_most_percent:g} % may be"
+        return Verdict("closed", f"{found}; {limits}{more}")
+    if gate.person:
+        return Verdict("waits for a person", found)
+    return Verdict("open", found)
+
+
+def _is_within(gate: Gate, number: int, records: int) -> bool:
+    return number <= gate.rejected_at_most or number * 100 <= gate.rejected_at_most_percent * records

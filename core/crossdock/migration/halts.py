@@ -1,0 +1,112 @@
+"""What makes a load wait: a person has paused it, or it is an hour in which nothing may be sent."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from crossdock.clock import Clock
+from crossdock.errors import StateError, StoppedError
+from crossdock.migration.time_left import allowed_again
+from crossdock.project.migration_config import MigrationConfig
+from crossdock.project.project import Project
+from crossdock.state import Migration, State, Transaction
+from crossdock.times_in_text import instant_text
+
+LOOKS_EVERY_S = 1.0
+_NOTICES_S = 0.1  # an interrupt
+
+
+def halted(migration: Migration | None, config: MigrationConfig, at: datetime) -> str | None:
+    """Why nothing may be sent *at* that time, in words; None if it may."""
+    if migration is not None and migration.paused_at is not None:
+        since = instant_text(migration.paused_at)
+        return f"paused by {migration.paused_by} since {since}; 'crossdock migrate resume' lets it go on"
+    if config.percent(at) > 0:
+        return None
+    until = allowed_again(config, at)
+    if until is None:
+        return "the hours of the config allow no requests at any time"
+    return (
+        f"the hours of the config allow no requests until {instant_text(until.astimezone(ZoneInfo(config.time_zone)))}"
+    )
+
+
+@dataclass(slots=True)
+class Halt:
+    """Stops a run in order.
+
+    Attributes:
+        stop: The interrupt of the run.
+        why: The reason, after which the load waits and goes on; None if a person wants it to end.
+    """
+
+    stop: threading.Event = field(default_factory=threading.Event)
+    why: str | None = None
+
+
+class Halts:
+    """Looks for reasons to wait.
+
+    Args:
+        interrupt: Ends the load.
+    """
+
+    def __init__(self, project: Project, config: MigrationConfig, clock: Clock, interrupt: threading.Event) -> None:
+        self._project, self._config, self._clock, self._interrupt = project, config, clock, interrupt
+
+    def why(self, tx: Transaction) -> str | None:
+        """Why nothing may be sent now; None if it may."""
+        return halted(tx.migrations.current(), self._config, self._clock.now())
+
+    @contextmanager
+    def watched(self, state: State) -> Iterator[Halt]:
+        """During the block, look every second; the first reason to wait, or the interrupt, stops the run."""
+        halt, over = Halt(), threading.Event()
+        thread = threading.Thread(target=self._watch, args=(state, halt, over), name="halts", daemon=True)
+        thread.start()
+        try:
+            yield halt
+        finally:
+            over.set()
+            thread.join()
+
+    def _watch(self, state: State, halt: Halt, over: threading.Event) -> None:
+        looked_at = self._clock.monotonic()
+        while not over.wait(_NOTICES_S):
+            if not self._interrupt.is_set():
+                if self._clock.monotonic() - looked_at < LOOKS_EVERY_S:
+                    continue
+                looked_at = self._clock.monotonic()
+                halt.why = self._asked(state)
+            if halt.why is not None or self._interrupt.is_set():
+                halt.stop.set()
+                return
+
+    def _asked(self, state: State) -> str | None:
+        try:
+            return state.ask(self.why)
+        except StateError:
+            return None  # the run meets it as well, and ends
+
+    def wait(self, tell: Callable[[str], None]) -> None:
+        """Return once requests may be sent; the state is free for others meanwhile.
+
+        Args:
+            tell: Called with each reason, once.
+
+        Raises:
+            StoppedError: If it is interrupted.
+        """
+        told = None
+        with closing(self._project.open_state(read_only=True)) as state:
+            while (why := state.ask(self.why)) is not None:
+                if why != told:
+                    tell(why)
+                    told = why
+                if self._interrupt.wait(LOOKS_EVERY_S):
+                    raise StoppedError(f"stopped while it waited: {why}", hint="load again to continue")

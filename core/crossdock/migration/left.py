@@ -1,0 +1,58 @@
+"""What is left of a migration that was rehearsed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from crossdock.clock import SystemClock
+from crossdock.migration.rehearsed_sources import of_state
+from crossdock.migration.time_left import time_left
+from crossdock.migration.wave_status import WaveStatus
+from crossdock.migration.waves import config_of
+from crossdock.project.project import Project
+from crossdock.state import Migration, Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The requests of all waves that are not done, and how long they take.
+
+    Attributes:
+        lasts: None if the rate of a target is unknown, or if the hours never allow requests.
+    """
+
+    requests: int
+    lasts: timedelta | None
+
+
+def left_of(
+    tx: Transaction, project: Project, migration: Migration | None, waves: Sequence[WaveStatus], now: datetime
+) -> Left | None:
+    """What is left; None without a rehearsal.
+
+    Args:
+        waves: All waves of the config.
+    """
+    rehearsal = of_state(migration.rehearsal) if migration else None
+    if rehearsal is None:
+        return None
+    requests, targets, scopes = 0, set[str](), project.scopes
+    for each in waves:
+        if each.state != "done" and (rehearsed := rehearsal.waves.get(each.wave.name)) is not None:
+            requests += max(0, rehearsed.requests - each.delivered)
+            targets.update(scopes[name].target for name in each.wave.streams)
+    rate_per_s = _rate_per_s(tx, project, targets)
+    lasts = None if rate_per_s is None else time_left(requests, rate_per_s, config_of(project), now)
+    return Left(requests, lasts)
+
+
+def _rate_per_s(tx: Transaction, project: Project, names: set[str]) -> float | None:
+    """The lowest rate of targets as the last run left it, or as the config has it; None if none is known."""
+    rates = []
+    for name, target in project.targets(SystemClock()).items():
+        if name in names:
+            earlier = tx.buckets.get(name)
+            rates.append(target.rate.estimate(earlier.estimate if earlier else None).rate_per_s)
+    return min((rate for rate in rates if rate is not None), default=None)

@@ -1,0 +1,248 @@
+"""Loads the waves of a migration in order: each is a run of its streams, and its gate decides whether the next begins.
+
+The state is the checkpoint. The same call continues after a kill, and loads later what has changed since: a wave that
+is done costs only the comparison.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+from crossdock.clock import Clock
+from crossdock.errors import CrossdockError, RefusedError, StoppedError
+from crossdock.migration.halts import Halt, Halts
+from crossdock.migration.load_progress import LoadListener, LoadProgress
+from crossdock.migration.rehearsal import Rehearsal
+from crossdock.migration.rehearsed_sources import check_rehearsal, checked_source, of_state
+from crossdock.migration.wave_numbers import wave_numbers
+from crossdock.migration.wave_status import WaveStatus, wave_status
+from crossdock.migration.waves import NumberedWave, called, config_of, numbered_waves
+from crossdock.project.project import Project
+from crossdock.runs.open_run import MigrationPart, OpenRun
+from crossdock.runs.run_report import Report
+from crossdock.runs.state_session import Session, open_session
+from crossdock.state import Migration
+from crossdock.tally import NOTHING_OPEN, OpenCounts
+from crossdock.times_in_text import instant_text
+
+
+@dataclass(frozen=True, slots=True)
+class LoadChoice:
+    """What a person chose.
+
+    Attributes:
+        by: Who loads.
+        until: The last wave to load; None for all.
+        percent: Of the allowance that is used where the hours leave more, 1 to 100.
+        rehearsal: What the sources must be; None for the one that the state has, if any.
+        again: Begin another migration if the last one is signed off.
+    """
+
+    by: str
+    until: str | None = None
+    percent: int = 100
+    rehearsal: Rehearsal | None = None
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedWave:
+    """One run of a wave; a wave that was paused has several.
+
+    Attributes:
+        status: How far the wave was after it.
+    """
+
+    report: Report
+    status: WaveStatus
+
+
+@dataclass(slots=True)
+class Loaded:
+    """What a load did.
+
+    Attributes:
+        wave: At which it ended; None if all were loaded and their gates passed.
+        error: Why it ended there, unless the report of its last run says it.
+    """
+
+    runs: list[LoadedWave] = field(default_factory=list)
+    wave: NumberedWave | None = None
+    error: CrossdockError | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """As of `Report.exit_code`; 1: every gate passed, but records are open."""
+        if self.error is not None:
+            return self.error.exit_code
+        if self.wave is not None:
+            return self.runs[-1].report.exit_code
+        return 1 if self.open.total else 0
+
+    @property
+    def open(self) -> OpenCounts:
+        """What is open of the waves after the last run of each."""
+        last = {each.status.wave.name: each.status.open for each in self.runs}
+        return sum(last.values(), NOTHING_OPEN)
+
+
+def load(
+    project: Project, choice: LoadChoice, *, clock: Clock, listener: LoadListener, interrupt: threading.Event
+) -> Loaded:
+    """Load the waves up to the chosen one.
+
+    Raises:
+        ConfigError: If the config has no section ``migration``, or no such wave.
+        RefusedError: If the rehearsal is of something else.
+    """
+    waves = numbered_waves(project)
+    if choice.until is not None:
+        waves = waves[: called(waves, choice.until).number]
+    if choice.rehearsal is not None:
+        check_rehearsal(project, choice.rehearsal)
+    return _Load(project, choice, clock, listener, interrupt).run(waves)
+
+
+_Outcome = Literal["done", "waits", "incomplete"]
+
+
+class _Load:
+    def __init__(
+        self,
+        project: Project,
+        choice: LoadChoice,
+        clock: Clock,
+        listener: LoadListener,
+        interrupt: threading.Event,
+    ) -> None:
+        self._project, self._choice, self._clock, self._listener = project, choice, clock, listener
+        self._config, self._interrupt = config_of(project), interrupt
+        self._halts = Halts(project, self._config, clock, interrupt)
+        self._loaded = Loaded()
+
+    def run(self, waves: Sequence[NumberedWave]) -> Loaded:
+        left = list(waves)
+        try:
+            while left:
+                self._halts.wait(lambda why: self._listener.tell(f"waiting: {why}"))
+                with self._session() as (session, migration, halt):
+                    while left:
+                        self._loaded.wave = left[0]
+                        outcome = self._load_wave(session, migration, left[0], halt)
+                        if outcome == "incomplete":
+                            return self._loaded
+                        if outcome == "waits":
+                            break
+                        left.pop(0)
+            self._loaded.wave = None
+        except CrossdockError as error:
+            self._loaded.error = error
+        return self._loaded
+
+    @contextmanager
+    def _session(self) -> Iterator[tuple[Session, Migration, Halt]]:
+        """The state, which is released while the load waits."""
+        with open_session(self._project, self._clock, percent=self._percent) as session:
+            migration = self._begun(session)
+            with self._halts.watched(session.state) as halt:
+                yield session, migration, halt
+
+    def _percent(self) -> int:
+        return min(self._choice.percent, self._config.percent(self._clock.now()))
+
+    def _begun(self, session: Session) -> Migration:
+        """The migration that has begun; begins one if there is none.
+
+        Raises:
+            RefusedError: If the last one is signed off, and no other one was asked for.
+        """
+        with session.state.begin() as tx:
+            current, last = tx.migrations.current(), tx.migrations.last()
+            if current is None and last is not None and last.signed_off_at is not None and not self._choice.again:
+                when = instant_text(last.signed_off_at)
+                hint = "'crossdock sync' delivers changes; 'crossdock migrate load --again' begins another migration"
+                raise RefusedError(
+                    f"the migration {last.name} was signed off {when} by {last.signed_off_by}", hint=hint
+                )
+            if current is None:
+                tx.migrations.begin(self._config.name, at=self._clock.now(), by=self._choice.by)
+                current = tx.migrations.current()
+            assert current is not None
+            if self._choice.rehearsal is not None:
+                tx.migrations.rehearsed(current.id, self._choice.rehearsal.model_dump(mode="json"))
+                current = tx.migrations.current()
+            assert current is not None
+        stored = of_state(current.rehearsal)
+        if stored is not None:
+            check_rehearsal(self._project, stored)  # the config may have changed since
+        return current
+
+    def _load_wave(self, session: Session, migration: Migration, wave: NumberedWave, halt: Halt) -> _Outcome:
+        """Load *wave*; ``waits``: it was stopped in order, and is to be loaded again later.
+
+        Raises:
+            CrossdockError: If it could not begin or write the state, or its gate is closed.
+        """
+        run = OpenRun(
+            session,
+            self._progress(session, migration, wave),
+            halt.stop,
+            part=MigrationPart(migration.id, "load", wave.name),
+        )
+        try:
+            report = run.execute(set(wave.streams), checked_source(session, migration, wave, halt.stop))
+        except StoppedError:
+            if halt.why is not None:
+                return "waits"
+            raise
+        with session.state.look() as tx:
+            status = wave_status(tx, self._project, migration, wave)
+        self._loaded.runs.append(LoadedWave(report, status))
+        if halt.why is not None and _was_stopped(report):
+            self._listener.tell(f"{wave}: stopped in order, {status.delivered:,} records delivered")
+            return "waits"
+        if not report.completed:
+            return "incomplete"
+        _refuse_closed(status)
+        self._listener.tell(f"{wave}: loaded, {status.delivered:,} records delivered, open: {status.open}")
+        return "done"
+
+    def _progress(self, session: Session, migration: Migration, wave: NumberedWave) -> LoadProgress:
+        with session.state.look() as tx:
+            numbers = wave_numbers(tx, self._project, migration, wave)
+
+        def rate_per_s() -> float | None:
+            return _rate_per_s(session, wave)
+
+        arguments = self._listener, self._clock, self._config, wave, numbers, rate_per_s
+        return LoadProgress(*arguments, most=self._choice.percent)
+
+
+def _rate_per_s(session: Session, wave: NumberedWave) -> float | None:
+    """The lowest rate of the targets that *wave* writes to; None if none is known."""
+    scopes = session.project.scopes
+    targets = {scopes[name].target for name in wave.streams}
+    estimates = (session.bucket(session.targets[name]).take(0, 0).bucket_state.estimate for name in targets)
+    return min((each.rate_per_s for each in estimates if each.rate_per_s is not None), default=None)
+
+
+def _was_stopped(report: Report) -> bool:
+    """Whether nothing else went wrong in a run that did not reach its end."""
+    errors = report.errors.values()
+    return report.balanced and bool(errors) and all(isinstance(error, StoppedError) for error in errors)
+
+
+def _refuse_closed(status: WaveStatus) -> None:
+    """Refuse to go on after a wave whose gate does not pass."""
+    assert status.gate is not None
+    if status.gate.passes:
+        return
+    wave, look = status.wave, "'crossdock records list' shows what is open"
+    go = f"'crossdock migrate go {wave.name}' lets it go on"
+    if status.gate.state == "closed":
+        raise RefusedError(f"the gate is closed: {status.gate.why}", hint=f"{look}; fix it and load again, or {go}")
+    raise RefusedError(f"a person must let the migration go on: {status.gate.why}", hint=f"{look}; {go}")

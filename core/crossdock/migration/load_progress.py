@@ -1,0 +1,114 @@
+"""How far a wave is and how long the load takes, over all runs of the migration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+from crossdock.clock import Clock
+from crossdock.migration.time_left import time_left
+from crossdock.migration.wave_numbers import WaveNumbers
+from crossdock.migration.waves import NumberedWave
+from crossdock.progress import Progress
+from crossdock.project.migration_config import MigrationConfig
+
+SHOWN_EVERY_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class WaveProgress:
+    """How far one wave is.
+
+    Attributes:
+        done: Records that are delivered, by this run and earlier ones.
+        expected: Records in all, as far as they are known.
+        left: How long the others take at the allowance; None if that is unknown.
+        all_left: The same with the waves that follow; None without a rehearsal.
+    """
+
+    wave: NumberedWave
+    done: int
+    expected: int
+    left: timedelta | None
+    all_left: timedelta | None
+
+
+class LoadListener(Progress, Protocol):
+    """Is told what a load does; every call returns at once."""
+
+    def proceeding(self, progress: WaveProgress) -> None:
+        """A wave begins, or has proceeded."""
+
+    def tell(self, text: str) -> None:
+        """Something that a person who waits wants to know."""
+
+
+class LoadProgress:
+    """The progress of the runs of one wave, passed on with what `WaveProgress` adds up.
+
+    Args:
+        rate_per_s: The rate of the whole allowance at present; None while it is unknown.
+        most: Percent of it that are used where the hours leave more.
+    """
+
+    def __init__(
+        self,
+        listener: LoadListener,
+        clock: Clock,
+        config: MigrationConfig,
+        wave: NumberedWave,
+        numbers: WaveNumbers,
+        rate_per_s: Callable[[], float | None],
+        *,
+        most: int,
+    ) -> None:
+        self._listener, self._clock, self._config, self._wave = listener, clock, config, wave
+        self._numbers, self._rate_per_s, self._most = numbers, rate_per_s, most
+        self._done, self._announced = numbers.delivered, 0
+        self._counts, self._shown_at = False, clock.monotonic()
+        self._listener.proceeding(self.present())
+
+    def present(self) -> WaveProgress:
+        """How far the wave is now."""
+        expected = max(self._numbers.rehearsed, self._numbers.delivered + self._announced)
+        left, later = max(0, expected - self._done), self._numbers.later
+        known = expected > 0
+        return WaveProgress(
+            self._wave,
+            self._done,
+            expected,
+            self._time_left(left) if known else None,
+            None if later is None else self._time_left(left + later),
+        )
+
+    def _time_left(self, requests: int) -> timedelta | None:
+        rate_per_s = self._rate_per_s()
+        if rate_per_s is None:
+            return None
+        return time_left(requests, rate_per_s, self._config, self._clock.now(), most=self._most)
+
+    def begin(self, stage: str, total: int | None) -> None:
+        self._listener.begin(stage, total)
+        self._counts = total is not None  # only where records are sent; what is read is not known before
+        self._announced += total or 0
+        self._listener.proceeding(self.present())
+
+    def advance(self, steps: int = 1) -> None:
+        self._listener.advance(steps)
+        if not self._counts:
+            return
+        self._done += steps
+        if self._clock.monotonic() - self._shown_at >= SHOWN_EVERY_S:
+            self._shown_at = self._clock.monotonic()
+            self._listener.proceeding(self.present())
+
+    def allowance(self, tokens: int | None) -> None:
+        self._listener.allowance(tokens)
+
+    def waiting(self, wait: timedelta) -> None:
+        self._listener.waiting(wait)
+
+    def warn(self, text: str) -> None:
+        self._listener.warn(text)

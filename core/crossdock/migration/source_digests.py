@@ -1,0 +1,48 @@
+"""What the streams of a migration would read now: hashes of their sources, and the requests that a load would send."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from contextlib import closing
+
+from crossdock.clock import Clock
+from crossdock.errors import StoppedError
+from crossdock.progress import Silent
+from crossdock.project.project import Project
+from crossdock.runs import dry_run
+from crossdock.runs.plan_results import PlanListener, Planned
+from crossdock.state import State
+
+
+class _Interruptible(Silent):
+    """Ends the reading when the interrupt is set."""
+
+    def __init__(self, interrupt: threading.Event) -> None:
+        self._interrupt = interrupt
+
+    def advance(self, steps: int = 1) -> None:  # noqa: ARG002  the number does not matter
+        if self._interrupt.is_set():
+            raise StoppedError("stopped while reading", hint="nothing was changed; run again")
+
+
+def read_sources(
+    project: Project, streams: Iterable[str], *, clock: Clock, interrupt: threading.Event, state: State | None = None
+) -> Planned:
+    """Read *streams* and plan what a load would do; nothing is written or sent.
+
+    Args:
+        state: The open state; without it, it is opened.
+
+    Raises:
+        CrossdockError: If a source or the state cannot be read.
+        StoppedError: If it is interrupted.
+    """
+    if state is None:
+        with closing(project.open_state(read_only=True)) as opened:
+            return read_sources(project, streams, clock=clock, interrupt=interrupt, state=opened)
+    names, progress = sorted(streams), _Interruptible(interrupt)
+    planned = dry_run.look_ahead(project, state, names, PlanListener.ignoring(), clock, progress, summed=True)
+    for error in planned.errors.values():
+        raise error
+    return planned

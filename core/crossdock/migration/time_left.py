@@ -1,0 +1,56 @@
+"""How long a load takes: requests at the rate of the allowance, of which the hours of the config leave a part."""
+
+from __future__ import annotations
+
+from datetime import datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from crossdock.project.migration_config import MigrationConfig
+from crossdock.scheduling.time_zones import first_showing, shown
+
+LONGEST = timedelta(days=3650)
+
+
+def next_change(config: MigrationConfig, at: datetime) -> datetime | None:
+    """The first instant after *at* at which other hours may begin, in UTC; None if the config has no hours."""
+    zone = ZoneInfo(config.time_zone)
+    today = shown(at, zone).date()
+    times = {time.fromisoformat(text) for each in config.hours for text in (each.from_, each.to)}
+    days = [today + timedelta(days=number) for number in range(3)]
+    instants = (first_showing(datetime.combine(day, each), zone) for day in days for each in times)
+    return min((instant for instant in instants if instant > at), default=None)
+
+
+def allowed_again(config: MigrationConfig, at: datetime) -> datetime | None:
+    """The first instant after *at* at which the hours allow requests; None if they never do."""
+    end, present = at + timedelta(days=2), next_change(config, at)
+    while present is not None and present <= end:
+        if config.percent(present) > 0:
+            return present
+        present = next_change(config, present)
+    return None
+
+
+def time_left(
+    requests: int, rate_per_s: float, config: MigrationConfig, now: datetime, *, most: int = 100
+) -> timedelta | None:
+    """How long it takes from *now* to send *requests*.
+
+    Args:
+        rate_per_s: Of the whole allowance.
+        most: Percent of it that are used where the hours leave more.
+
+    Returns:
+        None if it takes longer than `LONGEST`, as where the hours never allow requests.
+    """
+    left, at = float(requests), now
+    while left > 0:
+        until = min(next_change(config, at) or now + LONGEST, now + LONGEST)
+        per_s = rate_per_s * min(most, config.percent(at)) / 100
+        capacity = per_s * (until - at).total_seconds()
+        if capacity >= left:
+            return at - now + timedelta(seconds=left / per_s)
+        if until >= now + LONGEST:
+            return None
+        left, at = left - capacity, until
+    return timedelta()

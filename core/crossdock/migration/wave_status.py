@@ -1,0 +1,79 @@
+"""How far each wave of a migration is, from the state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from crossdock.migration.gates import Verdict, verdict
+from crossdock.migration.waves import NumberedWave
+from crossdock.project.project import Project
+from crossdock.state import Migration, MigrationRun, RunRecord, Transaction
+from crossdock.state.tables.run_history import COMPLETED
+from crossdock.tally import NOTHING_OPEN, OpenCounts
+
+WaveState = Literal["not begun", "incomplete", "done"]
+
+
+@dataclass(frozen=True, slots=True)
+class WaveStatus:
+    """How far one wave is.
+
+    Attributes:
+        run: The last one that loaded it; None before the first.
+        delivered: The records of its streams that their targets have, whoever delivered them.
+        records: Those and the others that are open.
+        open: Of its streams.
+        gate: None unless the wave is done.
+    """
+
+    wave: NumberedWave
+    run: RunRecord | None
+    delivered: int
+    records: int
+    open: OpenCounts
+    gate: Verdict | None
+
+    @property
+    def state(self) -> WaveState:
+        """``incomplete``: its last run is running, was stopped or was killed."""
+        if self.run is None:
+            return "not begun"
+        return "done" if self.run.status in COMPLETED else "incomplete"
+
+    @property
+    def passes(self) -> bool:
+        """Whether the next wave may begin."""
+        return self.gate is not None and self.gate.passes
+
+
+def last_runs(tx: Transaction, migration: Migration | None) -> dict[str, MigrationRun]:
+    """The last run that loaded each wave, by the wave's name; what was loaded before an undo does not count."""
+    found: dict[str, MigrationRun] = {}
+    for run in tx.migrations.runs(migration.id) if migration else ():
+        if run.kind == "undo":
+            found.clear()
+        elif run.wave is not None:
+            found[run.wave] = run
+    return found
+
+
+def delivered(tx: Transaction, project: Project, wave: NumberedWave) -> int:
+    """The records of *wave* that their targets have, whoever delivered them."""
+    scopes = project.scopes
+    return sum(tx.known_records.delivered(scopes[name]) for name in wave.streams)
+
+
+def wave_status(tx: Transaction, project: Project, migration: Migration | None, wave: NumberedWave) -> WaveStatus:
+    """How far *wave* of *migration* is; of none, what was delivered without one."""
+    scopes = project.scopes
+    writers = {scope: name for name, scope in scopes.items()}
+    opened = sum(tx.open_records.counts(wave.streams, writers).values(), NOTHING_OPEN)
+    has = delivered(tx, project, wave)
+    records = has + sum(tx.known_records.not_delivered(name, scopes[name]) for name in wave.streams)
+    last = last_runs(tx, migration).get(wave.name)
+    run = tx.runs.get(last.run_id) if last else None
+    approval = tx.migrations.approvals(migration.id).get(wave.name) if migration else None
+    is_done = run is not None and run.status in COMPLETED
+    gate = verdict(wave.gate, opened, records, approval) if is_done else None
+    return WaveStatus(wave, run, has, records, opened, gate)

@@ -1,0 +1,78 @@
+"""The waves of a config, numbered, with their streams by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from crossdock import config_file
+from crossdock.errors import ConfigError
+from crossdock.project.migration_config import Gate, MigrationConfig
+from crossdock.project.project import Project
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedWave:
+    """One wave; its text is for people, such as ``wave 2 of 7: lots``.
+
+    Attributes:
+        number: From 1.
+        of: How many waves there are.
+        streams: Their full names.
+    """
+
+    name: str
+    number: int
+    of: int
+    streams: frozenset[str]
+    gate: Gate
+
+    def __str__(self) -> str:
+        return f"wave {self.number} of {self.of}: {self.name}"
+
+
+def config_of(project: Project) -> MigrationConfig:
+    """The section ``migration``.
+
+    Raises:
+        ConfigError: If the config has none.
+    """
+    if project.migration is None:
+        hint = "add 'migration: {waves: {NAME: {streams: [...]}}}'; see docs/migrate.md"
+        raise ConfigError("the config has no section 'migration'", where=str(project.path), hint=hint)
+    return project.migration
+
+
+def numbered_waves(project: Project) -> list[NumberedWave]:
+    """The waves in the order in which they are loaded.
+
+    Raises:
+        ConfigError: If the config has none.
+    """
+    waves = config_of(project).waves
+    return [
+        NumberedWave(name, number, len(waves), frozenset(project.selected(wave.streams)), wave.gate)
+        for number, (name, wave) in enumerate(waves.items(), 1)
+    ]
+
+
+def wave_streams(project: Project) -> set[str]:
+    """The streams of all waves.
+
+    Raises:
+        ConfigError: If the config has none.
+    """
+    return {name for wave in numbered_waves(project) for name in wave.streams}
+
+
+def called(waves: Sequence[NumberedWave], name: str) -> NumberedWave:
+    """The wave of this name.
+
+    Raises:
+        ConfigError: If there is none.
+    """
+    for wave in waves:
+        if wave.name == name:
+            return wave
+    advice = config_file.unknown(name, [wave.name for wave in waves]).removeprefix("unknown key; ")
+    raise ConfigError(f"no wave is called {name!r}; {advice}")

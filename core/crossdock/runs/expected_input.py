@@ -1,0 +1,51 @@
+"""The input of a stream that must be what it was when somebody looked at it."""
+
+from __future__ import annotations
+
+from crossdock.errors import RefusedError
+from crossdock.project.connector_instances import BoundStream
+from crossdock.runs.stream_input import StreamInput
+from crossdock.state import State
+from crossdock.tally import Tally
+
+PLANNED = "the source changed while the plan was applied", "plan again"
+"""What happened to the source of an approved plan, and what to do."""
+
+
+def check_digest(bound: BoundStream, digest: str, expected: str, refusal: tuple[str, str] = PLANNED) -> None:
+    """Compare what a stream has read with what it should read.
+
+    Args:
+        refusal: What happened if it differs, and what to do.
+
+    Raises:
+        RefusedError: If it differs.
+    """
+    if digest != expected:
+        message, hint = refusal
+        raise RefusedError(message, where=bound.name, hint=hint)
+
+
+class ExpectedInput(StreamInput):
+    """Input that is refused as a whole if it has changed, before anything of it is decided.
+
+    Args:
+        digest: That it must have.
+        refusal: As of `check_digest`.
+    """
+
+    def __init__(
+        self,
+        bound: BoundStream,
+        state: State,
+        tally: Tally,
+        run_id: int,
+        *,
+        digest: str,
+        refusal: tuple[str, str] = PLANNED,
+    ) -> None:
+        super().__init__(bound, state, tally, run_id, digested=True)
+        self._expected_digest, self._refusal = digest, refusal
+
+    def accept(self) -> None:
+        check_digest(self._bound, self.digest, self._expected_digest, self._refusal)

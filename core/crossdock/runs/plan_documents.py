@@ -1,0 +1,55 @@
+"""Files of hashes and counts that one command saves and a later one compares with: plans and rehearsals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar, Self
+
+from pydantic import ValidationError
+
+from crossdock import exact_json
+from crossdock.config_file import ConfigModel
+from crossdock.errors import ConfigError
+from crossdock.local_files import read_regular, replace_file
+
+MAX_BYTES = 1 << 20
+"""Size of a file, which has a few hashes for each stream."""
+
+
+class PlanDocument(ConfigModel):
+    """What was planned, as hashes and counts, without data of records.
+
+    Attributes:
+        noun: What messages call it.
+        command: Writes such a file.
+    """
+
+    noun: ClassVar[str]
+    command: ClassVar[str]
+
+    def save(self, path: Path) -> None:
+        """Write it atomically.
+
+        Raises:
+            ConfigError: If the file cannot be written.
+        """
+        try:
+            replace_file(path, exact_json.dumps(self.model_dump(mode="json")) + b"\n")
+        except OSError as error:
+            raise ConfigError(f"the {self.noun} cannot be written: {error.strerror}", where=str(path)) from error
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read it.
+
+        Raises:
+            ConfigError: If it cannot be read, or is something else.
+        """
+        hint = f"'{cls.command}' writes one"
+        try:
+            return cls.model_validate(exact_json.loads(read_regular(path, MAX_BYTES)))
+        except OSError as error:
+            message = f"the {cls.noun} cannot be read: {error.strerror}"
+            raise ConfigError(message, where=str(path), hint=hint) from error
+        except (ValueError, ValidationError):
+            raise ConfigError(f"is not a {cls.noun} file", where=str(path), hint=hint) from None

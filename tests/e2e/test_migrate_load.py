@@ -1,0 +1,167 @@
+"""``crossdock migrate load``: waves in order, gates, catch-up loads, and what stops a load."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.e2e.migrated_folder import MigratedFolder
+
+from crossdock.sandbox import SandboxServer
+
+
+@pytest.fixture
+def migrated(tmp_path: Path) -> Iterator[MigratedFolder]:
+    with SandboxServer(tmp_path / "sandbox") as platform:
+        yield MigratedFolder(tmp_path / "project", platform)
+
+
+def test_waves_are_loaded_in_order(migrated: MigratedFolder) -> None:
+    """One command loads all waves, each record once, and a second one sends nothing."""
+    migrated.fill()
+    document = migrated.load("--by", "Ann")
+    assert [each["wave"] for each in document["runs"]] == ["customers", "products", "invoices"]
+    assert migrated.created() == ["customer"] * 3 + ["product"] * 3 + ["invoice"] * 6
+    again = migrated.load()
+    assert sum(each["report"]["requests"] for each in again["runs"]) == 0
+    status = migrated.status()
+    assert (status["migration"]["name"], status["migration"]["started_by"], status["next"]) == ("acme", "Ann", None)
+    assert [(w["state"], w["records"], w["delivered"]) for w in status["waves"]] == [
+        ("done", 3, 3),
+        ("done", 3, 3),
+        ("done", 6, 6),
+    ]
+
+
+def test_a_catch_up_load_delivers_what_came_later(migrated: MigratedFolder) -> None:
+    """What is new after the first load is delivered by the same command."""
+    migrated.fill()
+    migrated.load()
+    migrated.write("CUST2.csv", "NO;NAME\nC9;Late\n")
+    document = migrated.load()
+    assert [each["report"]["requests"] for each in document["runs"]] == [1, 0, 0]
+    assert Counter(migrated.created())["customer"] == 4
+
+
+def test_a_closed_gate_ends_the_load(migrated: MigratedFolder) -> None:
+    """Too many rejected records: exit 4, the wave and what to do are named, and no later wave begins."""
+    migrated.fill()
+    migrated.write("PROD2.csv", "SKU;NAME;PRICE\nP7;Bad;dear\n")
+    done = migrated.migrate("load")
+    assert done.exit_code == 4
+    assert "wave 2 of 3: products: the gate is closed: 1 of 4 records open (1 rejected)" in done.stderr
+    assert "crossdock records list" in done.stderr
+    assert "crossdock migrate go products" in done.stderr
+    assert migrated.states()["products"] == ("done", "closed")
+    assert migrated.states()["invoices"] == ("not begun", None)
+    assert "invoice" not in migrated.created()
+    assert migrated.load(exit_code=4)["ended_at"] == "products"  # a load that reads nothing new judges alike
+    migrated.waves(products={"rejected_at_most_percent": 25})
+    migrated.load(exit_code=1)
+    assert Counter(migrated.created())["invoice"] == 6
+
+
+def test_a_person_lets_it_go_on(migrated: MigratedFolder) -> None:
+    """A gate for a person is closed until somebody approves, and again when more is open than then."""
+    migrated.waves(customers={"person": True})
+    migrated.fill()
+    assert migrated.migrate("go", "customers").exit_code == 4  # nothing has begun
+    done = migrated.migrate("load")
+    assert done.exit_code == 4
+    assert "a person must let the migration go on" in done.stderr
+    assert migrated.migrate("go", "products").exit_code == 4  # not loaded
+    assert migrated.migrate("go", "customers", "--by", "Bob").exit_code == 0
+    migrated.load()
+    assert migrated.states()["customers"] == ("done", "approved")
+    migrated.write("CUST2.csv", "NO;NAME\nC8;\n")
+    done = migrated.migrate("load")
+    assert done.exit_code == 4
+    assert "more than when a person let it go on" in done.stderr
+    migrated.migrate("go", "customers")
+    migrated.load(exit_code=1)
+
+
+def test_a_load_until_a_wave(migrated: MigratedFolder) -> None:
+    """``--until`` leaves the later waves alone; an unknown wave is refused with the nearest name."""
+    migrated.fill()
+    migrated.load("--until", "products")
+    assert Counter(migrated.created()) == {"customer": 3, "product": 3}
+    assert migrated.status()["next"] == "invoices"
+    done = migrated.migrate("load", "--until", "product")
+    assert done.exit_code == 2
+    assert "did you mean 'products'?" in done.stderr
+
+
+def test_a_wave_that_fails_ends_the_load(migrated: MigratedFolder) -> None:
+    """A wave whose run does not reach its end is named, is incomplete, and the next one is not begun."""
+    migrated.fill()
+    migrated.write("PROD2.csv", 'SKU;NAME;PRICE\nP7;"un;closed\n')
+    done = migrated.migrate("load")
+    assert done.exit_code == 4, done.stderr
+    assert "wave 2 of 3: products: did not reach its end" in done.stderr
+    assert migrated.states() == {
+        "customers": ("done", "open"),
+        "products": ("incomplete", None),
+        "invoices": ("not begun", None),
+    }
+    assert migrated.migrate("go", "products").exit_code == 4
+    (migrated.folder / "out" / "PROD2.csv").unlink()
+    migrated.load()
+    assert migrated.states()["invoices"] == ("done", "open")
+
+
+def test_a_signed_off_migration_is_not_continued_silently(migrated: MigratedFolder) -> None:
+    """After the sign-off a load is refused, unless another migration is asked for."""
+    from datetime import UTC, datetime
+
+    from crossdock.project import project
+
+    migrated.fill()
+    migrated.load()
+    state = project.load(migrated.config).open_state()
+    with state.begin() as tx:
+        current = tx.migrations.current()
+        assert current is not None
+        tx.migrations.sign_off(current.id, at=datetime.now(UTC), by="Eve", report_sha256="0" * 64)
+    state.close()
+    done = migrated.migrate("load")
+    assert done.exit_code == 4
+    assert "by Eve" in done.stderr
+    assert "--again" in done.stderr
+    migrated.load("--again")
+    assert migrated.status()["migration"]["signed_off_by"] is None
+
+
+def test_a_config_without_waves(migrated: MigratedFolder) -> None:
+    """Each command says that the section is missing."""
+    migrated.configure(migration=None)
+    for command in (["load"], ["status"], ["go", "x"], ["pause"], ["resume"], ["freeze"]):
+        done = migrated.migrate(*command)
+        assert (done.exit_code, "no section 'migration'" in done.stderr) == (2, True), command
+
+
+def test_status_before_the_first_load(migrated: MigratedFolder) -> None:
+    """Status works without a migration; pausing needs one."""
+    done = migrated.migrate("status")
+    assert done.exit_code == 0
+    assert "no migration has begun" in done.stdout
+    assert "next: wave 1 of 3: customers" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80, done.stdout
+    assert migrated.migrate("pause").exit_code == 4
+
+
+def test_an_undone_migration_is_loaded_again(migrated: MigratedFolder) -> None:
+    """Status shows the last reconciliation, and after an undo the waves as not begun; a load begins with the first."""
+    migrated.fill(invoices=0)  # an invoice cannot be undone
+    migrated.load()
+    assert migrated.migrate("reconcile").exit_code == 0
+    assert "0 differences" in migrated.migrate("status").stdout
+    plan = str(migrated.folder / "undo.plan")
+    assert migrated.migrate("undo", "-o", plan).exit_code == 0
+    done = migrated.run("apply", plan)
+    assert done.exit_code == 0, done.stderr
+    assert {state for state, _ in migrated.states().values()} == {"not begun"}
+    migrated.load()
+    assert [each["operation"] for each in migrated.effects()] == ["create"] * 6 + ["delete"] * 6 + ["create"] * 6

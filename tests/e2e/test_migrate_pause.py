@@ -1,0 +1,189 @@
+"""Pausing a load: by a person, by the hours of the config, and by Ctrl-C while it waits."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from tests.e2e.migrated_folder import MigratedFolder
+from tests.e2e.platform_faults import end_faults, set_faults
+from tests.waiting import eventually
+
+from crossdock.clock import SystemClock
+from crossdock.errors import StoppedError
+from crossdock.migration.load import LoadChoice, Loaded, load
+from crossdock.migration.load_progress import WaveProgress
+from crossdock.progress import Silent
+from crossdock.project import project
+from crossdock.sandbox import SandboxServer
+
+CUSTOMERS = 60
+
+
+@pytest.fixture
+def migrated(tmp_path: Path) -> Iterator[MigratedFolder]:
+    with SandboxServer(tmp_path / "sandbox") as platform:
+        made = MigratedFolder(tmp_path / "project", platform)
+        made.configure(platform={"in_flight": 1})
+        made.fill(customers=CUSTOMERS)
+        yield made
+
+
+@pytest.fixture
+def slow(migrated: MigratedFolder) -> Iterator[None]:
+    """Each request takes long enough for a load to be noticed among its customers."""
+    set_faults(migrated.platform.base_url, [{"name": "slow", "probability": 1.0, "route": "POST", "ms": 200}], 1)
+    yield
+    end_faults(migrated.platform.base_url)
+
+
+def started(migrated: MigratedFolder) -> subprocess.Popen[str]:
+    """A load in a process of its own, whose words come by a pipe."""
+    command = [sys.executable, "-m", "crossdock", "-C", str(migrated.config), "migrate", "load"]
+    environment = {**os.environ, "CROSSDOCK_API_KEY": migrated.platform.api_key}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def until_said(process: subprocess.Popen[str], words: str) -> str:
+    """Read what the process says up to a line with *words*."""
+    assert process.stderr is not None
+    said = ""
+    for line in process.stderr:
+        said += line
+        if words in line:
+            return line
+    raise AssertionError(f"{words!r} was not said: {said}")
+
+
+@pytest.mark.usefixtures("slow")
+def test_a_load_is_paused_and_resumed_from_another_terminal(migrated: MigratedFolder) -> None:
+    """It stops in order within the wave, leaves the state to others, and goes on with the same wave when resumed."""
+    with started(migrated) as process:
+        try:
+            eventually(lambda: len(migrated.effects()) > 2)
+            assert migrated.migrate("pause", "--by", "Bob").exit_code == 0
+            until_said(process, "wave 1 of 3: customers: stopped in order")
+            assert "paused by Bob" in until_said(process, "waiting:")
+            done_before = len(migrated.effects())
+            assert done_before < CUSTOMERS
+            status = migrated.status()
+            assert status["migration"]["paused_by"] == "Bob"
+            assert status["waves"][0]["state"] == "incomplete"
+            assert status["waves"][0]["open"]["in_doubt"] == 0
+            assert status["waves"][0]["delivered"] == done_before
+            assert migrated.run("sync", "wms.products").exit_code == 0  # the state is free
+            end_faults(migrated.platform.base_url)
+            assert migrated.migrate("resume").exit_code == 0
+            _, said = process.communicate(timeout=300)
+            assert process.returncode == 0, said
+        finally:
+            process.kill()
+    assert Counter(migrated.created()) == {"customer": CUSTOMERS, "product": 3, "invoice": 6}
+    assert list(migrated.states().values()) == [("done", "open")] * 3
+
+
+def test_a_load_that_waits_ends_at_ctrl_c(migrated: MigratedFolder) -> None:
+    """A load that is started while the migration is paused waits; a signal ends it, with exit 130."""
+    migrated.load("--until", "products")
+    migrated.migrate("pause")
+    with started(migrated) as process:
+        try:
+            until_said(process, "waiting: paused by")
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=300)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert "stopped while it waited: paused by" in said
+    assert "invoice" not in migrated.created()
+
+
+@pytest.mark.usefixtures("slow")
+def test_an_interrupt_stops_a_load_in_order(migrated: MigratedFolder) -> None:
+    """Ctrl-C among the customers settles what is in flight, ends with 130, and the next load does the rest."""
+    with started(migrated) as process:
+        try:
+            eventually(lambda: len(migrated.effects()) > 2)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=300)
+        finally:
+            process.kill()
+    assert process.returncode == 130, said
+    assert migrated.states()["customers"] == ("incomplete", None)
+    end_faults(migrated.platform.base_url)
+    migrated.load()
+    assert Counter(migrated.created()) == {"customer": CUSTOMERS, "product": 3, "invoice": 6}
+
+
+# ---- hours
+
+
+class ShiftedClock(SystemClock):
+    """The machine's clock at another time of the day."""
+
+    def __init__(self, at: datetime) -> None:
+        self.shift = at - datetime.now(UTC)
+
+    def now(self) -> datetime:
+        return super().now() + self.shift
+
+
+class Told(Silent):
+    """Keeps what a load tells."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def proceeding(self, progress: WaveProgress) -> None:
+        """Ignore it."""
+
+    def tell(self, text: str) -> None:
+        self.texts.append(text)
+
+    def has(self, words: str) -> bool:
+        return any(words in text for text in self.texts)
+
+
+def at(hour: int) -> datetime:
+    return datetime(2027, 1, 15, hour, tzinfo=UTC)
+
+
+@pytest.mark.usefixtures("slow")
+def test_a_load_waits_in_hours_without_an_allowance(migrated: MigratedFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When such hours begin, the load stops in order; when they end, it goes on; a signal ends one that waits."""
+    monkeypatch.setenv("CROSSDOCK_API_KEY", migrated.platform.api_key)
+    migrated.waves(hours=[{"from": "08:00", "to": "18:00", "percent": 0}])
+    clock, told, interrupt = ShiftedClock(at(7)), Told(), threading.Event()
+
+    def loading() -> Loaded:
+        loaded = project.load(migrated.config)
+        return load(loaded, LoadChoice("Ann"), clock=clock, listener=told, interrupt=interrupt)
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(loading)
+        eventually(lambda: len(migrated.effects()) > 2)
+        clock.shift += timedelta(hours=5)
+        eventually(lambda: told.has("allow no requests until 2027-01-15 18:00:00Z"))
+        assert told.has("stopped in order")
+        assert len(migrated.effects()) < CUSTOMERS
+        end_faults(migrated.platform.base_url)
+        clock.shift += timedelta(hours=7)
+        assert running.result(300).exit_code == 0
+        assert len(migrated.created()) == CUSTOMERS + 3 + 6
+        told.texts.clear()
+        clock.shift += timedelta(hours=15)
+        waiting = pool.submit(loading)
+        eventually(lambda: told.has("waiting: the hours of the config"))
+        interrupt.set()
+        ended = waiting.result(300)
+    assert isinstance(ended.error, StoppedError)
+    assert ended.exit_code == 130

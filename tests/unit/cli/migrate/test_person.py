@@ -1,0 +1,38 @@
+"""Who a migration remembers."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from crossdock.cli.migrate.person import LONGEST, by_option
+
+
+@click.command
+@by_option
+def tell(by: str) -> None:
+    click.echo(by)
+
+
+def told(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(tell, arguments)
+    return result.exit_code, result.output.strip()
+
+
+def test_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A given name, or the user and host; a user without a name by its number; one that does not fit is refused."""
+    assert told("--by", " Ann ") == (0, "Ann")
+    assert told() == (0, f"{getpass.getuser()}@{socket.gethostname()}")
+    assert told("--by", "x" * LONGEST)[0] == 0
+    assert told("--by", "x" * (LONGEST + 1))[0] == 2
+
+    def nameless() -> str:
+        raise OSError("no name")
+
+    monkeypatch.setattr(getpass, "getuser", nameless)
+    code, name = told()
+    assert (code, name.partition("@")[0].isdigit()) == (0, True)

@@ -1,0 +1,57 @@
+"""A gate passes while little is open, or when a person said so and nothing was added."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.state.samples import AT
+
+from crossdock.migration.gates import verdict
+from crossdock.project.migration_config import Gate
+from crossdock.state import WaveApproval
+from crossdock.tally import OpenCounts
+
+
+@pytest.mark.parametrize(
+    ("gate", "rejected", "records", "state"),
+    [
+        pytest.param(Gate(), 0, 100, "open", id="nothing is open"),
+        pytest.param(Gate(), 0, 0, "open", id="no records at all"),
+        pytest.param(Gate(), 1, 100, "closed", id="by default nothing may be"),
+        pytest.param(Gate(rejected_at_most=5), 5, 5, "open", id="within the number"),
+        pytest.param(Gate(rejected_at_most=5), 6, 10_000, "closed", id="beyond the number"),
+        pytest.param(Gate(rejected_at_most_percent=0.5), 50, 10_000, "open", id="within the percentage"),
+        pytest.param(Gate(rejected_at_most_percent=0.5), 51, 10_000, "closed", id="beyond the percentage"),
+        pytest.param(Gate(rejected_at_most=60, rejected_at_most_percent=0.5), 51, 10_000, "open", id="one suffices"),
+        pytest.param(Gate(person=True), 0, 100, "waits for a person", id="a person decides"),
+        pytest.param(Gate(person=True), 1, 100, "closed", id="a limit comes first"),
+    ],
+)
+def test_limits(gate: Gate, rejected: int, records: int, state: str) -> None:
+    """A gate is closed when both limits are exceeded."""
+    assert verdict(gate, OpenCounts(rejected=rejected), records, None).state == state
+
+
+def test_all_that_is_open_counts() -> None:
+    """Waiting, pending and in doubt count as rejected ones do, and the verdict says how many there are."""
+    found = verdict(Gate(rejected_at_most=3), OpenCounts(1, 1, 1, 1), 1_000, None)
+    assert not found.passes
+    assert found.why.startswith(
+        "4 of 1,000 records open (1 rejected, 1 waiting, 1 pending, 1 in doubt); at most 3 or 0 %"
+    )
+
+
+COUNTS = st.builds(OpenCounts, *[st.integers(0, 4)] * 4)
+
+
+@given(now=COUNTS, then=COUNTS, person=st.booleans())
+def test_an_approval_covers_what_was_open_then(now: OpenCounts, then: OpenCounts, person: bool) -> None:
+    """It holds unless more is open in any state; then the gate judges as without it."""
+    gate = Gate(rejected_at_most=4, person=person)
+    found = verdict(gate, now, 10, WaveApproval("a", AT, "Ann", then))
+    if now.exceeds(then):
+        assert found.state == verdict(gate, now, 10, None).state
+    else:
+        assert (found.state, found.passes) == ("approved", True)
+        assert found.why.endswith("Ann let it go on")

@@ -1,0 +1,74 @@
+"""How far a wave is and how long it takes, over all runs."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from crossdock.migration.load_progress import SHOWN_EVERY_S, LoadProgress, WaveProgress
+from crossdock.migration.wave_numbers import WaveNumbers
+from crossdock.migration.waves import NumberedWave
+from crossdock.progress import Silent
+from crossdock.project.migration_config import Gate, MigrationConfig
+from crossdock.testing.manual_clock import ManualClock
+
+CONFIG = MigrationConfig.model_validate({"waves": {"lots": {"streams": ["wms.lots"]}}})
+LOTS = NumberedWave("lots", 3, 7, frozenset({"wms.lots"}), Gate())
+
+
+class Listener(Silent):
+    def __init__(self) -> None:
+        self.seen: list[WaveProgress] = []
+
+    def proceeding(self, progress: WaveProgress) -> None:
+        self.seen.append(progress)
+
+    def tell(self, text: str) -> None:
+        raise AssertionError(text)
+
+
+def begun(numbers: WaveNumbers, rate_per_s: float | None = 10.0, most: int = 100) -> tuple[LoadProgress, ManualClock]:
+    clock = ManualClock()
+    return LoadProgress(Listener(), clock, CONFIG, LOTS, numbers, lambda: rate_per_s, most=most), clock
+
+
+def test_with_a_rehearsal() -> None:
+    """What earlier runs delivered counts, and the waves that follow are part of the whole."""
+    progress, _ = begun(WaveNumbers(200, 1_000, 6_000))
+    assert progress.present() == WaveProgress(LOTS, 200, 1_000, timedelta(seconds=80), timedelta(seconds=680))
+    progress.begin("sending wms.lots", 800)
+    progress.advance(300)
+    assert progress.present() == WaveProgress(LOTS, 500, 1_000, timedelta(seconds=50), timedelta(seconds=650))
+
+
+def test_without_a_rehearsal() -> None:
+    """The records are known once they are read; the other waves are not."""
+    progress, _ = begun(WaveNumbers(200, 0, None))
+    assert progress.present() == WaveProgress(LOTS, 200, 200, timedelta(), None)
+    progress.begin("reading wms.lots", None)
+    progress.advance(5_000)  # rows that are read are no records that are delivered
+    progress.begin("sending wms.lots", 800)
+    assert progress.present() == WaveProgress(LOTS, 200, 1_000, timedelta(seconds=80), None)
+
+
+def test_without_a_rate_or_records() -> None:
+    """What is unknown is not guessed."""
+    assert begun(WaveNumbers(0, 0, None))[0].present() == WaveProgress(LOTS, 0, 0, None, None)
+    assert begun(WaveNumbers(0, 100, 100), None)[0].present() == WaveProgress(LOTS, 0, 100, None, None)
+
+
+def test_a_percentage_by_hand_takes_longer() -> None:
+    """With half of the allowance the time is doubled."""
+    assert begun(WaveNumbers(0, 100, 0), most=50)[0].present().left == timedelta(seconds=20)
+
+
+def test_it_is_shown_now_and_then() -> None:
+    """At the begin of each stage, and every half a second."""
+    listener, clock = Listener(), ManualClock()
+    progress = LoadProgress(listener, clock, CONFIG, LOTS, WaveNumbers(0, 0, None), lambda: 1.0, most=100)
+    progress.begin("sending wms.lots", 10)
+    for _ in range(5):
+        progress.advance()
+    assert len(listener.seen) == 2
+    clock.advance(SHOWN_EVERY_S)
+    progress.advance()
+    assert [each.done for each in listener.seen] == [0, 0, 6]

@@ -74,11 +74,22 @@ class Sizes:
 
 def write(folder: Path, sizes: Sizes) -> None:
     """The three files."""
-    _write(folder / "products.csv", "SKU NAME PRICE", ((f"P{n:07}", f"Product {n}", f"{n % 900}.95")
-                                                       for n in range(sizes.products)))
-    _write(folder / "bins.csv", "BIN ZONE CAPACITY", ((f"B{n:07}", f"Z{n % 40}", n % 500 + 1) for n in range(sizes.bins)))
+    _write(
+        folder / "products.csv",
+        "SKU NAME PRICE",
+        ((f"P{n:07}", f"Product {n}", f"{n % 900}.95") for n in range(sizes.products)),
+    )
+    _write(
+        folder / "bins.csv", "BIN ZONE CAPACITY", ((f"B{n:07}", f"Z{n % 40}", n % 500 + 1) for n in range(sizes.bins))
+    )
     lots = (
-        (f"L{n:09}", f"P{n * 7 % sizes.products:07}", f"B{n * 11 % sizes.bins:07}", n % 1_000 + 1, f"2027{n % 12 + 1:02}15")
+        (
+            f"L{n:09}",
+            f"P{n * 7 % sizes.products:07}",
+            f"B{n * 11 % sizes.bins:07}",
+            n % 1_000 + 1,
+            f"2027{n % 12 + 1:02}15",
+        )
         for n in range(sizes.lots)
     )
     _write(folder / "lots.csv", "LOTNO SKU BIN QTY EXPIRY", lots)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,10 @@ import pytest
 from tests.e2e.migrated_folder import MigratedFolder
 from tests.e2e.platform_faults import end_faults, set_faults
 from tests.e2e.test_state_in_trouble import no_room, struck
-from tests.waiting import eventually
 
 from crossdock.project import project
 from crossdock.sandbox import SandboxServer, SandboxSettings
+from crossdock.sandbox.access_control import Caller
 from crossdock.sandbox.rate_limiter import RateLimiter
 
 PER_MINUTE, BURST = 12_000, 100
@@ -75,23 +74,35 @@ def test_a_part_of_the_allowance(
     assert (shown["allowance"]["lowest"] >= 0.85 * BURST) is reduced
 
 
+class Halved(RateLimiter):
+    """Halves its limit after so many requests, and says nothing about it in headers.
+
+    Attributes:
+        later: Requests that met the new limit.
+    """
+
+    def __init__(self, after: int) -> None:
+        super().__init__(PER_MINUTE, BURST, "none")
+        self._left, self._new, self.later = after, RateLimiter(PER_MINUTE // 2, BURST // 2, "none"), 0
+
+    def take(self, caller: Caller, now: float) -> dict[str, str]:
+        if self._left > 0:
+            self._left -= 1
+            return super().take(caller, now)
+        self.later += 1
+        return self._new.take(caller, now)
+
+
 def test_a_limit_that_is_halved(migrated: MigratedFolder) -> None:
     """The platform halves its limit in the middle of a wave: the load slows down, and each record is there once."""
-    migrated.configure(platform={"rate": {"per_minute": PER_MINUTE, "burst": BURST}})
+    migrated.configure(platform={"in_flight": 40, "rate": {"per_minute": PER_MINUTE, "burst": BURST}})
     migrated.fill(customers=400, products=3, invoices=200)
-
-    def halve() -> None:
-        eventually(lambda: len(migrated.effects()) > BURST + 50)
-        sandbox = migrated.platform.sandbox
-        sandbox._rate_limiter = RateLimiter(PER_MINUTE // 2, BURST // 2, sandbox._settings.rate_headers)
-
-    with ThreadPoolExecutor(1) as pool:
-        halving = pool.submit(halve)
-        document = migrated.load()
-        halving.result(300)
-    assert Counter(migrated.created()) == {"customer": 400, "product": 3, "invoice": 200}
+    migrated.platform.sandbox._rate_limiter = limiter = Halved(after=150)
+    document = migrated.load()
     throttled = sum(each["report"]["throttled"] for each in document["runs"])
-    assert throttled < 0.1 * 603, "it goes on as fast as before"
+    assert Counter(migrated.created()) == {"customer": 400, "product": 3, "invoice": 200}
+    assert limiter.later >= 603 - 150
+    assert throttled > 0, "the new limit was never met, so nothing was shown"
 
 
 def test_a_platform_that_is_gone(migrated: MigratedFolder) -> None:

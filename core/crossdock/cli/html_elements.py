@@ -11,6 +11,12 @@ MAX_CELL, _LONG = 500, 40  # characters: most in a cell, most in one line
 _OPENED = 20  # longer lists are folded at first
 
 
+class Drawing(str):
+    """Markup of a cell that is drawn, without text from elsewhere."""
+
+    __slots__ = ()
+
+
 def text(value: str) -> str:
     """*value* as escaped, `printable` text, cut off if it is too long."""
     return escape(printable(value[:MAX_CELL])) + "…" * (len(value) > MAX_CELL)
@@ -50,5 +56,7 @@ def _cell(column: str, value: str | int) -> str:
     named = f'data-name="{text(column)}"'
     if isinstance(value, int):
         return f"<td {named}>{value:,}</td>"
+    if isinstance(value, Drawing):
+        return f"<td {named}>{value}</td>"
     kind = ' class="long"' * (len(value) > _LONG)
     return f"<td {named}{kind}>{text(value)}</td>"

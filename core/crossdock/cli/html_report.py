@@ -7,11 +7,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from crossdock.cli import api_lines, html_open_records, input_lines, tally_lines, timing_lines
+from crossdock.cli import api_lines, html_open_records, html_page, input_lines, tally_lines, timing_lines
 from crossdock.cli.html_elements import row, table, text
 from crossdock.cli.shared_options import counted
-from crossdock.errors import ConfigError
-from crossdock.local_files import replace_file
 from crossdock.state import RunRecord
 from crossdock.state.queries.run_details import Delivery, RunDetails
 from crossdock.times_in_text import duration_text, instant_text
@@ -21,37 +19,6 @@ _FILES = ("stream", "file", "rows")
 _STEPS = ("step", "duration", "of the run")
 _DELIVERIES = ("stream", "operations", "started", "ended", "duration")
 _WIDTH, _HEIGHT, _GAP = 600, 120, 24  # units of the plot; a larger gap between samples breaks the area
-
-_STYLE = (Path(__file__).parent / "report.css").read_text(encoding="utf-8")
-_PAGE = """\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy"
- content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-{style}</style>
-</head>
-<body>
-{body}
-</body>
-</html>
-"""
-
-
-def write(path: Path, page: str) -> None:
-    """Write *page* to *path*, as `replace_file` does.
-
-    Raises:
-        ConfigError: If it cannot be written.
-    """
-    try:
-        replace_file(path, page.encode())
-    except OSError as error:
-        raise ConfigError(f"the report cannot be written: {error.strerror}", where=str(path)) from error
 
 
 def page(state: RunDetails, run: RunRecord, *, at: datetime, tenant: str, config: Path) -> str:
@@ -72,7 +39,7 @@ def page(state: RunDetails, run: RunRecord, *, at: datetime, tenant: str, config
         *_end(state, run, at),
     ]
     title = f"{text(run.status)}: run {run.id}, {text(run.business_date)}"
-    return _PAGE.format(title=title, style=_STYLE, body="\n".join(part for part in parts if part))
+    return html_page.document(title, parts)
 
 
 def _title(run: RunRecord, tenant: str, config: Path) -> Iterator[str]:

@@ -59,14 +59,14 @@ def show(run: int | None, out: Path | None, config: Path, *, as_json: bool) -> N
 
     RUN is its number as listed by 'crossdock runs'; default: the newest run.
     """
-    from crossdock.cli import html_report
+    from crossdock.cli import html_page, html_report
 
     loaded = load(config)
     with loaded.look() as tx:
         found, now = _found(tx, run), SystemClock().now()
         page = html_report.page(tx.reporting, found, at=now, tenant=loaded.pin.tenant, config=config) if out else ""
     if out:
-        html_report.write(out, page)
+        html_page.write(out, page)
         say(f"run {found.id}: {found.status}; report written to {out}", err=as_json)
     if as_json:
         terminal_output.print_json(tally_lines.facts(found) | timing_lines.facts(found))

@@ -57,6 +57,7 @@ class Scan:
             change), `LINE` (of its first row), `UNIT` (index of its file or page); `POSITION` and `TIE` with
             ``order_by``; `ROWS` (number of rows) with ``group_by``; `DELETED` (true if its latest row says so) if the
             stream finds deleted records.
+        repeated_keys: Number of keys that were listed several times; rows of one group are one listing.
         cursor: Of the last batch that had one.
         key_order: Compares rows with the known keys while they are read; None without them or with ``group_by``.
     """
@@ -78,6 +79,7 @@ class Scan:
         places = {LINE: pl.UInt32, UNIT: pl.UInt32}
         self._schema = {KEY_HASH: fingerprint.HASH, FP: fp, SAME: pl.Boolean, **places, **ordered, **grouped, **marked}
         self.latest = pl.DataFrame(schema=self._schema)
+        self.repeated_keys = 0
         self.cursor: str | None = None
         self.key_order: KeyOrder | None = None
 
@@ -239,6 +241,7 @@ class Scan:
                 pl.col(KEY_HASH).is_last_distinct()
             )
             self.latest = pl.concat([candidates.filter(~duplicated), last], rechunk=False)
+            self.repeated_keys = last.height
         in_records = self._row_count(self.latest)
         tally.rows_in_records += in_records
         tally.rows_superseded += self._row_count(candidates) + self._rows_before_deletion - in_records

@@ -48,7 +48,7 @@ class Rehearsal(PlanDocument):
     """
 
     noun: ClassVar[str] = "rehearsal"
-    command: ClassVar[str] = "crossdock migrate rehearse -o FILE"
+    hint: ClassVar[str] = "'crossdock migrate rehearse -o FILE' writes one"
 
     base_url: str
     tenant: str

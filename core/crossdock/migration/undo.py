@@ -209,10 +209,10 @@ def _streams(session: Session, undone: UndoneRuns) -> list[str]:
     """
     with session.state.look() as tx:
         names = {stream for stream, _ in tx.delivered.scopes(sorted(undone.runs))}
-        left = [intent for intent in tx.intents.unsettled() if intent.identity.stream in names]
+        left = tx.delivered.unsettled(sorted(undone.runs))
     if left:
         hint = "send them with 'crossdock sync', or decide with 'crossdock records resolve'; then plan the undo"
-        raise RefusedError(f"{len(left):,} operations of {undone.title} are not settled", hint=hint)
+        raise RefusedError(f"operations of {undone.title} are not settled: {left:,}", hint=hint)
     known = session.project.scopes
     for name in sorted(names - known.keys()):
         raise ConfigError(f"the config has no stream {name}", hint=f"add it again to undo {undone.title}")

@@ -31,7 +31,7 @@ from crossdock.runs.plan_results import PlanListener, Planned, WaitingOnce
 from crossdock.runs.settlement_count import delivered_term
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.temporary_folder import run_folder
-from crossdock.sources.source_context import SourceContext
+from crossdock.sources.source_context import Observe, SourceContext
 from crossdock.state import ExpectedDeliveries, ExpectedDelivery, Intent, Scope, State
 from crossdock.stream_facts import PLATFORM
 from crossdock.tally import Tally
@@ -49,14 +49,15 @@ def plan(
     clock: Clock,
     progress: Progress,
     summed: bool = False,
+    observe: Observe | None = None,
 ) -> Planned:
-    """Pass to *listener* what `crossdock.runs.runner.sync` would do.
+    """Pass to *listener* what `crossdock.runs.runner.sync` would do, and to *observe* each batch that a stream reads.
 
     Raises:
         CrossdockError: If the state cannot be read. Errors of sources are in the result.
     """
     with closing(project.open_state(read_only=True)) as state:
-        return look_ahead(project, state, selection, listener, clock, progress, summed=summed)
+        return look_ahead(project, state, selection, listener, clock, progress, summed=summed, observe=observe)
 
 
 def look_ahead(
@@ -70,6 +71,7 @@ def look_ahead(
     summed: bool = False,
     source: PlannedSource | None = None,
     corrections: Iterable[ExpectedDelivery] = (),
+    observe: Observe | None = None,
 ) -> Planned:
     """Plan on an open state, which is only read.
 
@@ -84,7 +86,8 @@ def look_ahead(
         with state.look() as tx:
             limits = api_limits.read(tx, {name.partition(".")[0] for name in names}, project.reading_platform)
         intake = PlanIntake(state) if source is None else NoIntake()  # which reads all files again
-        context = SourceContext(clock, progress, intake, work / "spool", work, project.spool, limits=limits)
+        folders = work / "spool", work, project.spool
+        context = SourceContext(clock, progress, intake, *folders, limits=limits, observe=observe)
         stack.enter_context(context.at_end)
         targets = project.targets(clock)
         streams = project.bind(names, targets=targets, run=context)
@@ -121,13 +124,12 @@ class _Preview:
         self._first_steps: set[tuple[Scope, int]] = set()  # records of which this run sends the first of two steps
         self._doubtful: set[tuple[Scope, int]] = set()  # records of which a create is in doubt
         self._references = {name: References(name, self._known) for name in targets}
-        self._requests: Counter[str] = Counter()
         self.expected = ExpectedDeliveries()
         with state.look() as tx:
             unsettled = tx.intents.unsettled()
             self._earlier = {name: tx.buckets.get(name) for name in targets}
             self._restored = tx.runs.restored()
-        self.result = Planned(self._forecast(PLATFORM))
+        self.result = Planned(self._forecast(PLATFORM, 0))
         self._coming = {bound.scope for bound in streams}
         self._waiting: list[tuple[BoundStream, HeldRecords, WaitingOnce]] = []
         names = {bound.name for bound in streams}
@@ -137,12 +139,15 @@ class _Preview:
         self._expect(self._left.sent_first)
 
     def finished(self) -> Planned:
-        self.result.forecast = self._forecast(PLATFORM)
-        self.result.other_forecasts = {name: self._forecast(name) for name in self._requests if name != PLATFORM}
+        needed = Counter[str]()
+        for (target, _), requests in self.result.requests.items():
+            needed[target] += requests
+        self.result.forecast = self._forecast(PLATFORM, needed.pop(PLATFORM, 0))
+        self.result.other_forecasts = {name: self._forecast(name, requests) for name, requests in needed.items()}
         return self.result
 
-    def _forecast(self, target: str) -> Forecast:
-        now, earlier, requests = self._now.timestamp(), self._earlier[target], self._requests[target]
+    def _forecast(self, target: str, requests: int) -> Forecast:
+        now, earlier = self._now.timestamp(), self._earlier[target]
         estimate = self._targets[target].rate.estimate(earlier.estimate if earlier else None)
         return forecast(earlier.carried_over(now, estimate) if earlier else BucketState.of(estimate), requests, now)
 
@@ -156,7 +161,7 @@ class _Preview:
                 self._tally(intent.identity.stream).count("carried_over")
                 self._tally(intent.identity.stream).count("carried_on")
         for intent in (*self._left.sent_first, *self._left.held):
-            self._count_request("resend", intent.scope)
+            self._count_request("resend", intent.identity.stream, intent.scope)
             self._listener.resend(intent)
             record = intent.scope, intent.identity.key_hash
             if intent.step == "open":
@@ -166,9 +171,9 @@ class _Preview:
             self._tally(intent.identity.stream).count("carried_over")
             self._tally(intent.identity.stream).count(delivered_term(intent.operation, first_time=is_first))
 
-    def _count_request(self, kind: str, scope: Scope) -> None:
+    def _count_request(self, kind: str, stream: str, scope: Scope) -> None:
         self.result.operations[kind] += 1
-        self._requests[scope.target] += 1
+        self.result.requests[scope.target, stream] += 1
 
     def _expect(self, intents: list[Intent]) -> None:
         for intent in intents:
@@ -218,7 +223,8 @@ class _Preview:
             self.result.rejected_before[bound.name] = rejected_before
         if self._is_refused(bound, stream_input):
             return
-        for dead_letter in stream_input.rows_without_key:
+        self.result.repeated_keys[bound.name] = stream_input.scan.repeated_keys
+        for dead_letter in stream_input.scan.keyless:
             self._listener.refused(dead_letter)
         stopped = self._decide(bound, tally, stream_input)
         if stopped is not None:
@@ -325,7 +331,7 @@ class _Preview:
             return
         if record in self._doubtful:
             return  # the second step of a create in doubt
-        self._count_request(verb(operation), scope)
+        self._count_request(verb(operation), identity.stream, scope)
         if operation.kind == "delete":
             self.expected.add(ExpectedDelivery(identity.stream, scope, identity.key_hash, None))
         else:

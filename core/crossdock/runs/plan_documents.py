@@ -21,11 +21,11 @@ class PlanDocument(ConfigModel):
 
     Attributes:
         noun: What messages call it.
-        command: Writes such a file.
+        hint: Which command writes such a file.
     """
 
     noun: ClassVar[str]
-    command: ClassVar[str]
+    hint: ClassVar[str]
 
     def save(self, path: Path) -> None:
         """Write it atomically.
@@ -45,11 +45,10 @@ class PlanDocument(ConfigModel):
         Raises:
             ConfigError: If it cannot be read, or is something else.
         """
-        hint = f"'{cls.command}' writes one"
         try:
             return cls.model_validate(exact_json.loads(read_regular(path, MAX_BYTES)))
         except OSError as error:
             message = f"the {cls.noun} cannot be read: {error.strerror}"
-            raise ConfigError(message, where=str(path), hint=hint) from error
+            raise ConfigError(message, where=str(path), hint=cls.hint) from error
         except (ValueError, ValidationError):
-            raise ConfigError(f"is not a {cls.noun} file", where=str(path), hint=hint) from None
+            raise ConfigError(f"is not a {cls.noun} file", where=str(path), hint=cls.hint) from None

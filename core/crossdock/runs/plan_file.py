@@ -40,7 +40,7 @@ class PlanFile(PlanDocument):
     """
 
     noun: ClassVar[str] = "plan"
-    command: ClassVar[str] = "crossdock plan -o PLAN"
+    hint: ClassVar[str] = "'crossdock plan -o PLAN' writes one; so do 'reconcile' and 'undo'"
 
     kind: Literal["sync", "repair", "undo"] = "sync"
     run: int | None = None

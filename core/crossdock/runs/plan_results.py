@@ -54,10 +54,13 @@ class Planned:
     Attributes:
         tallies: By stream, as in the report of the sync if the platform accepts everything.
         operations: Requests by kind, ``archive`` apart; ``resend`` for what an earlier run left unsettled.
+        requests: Their number by target and stream; also of a stream that is not selected, of which an earlier run
+            left operations.
         errors: Why a stream could not be read, or its records not be removed, by its name.
         unread: How many streams could not be read.
         sources: A hash of what each stream read, by its name, if requested.
         rejected_before: Number of records that are rejected and have not changed since, by the name of their stream.
+        repeated_keys: Number of keys that were listed several times, by the name of the stream.
         left_alone: Number of records that are gone and stay as they are, by the name of their stream.
         forecast: What the plan needs of the platform's allowance.
         other_forecasts: The same of other targets, by name.
@@ -69,9 +72,11 @@ class Planned:
     errors: dict[str, CrossdockError] = field(default_factory=dict)
     other_forecasts: dict[str, Forecast] = field(default_factory=dict)
     operations: Counter[str] = field(default_factory=Counter)
+    requests: Counter[tuple[str, str]] = field(default_factory=Counter)
     unread: int = 0
     sources: dict[str, str] = field(default_factory=dict)
     rejected_before: dict[str, int] = field(default_factory=dict)
+    repeated_keys: dict[str, int] = field(default_factory=dict)
     left_alone: dict[str, int] = field(default_factory=dict)
 
     @property

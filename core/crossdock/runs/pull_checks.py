@@ -24,7 +24,7 @@ def pulled(bound: BoundStream, since: str | None) -> Generator[RawBatch | Checkp
         CrossdockError: If the source failed or was refused.
     """
     latest: str | None = None
-    guard = _Guard(bound)
+    guard, observe = _Guard(bound), bound.context.run.observe
     with connector_code(bound, "pull", lambda: latest):
         batches = bound.stream.pull(bound.context, since)
         try:
@@ -34,6 +34,8 @@ def pulled(bound: BoundStream, since: str | None) -> Generator[RawBatch | Checkp
                     yield batch
                     continue
                 latest = batch.source
+                if observe is not None:
+                    observe(bound.name, batch)
                 yield guard.around(batch)
         finally:
             if isinstance(batches, Generator):

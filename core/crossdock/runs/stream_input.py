@@ -25,7 +25,7 @@ from crossdock.runs import mapping_changes
 from crossdock.runs.gone_records import GoneRecords
 from crossdock.runs.pull_checks import pulled
 from crossdock.runs.read_parts import ReadParts, UnsortedError
-from crossdock.state import DeadLetter, Intent, PastSnapshot, State, Transaction, WaitingRecord
+from crossdock.state import Intent, PastSnapshot, State, Transaction, WaitingRecord
 from crossdock.state.sidecar_files import key_index
 from crossdock.tally import Tally
 
@@ -273,8 +273,8 @@ class StreamInput:
         return FailureCount(self._bound, self._to_map)
 
     @property
-    def rows_without_key(self) -> list[DeadLetter]:
-        return self._scan.keyless
+    def scan(self) -> Scan:
+        return self._scan
 
     def records(self) -> Iterator[KeyedRecord]:
         """First what waited, longest first, then what is new or changed, in source order.

@@ -14,6 +14,7 @@ from crossdock.errors import CrossdockError, StateError
 from crossdock.local_files import private_folder
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.progress import Progress
+from crossdock.records import RawBatch
 from crossdock.sources.api_usage import ApiUsage
 from crossdock.sources.input_facts import InputFacts
 from crossdock.sources.shared_buckets import SharedBuckets
@@ -21,6 +22,10 @@ from crossdock.state import Digests, FileFacts
 
 if TYPE_CHECKING:
     import httpx
+
+
+Observe = Callable[[str, RawBatch], None]
+"""Called with the name of a stream and each batch that it reads, before the batch is used."""
 
 
 class IntakeLog(Protocol):
@@ -113,6 +118,7 @@ class SourceContext:
         buckets: Those of the APIs that are read now; runs of one session share them.
         live: Whether its requests go before those of batches.
         api_usage: What was requested of HTTP APIs, by connection.
+        observe: None if nobody looks at what is read.
     """
 
     clock: Clock
@@ -134,6 +140,7 @@ class SourceContext:
     buckets: SharedBuckets = field(default_factory=SharedBuckets)
     live: bool = False
     api_usage: dict[str, ApiUsage] = field(default_factory=dict)
+    observe: Observe | None = None
 
     def apart(self, name: str) -> SourceContext:
         """The same run with the spool folder *name* below the spool.

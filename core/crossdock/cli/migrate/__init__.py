@@ -5,6 +5,7 @@ import click
 from crossdock.cli.lazy_group import LazyGroup
 
 _COMMANDS = {  # command -> module
+    "rehearse": "rehearse",
     "load": "load",
     "status": "status",
     "go": "decisions",

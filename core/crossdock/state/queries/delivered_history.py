@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, exists, select
+from sqlalchemy import Connection, exists, func, select
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import attempts, intents
+from crossdock.state.tables.intents import UNSETTLED
 from crossdock.state.tables.key_scope import Scope, within
 from crossdock.state.tables.record_version import Step
 
@@ -67,6 +68,12 @@ class DeliveredHistory:
                 elif was_ambiguous:
                     retried.add(key_hash)
         return found
+
+    def unsettled(self, run_ids: Sequence[int]) -> int:
+        """How many operations of *run_ids* are pending, were sent without an answer, or are in doubt."""
+        query = select(func.count()).select_from(intents)
+        query = query.where(intents.c.run_id.in_(run_ids), intents.c.status.in_(UNSETTLED))
+        return int(self._connection.execute(query).scalar_one())
 
     def scopes(self, run_ids: Sequence[int]) -> set[tuple[str, Scope]]:
         """The streams, each with its scope, of which *run_ids* have delivered something."""

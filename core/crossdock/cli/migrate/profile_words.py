@@ -1,0 +1,56 @@
+"""A column's profile in words, from its document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+FINDINGS = {
+    "outer_blanks": "with blanks around",
+    "control": "with control characters",
+    "damaged": "in a wrong encoding",
+    "invisible": "with invisible characters",
+    "not_nfc": "not normalized (NFC)",
+    "number_out_of_range": "with too many digits",
+    "date_out_of_range": "before 1900 or after 2100",
+    "date_impossible": "with an impossible date",
+}
+"""What a number of cells is, by `crossdock.migration.cell_findings.Finding`."""
+
+
+def percent(number: int, of: int) -> str:
+    """A share: ``0 %`` and ``100 %`` mean none and all; of nothing, empty."""
+    if not of:
+        return ""
+    if 0 < number * 200 < of:
+        return "< 1 %"
+    return "> 99 %" if number < of and number * 200 > of * 199 else f"{(200 * number + of) // (2 * of)} %"
+
+
+def distinct(column: Mapping[str, Any]) -> str:
+    """The number of different values, with a sign if it is an estimate."""
+    return f"{'~' * column['distinct_is_estimate']}{column['distinct']:,}"
+
+
+def length(column: Mapping[str, Any]) -> str:
+    shortest, longest = column["shortest"], column["longest"]
+    return f"{longest:,}" if shortest == longest else f"{shortest:,} to {longest:,}"
+
+
+def forms(column: Mapping[str, Any]) -> str:
+    """Which share of the filled cells are numbers or dates."""
+    words = {"whole": "whole", "decimal": "decimal", "dates": "dates"}
+    shares = {word: column[name] for name, word in words.items() if column[name]}
+    return ", ".join(f"{percent(number, column['filled'])} {word}" for word, number in shares.items())
+
+
+def odd(column: Mapping[str, Any]) -> str:
+    """What is odd, how often, and where first; with the values, if the document has them."""
+    return "; ".join(
+        f"{found['cells']:,} {FINDINGS[name]} ({', '.join(map(_example, found['examples']))})"
+        for name, found in column["findings"].items()
+    )
+
+
+def _example(cell: Mapping[str, Any]) -> str:
+    return f"{cell['at']} {cell['value']!r}" if "value" in cell else str(cell["at"])

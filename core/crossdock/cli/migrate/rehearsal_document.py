@@ -1,0 +1,140 @@
+"""A rehearsal as one document: what ``--json`` prints, and what the terminal and the page show."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from crossdock.cli.shared_options import counted
+from crossdock.exact_json import time_text
+
+if TYPE_CHECKING:
+    from crossdock.migration.column_profile import Cell, ColumnProfile
+    from crossdock.migration.rehearse import Rehearsed
+    from crossdock.migration.rehearsed_decisions import Decisions, Rejected, StreamDecisions
+    from crossdock.migration.source_profile import SourceProfile
+    from crossdock.migration.wave_forecasts import WaveForecast
+
+_EXAMPLES = 5
+
+
+def document(rehearsed: Rehearsed, *, raw: bool) -> dict[str, Any]:
+    """The document; values of records are in it only if *raw*."""
+    planned, waves = rehearsed.planned, rehearsed.waves
+    order = [name for wave in waves for name in planned.tallies if name in wave.wave.streams]
+    return {
+        "migration": rehearsed.name,
+        "tenant": rehearsed.pin.tenant,
+        "began_at": time_text(rehearsed.began),
+        "ends_at": _time(waves[-1].ends),
+        "requests": sum(wave.requests for wave in waves),
+        "waves": [_wave(wave) for wave in waves],
+        "streams": {name: _stream(rehearsed, name, raw=raw) for name in order},
+        "forecast": asdict(planned.forecast),
+        "other_forecasts": {name: asdict(forecast) for name, forecast in planned.other_forecasts.items()},
+        "warnings": list(_warnings(rehearsed)),
+        "errors": {name: str(error) for name, error in planned.errors.items()},
+    }
+
+
+def _time(at: datetime | None) -> str | None:
+    return None if at is None else time_text(at)
+
+
+def _wave(forecast: WaveForecast) -> dict[str, Any]:
+    begins, ends = forecast.begins, forecast.ends
+    return {
+        "name": forecast.wave.name,
+        "streams": sorted(forecast.wave.streams),
+        "requests": forecast.requests,
+        "begins_at": _time(begins),
+        "ends_at": _time(ends),
+        "seconds": None if begins is None or ends is None else (ends - begins).total_seconds(),
+    }
+
+
+def _stream(rehearsed: Rehearsed, name: str, *, raw: bool) -> dict[str, Any]:
+    planned, decisions = rehearsed.planned, rehearsed.decisions
+    found, profile = decisions.streams[name], rehearsed.profiles.get(name)
+    return planned.tallies[name].as_json() | {
+        "wave": next(wave.wave.name for wave in rehearsed.waves if name in wave.wave.streams),
+        "rejected_by_reason": {code: _rejected(each) for code, each in _by_number(found)},
+        "rejected_before": planned.rejected_before.get(name, 0),
+        "repeated_keys": planned.repeated_keys.get(name, 0),
+        "unresolved": [_unresolved(decisions, found, *scope) for scope in sorted(found.missing)],
+        "waiting": found.waiting,
+        "in_doubt": found.in_doubt,
+        "on_hold": found.withheld,
+        "already_there": None if rehearsed.already_there is None else rehearsed.already_there.get(name),
+        "profile": None if profile is None else _profile(profile, raw=raw),
+    }
+
+
+def _by_number(found: StreamDecisions) -> list[tuple[str, Rejected]]:
+    return sorted(found.rejected.items(), key=lambda each: (-each[1].records, each[0]))
+
+
+def _rejected(found: Rejected) -> dict[str, Any]:
+    examples = [
+        {"key": each.key, "at": f"{each.source}:{each.line}", "pointer": each.pointer, "message": each.message}
+        for each in found.examples
+    ]
+    return {"records": found.records, "examples": examples}
+
+
+def _unresolved(decisions: Decisions, found: StreamDecisions, resource: str, namespace: str) -> dict[str, Any]:
+    """References of one stream to records of one resource and namespace that will not be there, and why."""
+    missing = found.missing[resource, namespace]
+    why = {key: decisions.becomes_of((resource, namespace, key)) for key in missing}
+    first = sorted(missing.items(), key=lambda each: (-each[1], each[0]))[:_EXAMPLES]
+    return {
+        "resource": resource,
+        "namespace": namespace,
+        "references": missing.total(),
+        "records": len(missing),
+        "why": dict(sorted(Counter(why.values()).items())),
+        "examples": [{"key": key, "references": number, "why": why[key]} for key, number in first],
+    }
+
+
+def _profile(profile: SourceProfile, *, raw: bool) -> dict[str, Any]:
+    columns = [{"name": name} | _column(column, raw=raw) for name, column in profile.columns.items()]
+    return {"rows": profile.rows, "has_more_columns": profile.has_more, "columns": columns}
+
+
+def _column(column: ColumnProfile, *, raw: bool) -> dict[str, Any]:
+    findings = {
+        name: {"cells": found.cells, "examples": [_cell(each, raw=raw) for each in found.examples]}
+        for name, found in column.findings.items()
+    }
+    values = {"smallest": column.smallest, "largest": column.largest} if raw else {}
+    return {
+        "filled": column.filled,
+        "distinct": column.distinct.number,
+        "distinct_is_estimate": column.distinct.more,
+        "whole": column.whole,
+        "decimal": column.decimal,
+        "dates": column.dates,
+        "shortest": column.shortest,
+        "longest": column.longest,
+        "lengths": {str(length): number for length, number in sorted(column.lengths.items())},
+        "findings": findings,
+        **values,
+    }
+
+
+def _cell(cell: Cell, *, raw: bool) -> dict[str, Any]:
+    return {"at": f"{cell.source}:{cell.line}"} | ({"value": cell.value} if raw else {})
+
+
+def _warnings(rehearsed: Rehearsed) -> list[str]:
+    wave_of = {name: each.wave.name for each in rehearsed.waves for name in each.wave.streams}
+    found = [
+        f"{counted(number, 'record')} of {name} in wave {wave_of[name]} would wait for the later wave {later}:"
+        " change the order of the waves"
+        for name, decisions in rehearsed.decisions.streams.items()
+        for later, number in decisions.refers_to_later.items()
+    ]
+    return found + [f"{name} is in no wave, and was not rehearsed" for name in rehearsed.left_out]

@@ -1,0 +1,114 @@
+"""A rehearsal on the terminal, from its document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from crossdock.cli import tally_lines, terminal_output
+from crossdock.cli.migrate import profile_words
+from crossdock.cli.shared_options import counted
+from crossdock.times_in_text import duration_text, instant_text
+
+WAVES = ("wave", "requests", "begins", "ends", "takes")
+COLUMNS = ("column", "filled", "distinct", "length", "forms", "value", "note")
+
+
+def show(console: Any, document: Mapping[str, Any]) -> None:
+    """Print it: the profiles first, then what would happen, and the waves at the end."""
+    for name, stream in document["streams"].items():
+        _print_profile(console, name, stream)
+    for account in tally_lines.tables(document["streams"]):
+        if account.has_counts:
+            console.print(
+                terminal_output.table(account.title, account.columns, account.lines, numbers=account.columns[1:])
+            )
+            console.print()
+    for name, stream in document["streams"].items():
+        for line in _stream_lines(name, stream):
+            console.print(line, soft_wrap=True)
+    for warning in document["warnings"]:
+        console.print(f"warning: {warning}", soft_wrap=True)
+    console.print()
+    numbers = ("requests", "takes")
+    console.print(terminal_output.table("Waves", WAVES, map(wave_row, document["waves"]), numbers=numbers))
+    console.print(summary(document), soft_wrap=True)
+
+
+def wave_row(wave: Mapping[str, Any]) -> tuple[str, ...]:
+    """The cells of `WAVES`."""
+    takes = "unknown" if wave["seconds"] is None else duration_text(wave["seconds"])
+    return wave["name"], f"{wave['requests']:,}", shown_time(wave["begins_at"]), shown_time(wave["ends_at"]), takes
+
+
+def shown_time(text: str | None) -> str:
+    return "unknown" if text is None else instant_text(datetime.fromisoformat(text))
+
+
+def summary(document: Mapping[str, Any]) -> str:
+    """How much there is, and when it would be done."""
+    records = sum(stream["records"]["read"] for stream in document["streams"].values())
+    read = f"{counted(records, 'record')} read, {counted(document['requests'], 'request')} needed"
+    if document["errors"]:
+        return f"rehearsal of {document['migration']} incomplete: {counted(len(document['errors']), 'error')}; {read}"
+    if document["ends_at"] is None:
+        return f"rehearsed {document['migration']}: {read}; the rate limit or the hours do not say when it would end"
+    return f"rehearsed {document['migration']}: {read}; begun now, it ends at {shown_time(document['ends_at'])}"
+
+
+def unresolved_sentence(found: Mapping[str, Any]) -> str:
+    """Which references will not resolve, and why."""
+    why = ", ".join(f"{number:,} {reason}" for reason, number in found["why"].items())
+    to = f"{found['resource']} {found['namespace']}"
+    return f"{counted(found['references'], 'reference')} to {counted(found['records'], 'record')} of {to}: {why}"
+
+
+def missing_sentence(example: Mapping[str, Any]) -> str:
+    return f"{example['key']}: {counted(example['references'], 'reference')}, {example['why']}"
+
+
+def remarks(stream: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What else is to be said about a stream: a word as plans have it, and a sentence."""
+    rejected, repeated = stream["rejected_before"], stream["repeated_keys"]
+    doubtful, held, there = stream["in_doubt"], stream["on_hold"], stream["already_there"]
+    if rejected:
+        yield "reject", f"{counted(rejected, 'record')} rejected before and unchanged"
+    if repeated:
+        superseded = counted(stream["rows"]["superseded"], "row")
+        yield "twice", f"{counted(repeated, 'key')} listed several times, {superseded} superseded by later ones"
+    if doubtful:
+        yield "doubt", f"{counted(doubtful, 'record')} in doubt: see 'crossdock records resolve --help'"
+    if held:
+        yield "hold", f"{counted(held, 'record')} to approve: see 'crossdock plan' and 'crossdock approve'"
+    if there is not None:
+        yield "there", f"{there:,} of {stream['records']['created']:,} creates are on the platform already"
+
+
+def _print_profile(console: Any, name: str, stream: Mapping[str, Any]) -> None:
+    if (profile := stream["profile"]) is None:
+        return
+    rows = [_column_row(column, profile["rows"]) for column in profile["columns"]]
+    title = f"{name}: {counted(profile['rows'], 'row')}"
+    console.print(terminal_output.table(title, COLUMNS, rows, numbers=("filled", "distinct", "length")))
+    if profile["has_more_columns"]:
+        console.print(f"{name}: only the first {counted(len(rows), 'column')} are profiled")
+    console.print()
+
+
+def _column_row(column: Mapping[str, Any], rows: int) -> tuple[str, ...]:
+    values = f"{column['smallest']!r} to {column['largest']!r}" if "smallest" in column else ""
+    filled = profile_words.percent(column["filled"], rows)
+    words = (profile_words.distinct(column), profile_words.length(column), profile_words.forms(column))
+    return column["name"], filled, *words, values, profile_words.odd(column)
+
+
+def _stream_lines(name: str, stream: Mapping[str, Any]) -> Iterator[str]:
+    for code, rejected in stream["rejected_by_reason"].items():
+        yield f"reject {name} {code}: {counted(rejected['records'], 'record')}"
+        for each in rejected["examples"]:
+            yield f"         {each['key'] or '(no key)'} at {each['at']} {each['pointer'] or ''}: {each['message']}"
+    for found in stream["unresolved"]:
+        yield f"wait   {name}: {unresolved_sentence(found)}"
+        yield from (f"         {missing_sentence(each)}" for each in found["examples"])
+    yield from (f"{word:6} {name}: {sentence}" for word, sentence in remarks(stream))

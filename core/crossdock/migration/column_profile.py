@@ -1,0 +1,152 @@
+"""What a column of a source holds, as counts and places, in memory that does not depend on the number of rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from crossdock.delta.fingerprint import digest
+from crossdock.migration import cell_findings as cells
+from crossdock.migration.cell_findings import COUNT, PLACE, VALUE, Finding
+from crossdock.migration.distinct_count import DistinctCount
+
+EXAMPLES = 3  # places of each finding
+SHOWN = 60
+"""Characters of a value that are kept."""
+_HASH, _LINE_BITS = "hash", 40
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """An example.
+
+    Attributes:
+        value: The first `SHOWN` characters: data of a record, shown only on request; of a date, the day alone.
+    """
+
+    source: str
+    line: int
+    value: str
+
+
+@dataclass(slots=True)
+class Found:
+    """The cells with one finding.
+
+    Attributes:
+        examples: The first cells with different values.
+    """
+
+    cells: int = 0
+    examples: list[Cell] = field(default_factory=list)
+
+    def add(self, other: Found) -> None:
+        self.cells += other.cells
+        known = {each.value for each in self.examples}
+        self.examples = [*self.examples, *(each for each in other.examples if each.value not in known)][:EXAMPLES]
+
+
+@dataclass(slots=True)
+class ColumnProfile:
+    """What the cells of one column are; parts added up in reading order give the profile of the whole.
+
+    Attributes:
+        filled: Cells that hold more than blanks; all that follows is about them.
+        whole: Whole numbers, with or without a sign.
+        decimal: Numbers with a decimal point or comma.
+        dates: Days, with or without a time.
+        lengths: Number of cells by length; the key is the largest length of a class: 1, 2, 4, 8, 16 and so on.
+        shortest, longest: Characters; 0 if no cell is filled.
+        smallest, largest: In the order of Unicode, cut off after `SHOWN` characters: data of records.
+    """
+
+    filled: int = 0
+    distinct: DistinctCount = field(default_factory=DistinctCount)
+    whole: int = 0
+    decimal: int = 0
+    dates: int = 0
+    lengths: Counter[int] = field(default_factory=Counter)
+    shortest: int = 0
+    longest: int = 0
+    smallest: str = ""
+    largest: str = ""
+    findings: dict[Finding, Found] = field(default_factory=dict)
+
+    def add(self, other: ColumnProfile) -> None:
+        """Add the cells of *other*, which were read after these."""
+        self.distinct.add(other.distinct)
+        self.whole += other.whole
+        self.decimal += other.decimal
+        self.dates += other.dates
+        self.lengths.update(other.lengths)
+        if other.filled and not self.filled:
+            self.shortest, self.longest = other.shortest, other.longest
+            self.smallest, self.largest = other.smallest, other.largest
+        elif other.filled:
+            self.shortest, self.longest = min(self.shortest, other.shortest), max(self.longest, other.longest)
+            self.smallest, self.largest = min(self.smallest, other.smallest), max(self.largest, other.largest)
+        self.filled += other.filled
+        for name, found in other.findings.items():
+            self.findings.setdefault(name, Found()).add(found)
+
+
+def profiles(rows: pl.DataFrame, places: pl.Series, sources: Sequence[str]) -> dict[str, ColumnProfile]:
+    """The profile of each column of *rows*, which are text, by name.
+
+    Args:
+        places: `place` of each row, ascending.
+        sources: Files or pages, in the order in which they were read.
+    """
+    frames = [_values(rows[name], places) for name in rows.columns]
+    return {name: _profile(values, sources) for name, values in zip(rows.columns, pl.collect_all(frames), strict=True)}
+
+
+def place(source: int, line: pl.Expr) -> pl.Expr:
+    """A line of the source of that index as one number, UInt64."""
+    return line.cast(pl.UInt64) + (source << _LINE_BITS)
+
+
+def _values(column: pl.Series, places: pl.Series) -> pl.LazyFrame:
+    """The different values that are filled, with the columns of `cell_findings.with_forms` and their hash."""
+    rows = pl.LazyFrame({VALUE: column, PLACE: places})
+    values = rows.group_by(VALUE).agg(pl.len().alias(COUNT), pl.col(PLACE).min())
+    filled = values.filter(pl.col(VALUE).str.contains(r"\S"))
+    return cells.with_forms(filled).with_columns(digest(pl.col(VALUE), "xxh3_64").alias(_HASH))
+
+
+def _profile(values: pl.DataFrame, sources: Sequence[str]) -> ColumnProfile:
+    if not values.height:
+        return ColumnProfile()
+    lengths = values.group_by(cells.CHARACTERS).agg(pl.col(COUNT).sum()).rows()
+    classes: Counter[int] = Counter()
+    for length, number in lengths:
+        classes[1 << (length - 1).bit_length()] += number
+    return ColumnProfile(
+        filled=_counted(values),
+        distinct=DistinctCount.of(values[_HASH]),
+        whole=_counted(values.filter(cells.WHOLE)),
+        decimal=_counted(values.filter(cells.DECIMAL)),
+        dates=_counted(cells.dates(values)),
+        lengths=classes,
+        shortest=min(length for length, _ in lengths),
+        longest=max(length for length, _ in lengths),
+        smallest=str(values[VALUE].min())[:SHOWN],
+        largest=str(values[VALUE].max())[:SHOWN],
+        findings={name: _found(rows, sources) for name, rows in cells.found(values).items() if rows.height},
+    )
+
+
+def _counted(values: pl.DataFrame) -> int:
+    return int(values[COUNT].sum())
+
+
+def _found(rows: pl.DataFrame, sources: Sequence[str]) -> Found:
+    shown = rows.select(pl.col(VALUE).str.head(SHOWN), PLACE).group_by(VALUE).agg(pl.col(PLACE).min())
+    examples = [
+        Cell(sources[at >> _LINE_BITS], at & ((1 << _LINE_BITS) - 1), value)
+        for value, at in shown.sort(PLACE, VALUE).head(EXAMPLES).rows()
+    ]
+    return Found(_counted(rows), examples)

@@ -1,0 +1,101 @@
+"""A rehearsal: the plan of all waves, with a profile of what is read. No call to the platform; nothing is written."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from crossdock.clock import Clock
+from crossdock.errors import CrossdockError
+from crossdock.migration.platform_matches import PlannedCreates, already_there
+from crossdock.migration.rehearsal import Rehearsal, RehearsedStream, RehearsedWave
+from crossdock.migration.rehearsed_decisions import Decisions
+from crossdock.migration.source_profile import SourceProfile
+from crossdock.migration.wave_forecasts import WaveForecast, wave_forecasts
+from crossdock.migration.wave_order import later_parents
+from crossdock.migration.waves import config_of, numbered_waves
+from crossdock.progress import Progress
+from crossdock.project.project import Project
+from crossdock.records import RawBatch
+from crossdock.runs import dry_run
+from crossdock.runs.plan_results import Planned
+from crossdock.state import Pin
+from crossdock.stream_facts import PLATFORM
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """What a rehearsal found.
+
+    Attributes:
+        waves: In the order in which they are loaded.
+        profiles: Of what each stream read, by its name; of one that could not be read, as far as it was.
+        left_out: Streams that are in no wave.
+        already_there: How many of the planned creates the platform has already, by stream; None if it was not asked.
+    """
+
+    name: str
+    pin: Pin
+    began: datetime
+    waves: tuple[WaveForecast, ...]
+    planned: Planned
+    decisions: Decisions
+    profiles: Mapping[str, SourceProfile]
+    left_out: tuple[str, ...]
+    already_there: Mapping[str, int] | None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether some records will not be delivered by the load."""
+        return any(each.is_open for each in self.decisions.streams.values()) or bool(self.planned.rejected_before)
+
+    def document(self) -> Rehearsal:
+        """What `crossdock migrate load` compares with; only if every stream was read."""
+        return Rehearsal(
+            base_url=self.pin.base_url,
+            tenant=self.pin.tenant,
+            waves={wave.wave.name: self._wave(wave) for wave in self.waves},
+        )
+
+    def _wave(self, wave: WaveForecast) -> RehearsedWave:
+        return RehearsedWave(streams={name: self._stream(name) for name in wave.wave.streams}, requests=wave.requests)
+
+    def _stream(self, name: str) -> RehearsedStream:
+        tally = self.planned.tallies[name]
+        return RehearsedStream(
+            source=self.planned.sources[name], records=tally.records["read"], operations=tally.delivered
+        )
+
+
+def rehearse(project: Project, *, clock: Clock, progress: Progress, against_platform: bool = False) -> Rehearsed:
+    """Plan all waves, and profile what they read; only with *against_platform*, ask what the platform has already.
+
+    Raises:
+        ConfigError: If the config has no migration.
+        CrossdockError: If the state cannot be read. Errors of sources and of the platform are in the result.
+    """
+    migration, waves = config_of(project), numbered_waves(project)
+    creates = PlannedCreates() if against_platform else None
+    decisions = Decisions(project.scopes, later_parents(project, waves), creates)
+    profiles: dict[str, SourceProfile] = defaultdict(SourceProfile)
+
+    def observe(stream: str, batch: RawBatch) -> None:
+        profiles[stream].take(batch)
+
+    began, names = clock.now(), [name for wave in waves for name in wave.streams]
+    planned = dry_run.plan(
+        project, names, decisions.listener(), clock=clock, progress=progress, summed=True, observe=observe
+    )
+    for profile in profiles.values():
+        profile.finish()
+    forecasts = tuple(wave_forecasts(migration, waves, planned, began))
+    left_out = tuple(name for name in project.scopes if name not in names)
+    there = None
+    if creates is not None:
+        try:
+            there = already_there(project, names, creates, clock=clock, progress=progress)
+        except CrossdockError as error:  # what was found until now is worth showing
+            planned.errors[PLATFORM] = error
+    return Rehearsed(migration.name, project.pin, began, forecasts, planned, decisions, profiles, left_out, there)

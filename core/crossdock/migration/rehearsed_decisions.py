@@ -1,0 +1,142 @@
+"""What a plan decides about the records of a migration: counts and a few examples, without their data."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from crossdock.delivery.operations import Operation
+from crossdock.migration.platform_matches import PlannedCreates
+from crossdock.runs.plan_results import PlanListener
+from crossdock.runs.waiting_groups import Parent
+from crossdock.state import DeadLetter, Intent, RecordIdentity, Scope, WaitingRecord
+
+EXAMPLES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedRecord:
+    """An example; *message* is without personal data."""
+
+    key: str
+    source: str
+    line: int
+    pointer: str | None
+    message: str
+
+
+@dataclass(slots=True)
+class Rejected:
+    """The records, or rows without a key, that are rejected for one reason."""
+
+    records: int = 0
+    examples: list[RejectedRecord] = field(default_factory=list)
+
+    def take(self, dead_letter: DeadLetter) -> None:
+        self.records += 1
+        if len(self.examples) < EXAMPLES:
+            at = dead_letter.identity
+            self.examples.append(RejectedRecord(at.key, at.source, at.line, dead_letter.pointer, dead_letter.message))
+
+
+@dataclass(slots=True)
+class StreamDecisions:
+    """What happens to the records of one stream.
+
+    Attributes:
+        rejected: By reason code.
+        missing: By resource and namespace: how many records wait for each record, by its key.
+        waiting: Records that wait.
+        in_doubt: Records with an operation that may have been carried out.
+        withheld: Updates and removals that need approval.
+        refers_to_later: Records that refer to one which a later wave creates, by that wave.
+    """
+
+    rejected: dict[str, Rejected] = field(default_factory=lambda: defaultdict(Rejected))
+    missing: dict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    waiting: int = 0
+    in_doubt: int = 0
+    withheld: int = 0
+    refers_to_later: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something needs a person or another run."""
+        return bool(self.rejected or self.waiting or self.in_doubt or self.withheld)
+
+
+class Decisions:
+    """Collects what a plan decides.
+
+    Args:
+        scopes: Of all streams.
+        later: By stream: how the placeholders of records begin that later waves create, and the name of the wave.
+        creates: Collects what is created.
+
+    Attributes:
+        streams: By name.
+    """
+
+    def __init__(
+        self,
+        scopes: Mapping[str, Scope],
+        later: Mapping[str, Mapping[str, str]],
+        creates: PlannedCreates | None = None,
+    ) -> None:
+        self._scopes, self._later, self._creates = scopes, later, creates
+        self._rejected: set[Parent] = set()
+        self._waiting: set[Parent] = set()
+        self.streams: dict[str, StreamDecisions] = defaultdict(StreamDecisions)
+
+    def listener(self) -> PlanListener:
+        return PlanListener(self._operation, self._refused, self._wait, _ignore, self._doubt, self._withhold)
+
+    def becomes_of(self, parent: Parent) -> str:
+        """Why a record that others wait for will not be there: ``rejected``, ``waiting``, or ``not read``."""
+        if parent in self._rejected:
+            return "rejected"
+        return "waiting" if parent in self._waiting else "not read"
+
+    def _operation(self, operation: Operation) -> None:
+        stream = operation.identity.stream
+        if self._creates is not None:
+            self._creates.take(operation)
+        if not (later := self._later.get(stream)):
+            return
+        waves = {wave for text in _texts(operation.after) for begin, wave in later.items() if text.startswith(begin)}
+        self.streams[stream].refers_to_later.update(waves)
+
+    def _refused(self, dead_letter: DeadLetter) -> None:
+        self.streams[dead_letter.identity.stream].rejected[dead_letter.code].take(dead_letter)
+        self._rejected.add(self._name(dead_letter.identity))
+
+    def _wait(self, record: WaitingRecord) -> None:
+        found = self.streams[record.identity.stream]
+        found.waiting += 1
+        for each in record.waits_for:
+            found.missing[each["resource"], each["namespace"]][each["key"]] += 1
+        self._waiting.add(self._name(record.identity))
+
+    def _doubt(self, identity: RecordIdentity) -> None:
+        self.streams[identity.stream].in_doubt += 1
+
+    def _withhold(self, operation: Operation) -> None:
+        self.streams[operation.identity.stream].withheld += 1
+
+    def _name(self, identity: RecordIdentity) -> Parent:
+        scope = self._scopes[identity.stream].whole
+        return scope.resource, scope.namespace, identity.key
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for member in value.values() if isinstance(value, dict) else value:
+            yield from _texts(member)
+
+
+def _ignore(_: Intent) -> None:
+    """What an earlier run left is counted in the tally and the requests."""

@@ -1,0 +1,89 @@
+"""The profile of what a stream reads: its columns, or the members of its JSON records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import polars as pl
+
+from crossdock import exact_json
+from crossdock.json_values import text_of
+from crossdock.migration.column_profile import ColumnProfile, place, profiles
+from crossdock.records import JSON, LINE, RawBatch
+
+MAX_COLUMNS = 500
+"""So many columns of a stream are profiled; of JSON records, those that come first."""
+_ROWS, _BYTES = 100_000, 32 << 20  # held until they are profiled together, which many small batches need
+
+
+class SourceProfile:
+    """What one stream read. Memory is bounded by some rows and `MAX_COLUMNS` columns.
+
+    Attributes:
+        rows: How many it read.
+        columns: By name, in the order of the source. A list of JSON records is ``NAME[]``: the number of its elements.
+        has_more: There are more columns than `MAX_COLUMNS`.
+    """
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.columns: dict[str, ColumnProfile] = {}
+        self.has_more = False
+        self._held: list[pl.DataFrame] = []
+        self._sources: list[str] = []
+        self._bytes = 0
+
+    def take(self, batch: RawBatch) -> None:
+        """Add the rows of *batch*."""
+        rows = batch.load()
+        if LINE not in rows.columns:  # the defect of a connector, which is reported when the rows are used
+            return
+        columns = _members(rows[JSON].to_list()) if JSON in rows.columns else rows.select(pl.col(pl.String))
+        for name in columns.columns:
+            if name not in self.columns and not self._has_room(name):
+                columns = columns.drop(name)
+        if not self._sources or self._sources[-1] != batch.source:
+            self._sources.append(batch.source)
+        self.rows += rows.height
+        self._bytes += int(columns.estimated_size())
+        self._held.append(columns.with_columns(rows.select(place(len(self._sources) - 1, pl.col(LINE)).alias(LINE))))
+        if sum(frame.height for frame in self._held) >= _ROWS or self._bytes >= _BYTES:
+            self.finish()
+
+    def finish(self) -> None:
+        """Profile what is held."""
+        if not self._held:
+            return
+        rows = pl.concat(self._held, how="diagonal")
+        found = profiles(rows.drop(LINE), rows[LINE], self._sources)
+        for name, profile in found.items():
+            self.columns[name].add(profile)
+        self._held, self._sources, self._bytes = [], [], 0
+
+    def _has_room(self, name: str) -> bool:
+        """Begin the column *name*, if there is room for it."""
+        if len(self.columns) == MAX_COLUMNS:
+            self.has_more = True
+            return False
+        self.columns[name] = ColumnProfile()
+        return True
+
+
+def _members(texts: Sequence[str | None]) -> pl.DataFrame:
+    """A text column for each scalar member and each list of JSON records."""
+    items = [dict(_flat(exact_json.loads(text or "null"), "")) for text in texts]
+    names = dict.fromkeys(name for item in items for name in item)
+    cells = {name: [item.get(name) for item in items] for name in names}
+    return pl.DataFrame(cells, schema=dict.fromkeys(names, pl.String), height=len(items))
+
+
+def _flat(value: Any, path: str) -> Iterator[tuple[str, str | None]]:
+    """The scalar members in *value* by dotted path, and the length of lists."""
+    if isinstance(value, dict):
+        for name, member in value.items():
+            yield from _flat(member, f"{path}.{name}" if path else name)
+    elif isinstance(value, list):
+        yield f"{path}[]", str(len(value))
+    elif path:
+        yield path, text_of(value)

@@ -1,0 +1,226 @@
+"""`reconcile` finds what is not the same everywhere, and its repair makes it so."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from sqlalchemy import create_engine, text
+from tests.e2e.warehouse import PRODUCTS, Result, Site, ask
+
+SOLD = PRODUCTS + "P3;Washer;0.05\n"  # the last one is on no invoice
+_PATHS = {"customer": "sales/customers", "product": "catalog/products", "invoice": "finance/invoices"}
+
+
+def call(site: Site, method: str, path: str, body: Any = None) -> Any:
+    headers = {"authorization": f"Bearer {site.api_key}", "x-tenant-slug": site.tenant}
+    sent = b"" if body is None else json.dumps(body).encode()
+    headers |= {"content-type": "application/json"} if sent else {}
+    reply = ask(urlsplit(site.platform.base_url).netloc, method, f"/api/v1/{path}", sent, headers)
+    assert reply.status < 300, reply.body
+    return json.loads(reply.body or b"null")
+
+
+def held(site: Site, resource: str) -> dict[str, dict[str, Any]]:
+    """What the platform has, by external id; invoices by id."""
+    listed = call(site, "GET", _PATHS[resource])["data"]
+    return {each.get("externalId", each["id"]): each for each in listed}
+
+
+def found(result: Result) -> list[tuple[str, str, str]]:
+    return [(each["class"], each["resource"], each["key"]) for each in result.json["shown"]]
+
+
+def state(site: Site, statement: str) -> None:
+    engine = create_engine(f"sqlite:///{site.folder / 'state.db'}")
+    with engine.begin() as connection:
+        assert connection.execute(text(statement)).rowcount == 1
+    engine.dispose()
+
+
+@pytest.fixture
+def synced(site: Site) -> Site:
+    site.init()
+    site.fill()
+    site.export("PROD_1.csv", SOLD)
+    assert site.sync().code == 0
+    return site
+
+
+def test_what_was_synced_is_the_same_everywhere(synced: Site) -> None:
+    """No difference, equal totals on three sides, one page for each resource; nothing is written."""
+    before = len(synced.effects())
+    result = synced.run("reconcile", "--json")
+    assert (result.code, found(result), result.json["requests"]) == (0, [], 3)
+    totals = result.json["totals"]["invoice"]
+    assert totals["source"] == totals["state"] == totals["platform"]
+    assert totals["source"] == {"records": 3, "quantity": "107", "amounts": {"EUR": "30.2500"}}
+    assert totals["differing"] == []
+    assert len(synced.effects()) == before
+    shown = synced.run("reconcile").out
+    assert "compared 8 records with 3 requests: no differences" in shown
+
+
+def change_on_platform(site: Site) -> None:
+    product = held(site, "product")["wms:P1"]["id"]
+    call(site, "PATCH", f"catalog/products/{product}", {"name": "Screw"})
+
+
+def delete_on_platform(site: Site) -> None:
+    call(site, "DELETE", f"catalog/products/{held(site, 'product')['wms:P3']['id']}")
+
+
+def add_on_platform(site: Site) -> None:
+    call(site, "POST", "catalog/products", {"externalId": "wms:P9", "sku": "P9", "name": "Washer", "active": True})
+
+
+def double_on_platform(site: Site) -> None:
+    invoice = next(iter(held(site, "invoice").values()))
+    call(site, "POST", "finance/invoices", {name: invoice[name] for name in ("customerId", "currency", "items")})
+
+
+def change_the_source(site: Site) -> None:
+    site.export("PROD_1.csv", SOLD.replace("1.50", "1.75"))
+
+
+def forget_a_binding(site: Site) -> None:
+    state(site, "DELETE FROM bindings WHERE resource = 'product' AND key = 'P1'")
+
+
+def forget_an_id(site: Site) -> None:
+    state(site, "UPDATE bindings SET target_id = 'prd_none' WHERE resource = 'product' AND key = 'P1'")
+
+
+def forget_the_id_of_an_invoice(site: Site) -> None:
+    state(site, "UPDATE bindings SET target_id = 'inv_none' WHERE resource = 'invoice' AND key = '2'")
+
+
+def mix_up_ids(site: Site) -> None:
+    other = "(SELECT target_id FROM bindings WHERE resource = 'product' AND key = 'P2')"
+    state(site, f"UPDATE bindings SET target_id = {other} WHERE resource = 'product' AND key = 'P1'")
+
+
+def mix_up_invoices(site: Site) -> None:
+    other = "(SELECT target_id FROM bindings WHERE resource = 'invoice' AND key = '3')"
+    state(site, f"UPDATE bindings SET target_id = {other} WHERE resource = 'invoice' AND key = '2'")
+
+
+def change_a_payload(site: Site) -> None:
+    changed = "replace(payload, 'Bolt', 'Nail')"
+    state(site, f"UPDATE bindings SET payload = {changed} WHERE resource = 'product' AND key = 'P1'")
+
+
+@pytest.mark.parametrize(
+    ("seed", "difference"),
+    [
+        (change_on_platform, ("diverged", "product", "P1")),
+        (delete_on_platform, ("missing", "product", "P3")),
+        (change_the_source, ("stale", "product", "P1")),
+        (forget_a_binding, ("extra", "product", "P1")),
+        (forget_an_id, ("diverged", "product", "P1")),
+        (forget_the_id_of_an_invoice, ("diverged", "invoice", "2")),
+        (mix_up_ids, ("duplicate", "product", "P1")),
+        (mix_up_invoices, ("duplicate", "invoice", "2")),
+        (change_a_payload, ("diverged", "product", "P1")),
+        (add_on_platform, ("extra", "product", "P9")),
+    ],
+    ids=lambda value: value.__name__ if callable(value) else "",
+)
+def test_a_difference_is_found_and_repaired(synced: Site, seed: Any, difference: tuple[str, str, str]) -> None:
+    """Exactly the seeded difference is found; its repair leaves none, and invoices as they were."""
+    invoices = [each["id"] for each in held(synced, "invoice").values()]
+    seed(synced)
+    plan = str(synced.folder / "repair.plan")
+    result = synced.run("reconcile", "--json", "-o", plan, "--remove-extra")
+    assert (result.code, found(result)) == (1, [difference])
+    applied = synced.run("apply", plan, "--json")
+    assert applied.code == 0, applied.out + applied.err
+    again = synced.run("reconcile", "--json")
+    assert (again.code, found(again)) == (0, []), again.out
+    assert [each["id"] for each in held(synced, "invoice").values()] == invoices
+    assert set(held(synced, "product")) == {"wms:P1", "wms:P2", "wms:P3"}
+    assert synced.run("apply", plan).code == 4
+
+
+def test_an_invoice_of_a_deleted_product_cannot_be_repaired(synced: Site) -> None:
+    """The product is created again with another id; the invoices that have the former one stay listed."""
+    call(synced, "DELETE", f"catalog/products/{held(synced, 'product')['wms:P1']['id']}")
+    plan = str(synced.folder / "repair.plan")
+    left = [("rejected", "invoice", "1"), ("rejected", "invoice", "2")]
+    assert found(synced.run("reconcile", "--json", "-o", plan)) == [("missing", "product", "P1"), *left]
+    applied = synced.run("apply", plan, "--json")
+    assert (applied.code, applied.records("products")["created"]) == (1, 1)
+    again = synced.run("reconcile", "--json")
+    assert found(again) == left
+    assert {each["remark"].partition(" ")[0] for each in again.json["shown"]} == {"changed_after_delivery"}
+
+
+def test_a_doubled_invoice_is_listed(synced: Site) -> None:
+    """It cannot be deleted, so it stays listed; the totals show by how much."""
+    double_on_platform(synced)
+    plan = str(synced.folder / "repair.plan")
+    result = synced.run("reconcile", "--json", "-o", plan)
+    ((difference, resource, key),) = found(result)
+    assert (difference, resource, key in held(synced, "invoice")) == ("duplicate", "invoice", True)
+    totals = result.json["totals"]["invoice"]
+    assert totals["platform"]["records"] == totals["state"]["records"] + 1
+    assert totals["differing"]
+    assert synced.run("apply", plan).code == 0
+    assert found(synced.run("reconcile", "--json")) == [(difference, resource, key)]
+
+
+def test_a_record_that_no_source_names_is_repaired_from_the_state(synced: Site) -> None:
+    """The file is gone: what the platform accepted before is written again."""
+    change_on_platform(synced)
+    (synced.out / "PROD_1.csv").unlink()
+    plan = str(synced.folder / "repair.plan")
+    assert found(synced.run("reconcile", "--json", "-o", plan)) == [("diverged", "product", "P1")]
+    assert synced.run("apply", plan).code == 0
+    assert held(synced, "product")["wms:P1"]["name"] == "Bolt"
+    assert synced.run("reconcile", "--json").code == 0
+
+
+def test_what_only_the_platform_has_is_kept(synced: Site) -> None:
+    """Without --remove-extra it is listed and left alone, however often it is repaired."""
+    add_on_platform(synced)
+    plan = str(synced.folder / "repair.plan")
+    for _ in range(2):
+        assert found(synced.run("reconcile", "--json", "-o", plan)) == [("extra", "product", "P9")]
+        assert synced.run("apply", plan).code == 0
+    assert "wms:P9" in held(synced, "product")
+
+
+def test_others_records_are_no_difference(synced: Site) -> None:
+    """What the platform has of others, with other names or none, is not compared."""
+    call(synced, "POST", "catalog/products", {"externalId": "erp:1", "sku": "X", "name": "X", "active": True})
+    customer = next(iter(held(synced, "customer").values()))["id"]
+    product = next(iter(held(synced, "product").values()))["id"]
+    line = {"productId": product, "quantity": 9, "unitPrice": 9}
+    call(synced, "POST", "finance/invoices", {"customerId": customer, "currency": "EUR", "items": [line]})
+    assert synced.run("reconcile", "--json").code == 0
+
+
+def test_a_repair_is_refused_if_the_platform_has_changed(synced: Site) -> None:
+    """A plan that would do something else now does nothing."""
+    change_on_platform(synced)
+    plan = str(synced.folder / "repair.plan")
+    synced.run("reconcile", "-o", plan)
+    delete_on_platform(synced)
+    before = len(synced.effects())
+    result = synced.run("apply", plan)
+    assert (result.code, "crossdock reconcile -o PLAN" in result.err) == (4, True)
+    assert len(synced.effects()) == before
+
+
+def test_a_sample_states_its_confidence(synced: Site) -> None:
+    """One request for each record of the sample; a sample is not repaired."""
+    result = synced.run("reconcile", "wms.products", "--sample", "1", "--json")
+    assert (result.code, result.json["requests"]) == (0, 1)
+    assert result.json["sample"] == {"product": {"compared": 1, "of": 3, "differing_at_most": 0.95, "confidence": 0.95}}
+    assert "at most 95.00% differ" in synced.run("reconcile", "wms.products", "--sample", "1").out
+    refused = synced.run("reconcile", "--sample", "1", "-o", str(synced.folder / "x.plan"))
+    assert (refused.code, "a sample cannot be repaired" in refused.err) == (2, True)
+    change_on_platform(synced)
+    assert found(synced.run("reconcile", "--sample", "9", "--json")) == [("diverged", "product", "P1")]

@@ -1,0 +1,147 @@
+"""`undo` takes back what a run did, and nothing that others did since."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.e2e.test_reconcile import call, held
+from tests.e2e.warehouse import BREAK, CUSTOMERS, FORWARD, LOSE, PRODUCTS, Front, Result, Site, once
+
+
+def run_of(result: Result) -> str:
+    return str(result.json["run"])
+
+
+@pytest.fixture
+def synced(site: Site) -> Site:
+    """Customers and products are there, of which another run has changed one."""
+    site.init()
+    site.export("CUST_1.csv", CUSTOMERS)
+    site.export("PROD_1.csv", PRODUCTS)
+    assert site.sync("wms.customers", "wms.products").code == 0
+    return site
+
+
+def kept(result: Result) -> dict[str, str]:
+    """The reason of each record that stays."""
+    return {each["key"]: each["reason"] for each in result.json["shown"] if each["reason"]}
+
+
+def content(site: Site) -> dict[str, Any]:
+    """Everything that the platform has, without the time of the last change."""
+    found = {**held(site, "customer"), **held(site, "product")}
+    return {name: {key: value for key, value in each.items() if key != "updatedAt"} for name, each in found.items()}
+
+
+def test_what_a_run_created_is_deleted_and_what_it_changed_restored(synced: Site) -> None:
+    """Afterwards the platform holds what it held before, and the same undo again has nothing to do."""
+    before = content(synced)
+    synced.export("PROD_2.csv", "SKU;NAME;PRICE\nP2;Hex nut;0.30\nP3;Washer;0.05\n")
+    run = run_of(synced.sync("wms.products"))
+    assert content(synced) != before
+    plan = str(synced.folder / "undo.plan")
+    planned = synced.run("undo", run, "-o", plan, "--json")
+    assert (planned.code, planned.json["operations"]) == (0, {"delete": 1, "update": 1})
+    assert len(synced.effects()) == 6, "planning changes nothing"
+    applied = synced.run("apply", plan, "--json")
+    assert applied.code == 0
+    assert applied.records("products") == {"read": 2, "updated": 1, "deleted": 1}
+    assert content(synced) == before
+    again = synced.run("undo", run)
+    assert (again.code, "nothing to do" in again.out) == (0, True)
+    assert synced.run("apply", plan).code == 4
+
+
+def test_what_others_changed_since_is_left_alone(synced: Site) -> None:
+    """A record that somebody edited, or that a later run delivered, is listed with the reason and stays."""
+    synced.export("PROD_2.csv", "SKU;NAME;PRICE\nP3;Washer;0.05\nP4;Rivet;0.02\nP5;Pin;0.01\n")
+    run = run_of(synced.sync("wms.products"))
+    call(synced, "PATCH", f"catalog/products/{held(synced, 'product')['wms:P3']['id']}", {"name": "Ring"})
+    synced.export("PROD_3.csv", "SKU;NAME;PRICE\nP4;Rivet;0.03\n")
+    later = run_of(synced.sync("wms.products"))
+    plan = str(synced.folder / "undo.plan")
+    planned = synced.run("undo", run, "-o", plan, "--json")
+    assert (planned.code, planned.json["operations"]) == (1, {"delete": 1})
+    assert kept(planned) == {
+        "P3": "somebody else has changed it since",
+        "P4": f"run {later} has delivered it again since",
+    }
+    assert synced.run("apply", plan).code == 0
+    assert sorted(held(synced, "product")) == ["wms:P1", "wms:P2", "wms:P3", "wms:P4"]
+
+
+@pytest.mark.parametrize("member", ["name", "description"])
+def test_an_edit_after_the_plan_is_noticed(synced: Site, member: str) -> None:
+    """Also in a member that was never written: the version differs, so the record is rejected and stays."""
+    synced.export("PROD_2.csv", "SKU;NAME;PRICE\nP2;Hex nut;0.30\nP3;Washer;0.05\n")
+    run = run_of(synced.sync("wms.products"))
+    for name in ("P2", "P3"):
+        if member == "description":  # which the plan does not compare
+            call(synced, "PATCH", f"catalog/products/{held(synced, 'product')[f'wms:{name}']['id']}", {member: "new"})
+    plan = str(synced.folder / "undo.plan")
+    assert synced.run("undo", run, "-o", plan).code == 0
+    if member == "name":
+        call(synced, "PATCH", f"catalog/products/{held(synced, 'product')['wms:P2']['id']}", {member: "new"})
+        assert synced.run("apply", plan).code == 4
+        return
+    applied = synced.run("apply", plan, "--json")
+    assert (applied.code, applied.records("products")) == (1, {"read": 2, "rejected": 2})
+    assert {each["why"] for each in synced.listed()} == {
+        "conflict: somebody else has changed the record since; nothing was written"
+    }
+    assert held(synced, "product")["wms:P3"]["description"] == "new"
+    synced.sync("wms.products")
+    assert held(synced, "product")["wms:P2"]["name"] == "Hex nut"
+
+
+def test_an_invoice_cannot_be_taken_back(site: Site) -> None:
+    """It is listed; what it refers to is deleted all the same, if that is approved."""
+    site.init()
+    site.fill()
+    run = run_of(site.sync())
+    planned = site.run("undo", run, "--json")
+    assert planned.code == 1
+    reason = "what is written once can be neither changed nor deleted"
+    assert kept(planned) == dict.fromkeys("123", reason)
+    assert planned.json["streams"]["wms.customers"] == {"delete": 2}
+    assert list(planned.json["streams"]) == ["wms.invoices", "wms.products", "wms.customers"]
+
+
+def test_an_undo_survives_lost_answers(site: Site, front: Front) -> None:
+    """A delete and an update whose answers are lost are carried out once."""
+    site.init()
+    site.export("CUST_1.csv", CUSTOMERS)
+    site.export("PROD_1.csv", PRODUCTS)
+    site.sync("wms.customers", "wms.products")
+    before = content(site)
+    site.export("PROD_2.csv", "SKU;NAME;PRICE\nP2;Hex nut;0.30\nP3;Washer;0.05\n")
+    run = run_of(site.sync("wms.products"))
+    plan = str(site.folder / "undo.plan")
+    assert site.run("undo", run, "-o", plan).code == 0
+    fates = {
+        "DELETE": once(lambda seen: seen.method == "DELETE", LOSE),
+        "PATCH": once(lambda seen: seen.method == "PATCH", BREAK),
+    }
+    front.fate = lambda seen: fates[seen.method](seen) if seen.method in fates else FORWARD
+    assert site.run("apply", plan).code == 0
+    assert content(site) == before
+    assert [each["operation"] for each in site.effects("product")][-2:].count("delete") == 1
+
+
+def test_unsettled_operations_come_first(site: Site, front: Front) -> None:
+    """While an operation of the run is not settled, its undo is refused with what to do."""
+    site.init()
+    site.export("PROD_1.csv", PRODUCTS)
+    front.fate = lambda seen: LOSE if seen.method == "POST" else FORWARD
+    assert site.run("sync", "wms.products").code in {1, 3}, "some or all are open"
+    refused = site.run("undo", "1")
+    assert (refused.code, "operations of run 1 are not settled: 2" in refused.err) == (4, True)
+    assert "crossdock sync" in refused.err
+
+
+@pytest.mark.parametrize(("run", "code", "said"), [("99", 2, "there is no run 99"), ("0", 2, "")])
+def test_an_unknown_run_is_named(synced: Site, run: str, code: int, said: str) -> None:
+    """With how the runs are listed."""
+    result = synced.run("undo", run)
+    assert (result.code, said in result.err) == (code, True)

@@ -1,0 +1,46 @@
+"""A column's profile in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from crossdock.cli.migrate import profile_words
+from crossdock.migration.cell_findings import FINDINGS
+
+
+@pytest.mark.parametrize(
+    ("number", "of", "text"),
+    [
+        (0, 1_000, "0 %"),
+        (1, 1_000, "< 1 %"),
+        (5, 1_000, "1 %"),
+        (505, 1_000, "51 %"),
+        (995, 1_000, "100 %"),
+        (996, 1_000, "> 99 %"),
+        (1_000, 1_000, "100 %"),
+        (0, 0, ""),
+    ],
+)
+def test_a_share_in_percent(number: int, of: int, text: str) -> None:
+    """Neither 0 % nor 100 % is said of what is only nearly so."""
+    assert profile_words.percent(number, of) == text
+
+
+def test_every_finding_has_words() -> None:
+    """So that a new one is not forgotten."""
+    assert tuple(profile_words.FINDINGS) == FINDINGS
+
+
+def test_a_column_is_described() -> None:
+    """An estimate is marked, a single length is not a range, and shares are of the filled cells."""
+    column = {
+        "filled": 4, "distinct": 9_000, "distinct_is_estimate": True, "shortest": 3, "longest": 3,
+        "whole": 1, "decimal": 0, "dates": 3,
+        "findings": {"control": {"cells": 1_200, "examples": [{"at": "a.csv:2"}, {"at": "a.csv:9", "value": "x\n"}]}},
+    }  # fmt: skip
+    assert profile_words.distinct(column) == "~9,000"
+    assert profile_words.distinct(column | {"distinct_is_estimate": False}) == "9,000"
+    assert profile_words.length(column) == "3"
+    assert profile_words.length(column | {"longest": 1_000}) == "3 to 1,000"
+    assert profile_words.forms(column) == "25 % whole, 75 % dates"
+    assert profile_words.odd(column) == r"1,200 with control characters (a.csv:2, a.csv:9 'x\n')"

@@ -1,0 +1,73 @@
+"""The page of a rehearsal: what needs a person first, and any text as text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from tests.report_page import HOSTILE, Page
+
+from crossdock.cli.migrate import rehearsal_page
+from crossdock.tally import Tally
+
+COLUMN: dict[str, Any] = {
+    "name": HOSTILE, "filled": 5, "distinct": 5, "distinct_is_estimate": False, "shortest": 1, "longest": 16,
+    "whole": 0, "decimal": 0, "dates": 0, "lengths": {"1": 2, "16": 3},
+    "findings": {"control": {"cells": 1, "examples": [{"at": f"{HOSTILE}:1"}]}},
+}  # fmt: skip
+EXAMPLE = {"key": HOSTILE, "at": f"{HOSTILE}:2", "pointer": HOSTILE, "message": HOSTILE}
+STREAM: dict[str, Any] = Tally().as_json() | {
+    "wave": "all",
+    "rejected_by_reason": {"bad_value": {"records": 7, "examples": [EXAMPLE]}},
+    "rejected_before": 0,
+    "repeated_keys": 2,
+    "unresolved": [
+        {"resource": "customer", "namespace": "wms", "references": 3, "records": 1, "why": {"not read": 1},
+         "examples": [{"key": HOSTILE, "references": 3, "why": "not read"}]},
+    ],
+    "waiting": 3, "in_doubt": 0, "on_hold": 0, "already_there": 4,
+    "profile": {"rows": 9, "has_more_columns": True, "columns": [COLUMN]},
+}  # fmt: skip
+WAVE = {
+    "name": "all", "streams": ["wms.invoices"], "requests": 7, "begins_at": "2027-03-01T06:00:00Z",
+    "ends_at": None, "seconds": None,
+}  # fmt: skip
+DOCUMENT: dict[str, Any] = {
+    "migration": "acme", "tenant": "acme", "began_at": "2027-03-01T06:00:00Z", "ends_at": None, "requests": 7,
+    "waves": [WAVE], "streams": {"wms.invoices": STREAM}, "warnings": [HOSTILE], "errors": {"wms.invoices": HOSTILE},
+}  # fmt: skip
+
+
+def made(**changes: Any) -> str:
+    return rehearsal_page.page(DOCUMENT | changes, Path("/home/someone/acme.yaml"))
+
+
+def test_any_text_is_text() -> None:
+    """Names of columns and files, keys, messages and errors; no markup comes from them."""
+    page = Page(made())
+    assert not {"script", "img", "b"} & page.tags
+    assert page.text.count("alert(1)") >= 8
+    assert "/home/someone" not in made()
+
+
+def test_what_needs_a_person_comes_first() -> None:
+    """Errors and warnings, then the waves, then the streams."""
+    text = Page(made(errors={"wms.invoices": "cannot be read"}, warnings=["wrong order"])).text
+    places = [text.index(part) for part in ("cannot be read", "wrong order", "Waves", "Rejected", "resolve", "9 rows")]
+    assert places == sorted(places)
+    assert "4 of 0 creates are on the platform already." in text
+    assert "2 keys listed several times" in text
+    assert "only the first columns are profiled" in text
+
+
+def test_an_unknown_end_is_said() -> None:
+    """The wave and the summary say so."""
+    page = Page(made())
+    assert page.under("wave")[0][:5] == ["all", "7", "2027-03-01 06:00:00Z", "unknown", "unknown"]
+
+
+def test_lengths_between_two_classes_are_empty() -> None:
+    """The histogram has a place for each class from the shortest to the longest."""
+    assert rehearsal_page._lengths({"1": 2, "16": 3}) == [2, 0, 0, 0, 3]
+    assert rehearsal_page._lengths({"4": 1}) == [1]
+    assert rehearsal_page._lengths({}) == []

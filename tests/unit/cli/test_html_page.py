@@ -1,0 +1,49 @@
+"""The file of a report: replaced as a whole, and only if it is a regular file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from crossdock.cli import html_page
+from crossdock.errors import ConfigError
+
+
+def test_a_report_replaces_an_older_one_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the file cannot be replaced, the older one is unchanged and no temporary file is left."""
+    path = tmp_path / "report.html"
+    html_page.write(path, "first")
+    html_page.write(path, "second é")
+    assert path.read_text(encoding="utf-8") == "second é"
+
+    def full(self: Path, target: Path) -> Path:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(ConfigError, match=r"report.html: the report cannot be written: No space left on device"):
+        html_page.write(path, "third")
+    assert path.read_text(encoding="utf-8") == "second é"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    """A report is not written through a link: neither the link nor its target changes."""
+    (tmp_path / "7.html").write_text("theirs")
+    (tmp_path / "latest.html").symlink_to("7.html")
+    with pytest.raises(ConfigError, match="the report cannot be written: it is a link"):
+        html_page.write(tmp_path / "latest.html", "page")
+    assert (tmp_path / "latest.html").is_symlink()
+    assert (tmp_path / "7.html").read_text() == "theirs"
+
+
+def test_only_a_file_is_written(tmp_path: Path) -> None:
+    """A folder, a pipe, a missing folder and a name that is too long are refused and unchanged."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "file").touch()
+    for name in (".", "pipe", "nowhere/report.html", "file/report.html", "x" * 300):
+        with pytest.raises(ConfigError, match="the report cannot be written: "):
+            html_page.write(tmp_path / name, "page")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "pipe"]
+    assert (tmp_path / "pipe").is_fifo()

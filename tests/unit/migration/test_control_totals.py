@@ -1,0 +1,76 @@
+"""Control totals are exact sums, however the records come."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crossdock.migration import control_totals
+from crossdock.migration.control_totals import OTHERS, ControlTotals
+
+_NUMBERS = st.decimals(min_value=-(10**12), max_value=10**12, places=4)
+_ITEMS = st.fixed_dictionaries({"productId": st.sampled_from("abc"), "quantity": _NUMBERS, "unitPrice": _NUMBERS})
+_INVOICES = st.fixed_dictionaries(
+    {"customerId": st.sampled_from("xyz"), "currency": st.sampled_from(["EUR", "USD"]), "items": st.lists(_ITEMS)}
+)
+_LOTS = st.fixed_dictionaries({"productId": st.sampled_from("abc"), "quantity": _NUMBERS})
+
+
+@given(records=st.lists(_INVOICES | _LOTS))
+def test_they_are_the_sums(records: list[dict[str, Any]]) -> None:
+    """Quantities by product, amounts by customer and currency: as a plain loop adds them up."""
+    totals = ControlTotals()
+    quantities: dict[str, Decimal] = defaultdict(Decimal)
+    amounts: dict[str, Decimal] = defaultdict(Decimal)
+    for record in records:
+        totals.add(record)
+        for line in record.get("items", [record]):
+            quantities[line["productId"]] += line["quantity"]
+            amounts[record.get("currency", "")] += line["quantity"] * line.get("unitPrice", 0)
+    assert totals.records == len(records)
+    assert totals.quantities == quantities
+    assert totals.quantity == sum(quantities.values())
+    assert {name: amounts[name] for name in totals.by_currency} == totals.by_currency
+
+
+@given(records=st.lists(_INVOICES), changed=st.lists(_INVOICES))
+def test_what_is_taken_out_leaves_nothing(records: list[dict[str, Any]], changed: list[dict[str, Any]]) -> None:
+    """Totals after a change equal those that never had the former record."""
+    moved, fresh = ControlTotals(), ControlTotals()
+    for record in records:
+        moved.add(record)
+    for before, after in zip(records, changed, strict=False):
+        moved.move(before, after)
+    number = min(len(records), len(changed))
+    for record in [*changed[:number], *records[number:]]:
+        fresh.add(record)
+    assert moved.differing(fresh) == fresh.differing(moved) == []
+    assert moved.records == fresh.records
+
+
+def test_a_difference_is_named() -> None:
+    """The product and the customer whose totals differ are named, and no other."""
+    ours, theirs = ControlTotals(), ControlTotals()
+    for totals, quantity in ((ours, 2), (theirs, 3)):
+        totals.add({"customerId": "c1", "currency": "EUR", "items": [_line("p1", quantity), _line("p2", 1)]})
+        totals.add({"customerId": "c2", "currency": "EUR", "items": [_line("p2", 1)]})
+    assert ours.differing(theirs) == ["p1", "c1 EUR"]
+
+
+def test_many_products_share_a_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond the limit of memory the sum of all stays right."""
+    monkeypatch.setattr(control_totals, "PARTS_AT_MOST", 2)
+    totals = ControlTotals()
+    for number in range(5):
+        totals.add({"productId": f"p{number}", "quantity": number})
+    assert totals.quantity == 10
+    assert {name: int(each) for name, each in totals.quantities.items()} == {"p0": 0, "p1": 1, OTHERS: 9}
+
+
+def _line(product: str, quantity: int) -> dict[str, Any]:
+    return {"productId": product, "quantity": quantity, "unitPrice": Decimal("0.5")}

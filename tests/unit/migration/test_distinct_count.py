@@ -1,0 +1,35 @@
+"""The number of different values: exact while they are few, then an estimate."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from crossdock.delta.fingerprint import digest
+from crossdock.migration.distinct_count import EXACT, DistinctCount
+
+
+def hashes(numbers: range) -> pl.Series:
+    """The hashes of these numbers as text."""
+    texts = pl.Series([str(number) for number in numbers], dtype=pl.String)
+    return pl.select(digest(pl.lit(texts), "xxh3_64")).to_series()
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, EXACT - 1, EXACT])
+def test_few_values_are_counted_exactly(number: int) -> None:
+    """Up to the bound, also if all of them come twice."""
+    count = DistinctCount.of(hashes(range(number)))
+    count.add(DistinctCount.of(hashes(range(number))))
+    assert (count.number, count.more) == (number, False)
+
+
+@pytest.mark.parametrize("number", [EXACT + 1, 3 * EXACT, 200_000])
+def test_many_values_are_estimated(number: int) -> None:
+    """Within four standard errors, and no matter how they are divided; the memory is that of the bound."""
+    count = DistinctCount()
+    for start in range(0, number, 7_000):
+        count.add(DistinctCount.of(hashes(range(start, min(start + 9_000, number)))))
+    assert count.more
+    assert len(count.smallest) == EXACT
+    assert count.number == DistinctCount.of(hashes(range(number))).number
+    assert abs(count.number - number) <= 4 * number // 90  # the standard error is 1 / sqrt(EXACT), about 1 / 90

@@ -24,17 +24,17 @@ class Seeded:
 
     Attributes:
         kinds: How many there are of each kind.
-        found: Every difference that must be found.
+        found: Every difference that must be found, and of which kind it is.
         stays: Those of them that a repair cannot remove.
     """
 
     kinds: Counter[str] = field(default_factory=Counter)
-    found: set[Found] = field(default_factory=set)
+    found: dict[Found, str] = field(default_factory=dict)
     stays: set[Found] = field(default_factory=set)
 
     def add(self, kind: str, difference: str, resource: str, key: str, *, stays: bool = False) -> None:
         self.kinds[kind] += 1
-        self.found.add((difference, resource, key))
+        self.found[difference, resource, key] = kind
         if stays:
             self.stays.add((difference, resource, key))
 
@@ -234,6 +234,9 @@ class Divergences:
         key, target_id = self._take("invoice")
         self.stage.sandbox.delete(f"{LISTS['invoice']}/{target_id}")
         self._doubt("invoice", key)
+        new = self.stage.random.randbytes(32).hex()  # under the old key the platform would repeat its answer
+        statement = "UPDATE intents SET idempotency_key = ? WHERE resource = 'invoice' AND key = ?"
+        self.stage.sql(statement, new, key)
 
     # ---- in the source
 

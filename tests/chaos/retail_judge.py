@@ -7,7 +7,7 @@ The standard library only and nothing of crossdock, so that one mistake cannot c
 Each record of the dump is of the migration or of others: those of others are listed by id under ``others``. Customers
 are those of all lines with a CustomerID; their country is that of their newest line. Products are those of all lines
 that are not cancelled and have a description, which is that of the newest line. If lines of one minute disagree, each
-of them may be the newest. Invoices are those that are not cancelled and have a customer. Prints one line for each fault.
+of them may be the newest. Invoices are those that are not cancelled and have a customer. Prints a line for each fault.
 """
 
 from __future__ import annotations

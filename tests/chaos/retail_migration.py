@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -96,15 +97,15 @@ class Trial:
         seeded = Divergences(self.stage, number).seed()
         plan = self.stage.folder / "repair.plan"
         found = self.stage.reconciled("-o", str(plan), "--remove-extra")
-        _same(_listed(found), seeded.found, "found")
+        _same(_listed(found), seeded, seeded.found.keys(), "found")
         self.stage.run("apply", str(plan), exit_codes=FEW)
-        _same(_listed(self.stage.reconciled()), seeded.stays, "left after the repair")
+        _same(_listed(self.stage.reconciled()), seeded, seeded.stays, "left after the repair")
         self._repaired(seeded)
 
     def _repaired(self, seeded: Seeded) -> None:
         self.figures["divergences"] = dict(seeded.kinds)
         self.figures["seeded, found, repaired, left"] = (
-            seeded.kinds.total(), len(seeded.found), len(seeded.found - seeded.stays), len(seeded.stays),
+            seeded.kinds.total(), len(seeded.found), len(seeded.found) - len(seeded.stays), len(seeded.stays),
         )  # fmt: skip
 
     # ---- undo
@@ -158,10 +159,13 @@ def _listed(found: dict[str, Any]) -> set[Found]:
     return set(listed)
 
 
-def _same(found: set[Found], expected: set[Found], what: str) -> None:
-    missing, more = sorted(expected - found), sorted(found - expected)
-    assert not missing, f"not {what}: {len(missing)}: {missing[:30]}; instead: {len(more)}: {more[:30]}"
-    assert not more, f"more {what}: {len(more)}: {more[:30]}"
+def _same(found: set[Found], seeded: Seeded, expected: AbstractSet[Found], what: str) -> None:
+    kinds = {(resource, key): kind for (_, resource, key), kind in seeded.found.items()}
+
+    def named(differences: AbstractSet[Found]) -> list[str]:
+        return [f"{kinds.get(each[1:], 'nothing')}: {each}" for each in sorted(differences)]
+
+    assert found == expected, f"not {what}: {named(expected - found)[:30]}; more: {named(found - expected)[:30]}"
 
 
 def _differing(left: dict[str, Any], wanted: dict[str, Any]) -> str:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
-from typing import Any
+from decimal import Context, Decimal, Inexact
+from functools import reduce
+from typing import Any, TypeVar
 
 PARTS_AT_MOST = 200_000
 """Products and customers that are told apart; the totals of all others are one sum."""
 OTHERS = "(others)"
+_Part = TypeVar("_Part")
+_EXACT = Context(prec=60, traps=[Inexact])  # a product has at most 38 digits; the usual 28 would round it
 
 
 @dataclass(slots=True)
@@ -31,12 +34,12 @@ class ControlTotals:
         """Count a record, or with *times* -1 no longer."""
         self.records += times
         for product, quantity in _quantities(payload):
-            self.quantities[self._part(product, self.quantities)] += times * quantity
+            _count(self.quantities, product if self._has_room(product, self.quantities) else OTHERS, quantity, times)
         customer, currency = str(payload.get("customerId", "")), str(payload.get("currency", ""))
-        amount = sum(_amounts(payload), Decimal())
         if "items" in payload:
             place = customer, currency
-            self.amounts[place if self._has_room(place, self.amounts) else (OTHERS, currency)] += times * amount
+            part = place if self._has_room(place, self.amounts) else (OTHERS, currency)
+            _count(self.amounts, part, _sum(_amounts(payload)), times)
 
     def move(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
         """A record holds *after* instead of *before*."""
@@ -46,14 +49,14 @@ class ControlTotals:
     @property
     def quantity(self) -> Decimal:
         """Of all products."""
-        return sum(self.quantities.values(), Decimal())
+        return _sum(self.quantities.values())
 
     @property
     def by_currency(self) -> dict[str, Decimal]:
         """Amounts of all customers."""
         sums: dict[str, Decimal] = defaultdict(Decimal)
         for (_, currency), amount in self.amounts.items():
-            sums[currency] += amount
+            sums[currency] = _plus(sums[currency], amount)
         return dict(sorted(sums.items()))
 
     def differing(self, other: ControlTotals) -> list[str]:
@@ -66,12 +69,21 @@ class ControlTotals:
         """Totals without the parts, whose ids may be many."""
         return {"records": self.records, "quantity": self.quantity, "amounts": self.by_currency}
 
-    def _part(self, name: str, sums: Mapping[str, Decimal]) -> str:
-        return name if self._has_room(name, sums) else OTHERS
-
     @staticmethod
     def _has_room(name: object, sums: Mapping[Any, Decimal]) -> bool:
         return name in sums or len(sums) < PARTS_AT_MOST
+
+
+def _count(sums: dict[_Part, Decimal], part: _Part, number: Decimal, times: int) -> None:
+    sums[part] = _plus(sums[part], _EXACT.multiply(times, number))
+
+
+def _plus(one: Decimal, other: Decimal) -> Decimal:
+    return _EXACT.add(one, other)
+
+
+def _sum(values: Iterable[Decimal]) -> Decimal:
+    return reduce(_plus, values, Decimal())
 
 
 def _differing(ours: Mapping[Any, Decimal], theirs: Mapping[Any, Decimal]) -> list[Any]:
@@ -90,7 +102,7 @@ def _amounts(payload: Mapping[str, Any]) -> Iterator[Decimal]:
     for each in _items(payload):
         quantity, price = each.get("quantity"), each.get("unitPrice")
         if isinstance(quantity, int | Decimal) and isinstance(price, int | Decimal):
-            yield Decimal(quantity) * Decimal(price)
+            yield _EXACT.multiply(Decimal(quantity), Decimal(price))
 
 
 def _items(payload: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -106,8 +106,8 @@ class Divergences:
 
     # ---- at the platform
 
-    def _patch(self, resource: str, target_id: str, **members: Any) -> None:
-        self.stage.sandbox.patch(f"{LISTS[resource]}/{target_id}", members)
+    def _patch(self, resource: str, target_id: str, **members: Any) -> str:
+        return self.stage.sandbox.patch(f"{LISTS[resource]}/{target_id}", members)
 
     def _product_changed(self) -> None:
         key, target_id = self._take("product")
@@ -207,7 +207,7 @@ class Divergences:
     def _not_delivered(self) -> None:
         """The state and the platform hold an older version, under the fingerprint of the newest."""
         key, target_id = self._take("product")
-        self._patch("product", target_id, name="an older name")
+        self._bind("product", key, etag=self._patch("product", target_id, name="an older name"))
         self._put_payload("product", key, name="an older name")
         self.seeded.add("old under a new fingerprint", "stale", "product", key)
 

@@ -89,10 +89,12 @@ class SandboxProcess:
         document: dict[str, Any] = json.loads(answer.text, parse_int=Decimal, parse_float=Decimal)
         return document
 
-    def patch(self, path: str, body: dict[str, Any]) -> None:
+    def patch(self, path: str, body: dict[str, Any]) -> str:
+        """Change a record; its new entity tag."""
         headers = {"content-type": "application/merge-patch+json"}
         answer = self._client.patch(path, content=exact_json.dumps(body), headers=headers)
         assert answer.status_code == 200, answer.text
+        return answer.headers["etag"]
 
     def create(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """Create a record; what the platform stored."""

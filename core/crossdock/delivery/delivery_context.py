@@ -19,8 +19,7 @@ class DeliveryContext:
     Attributes:
         adopting: Streams that take over records which the target already has under our name for them.
         rejecting: Streams that overwrite no member which somebody else has changed.
-        only_unchanged: Reject deletes of records that somebody else has changed in any member, and updates of those whose
-            members that we write somebody else has changed.
+        only_unchanged: Reject updates and deletes of records that somebody else has changed in any member.
         state_restored: The state is a restored backup, so what looks new may have been delivered before.
         resuming: What an earlier run left is being settled; it may consist of records that fail on every run.
         stop: The first reason to end.

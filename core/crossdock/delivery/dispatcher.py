@@ -38,8 +38,7 @@ class Dispatcher:
         interrupt: Set when the run shall end early.
         adopting: Streams that take over what the target already has under our name for it.
         rejecting: Streams that overwrite no member which somebody else has changed.
-        only_unchanged: Reject deletes of records that somebody else has changed in any member, and updates of those whose
-            members that we write somebody else has changed.
+        only_unchanged: Reject updates and deletes of records that somebody else has changed in any member.
         warn: Called when the target becomes unavailable, and when it is available again.
         state_restored: The state is a restored backup, so what looks new may have been delivered before.
         own_records: What other runs of the session must not work on; None if there are none.

@@ -160,17 +160,12 @@ class Policy:
                 self._existing.absent(task, outcome, decisions)
             case "removed":
                 self._existing.removed(task, outcome, decisions)
-            case "changed" if self._is_left_alone(task):
+            case "changed" if self._run.only_unchanged and not task.retry_state.ambiguous:
                 self._existing.changed(task, decisions)
             case "changed":
                 self._run.queue.put(replace(task, purpose="look_up"))
             case _:
                 self._refused(task, outcome, decisions)
-
-    def _is_left_alone(self, task: SendTask) -> bool:
-        """Whether a change by somebody else decides already; of an update, a look-up shows whether it concerns us."""
-        is_delete = task.intent.operation == "delete"
-        return self._run.only_unchanged and is_delete and not task.retry_state.ambiguous
 
     def _refused(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         intent, is_gone = task.intent, outcome.status in {404, 410}

@@ -40,6 +40,7 @@ from crossdock.stream_facts import (
     Destinations,
     StreamFacts,
     destination,
+    no_adoption,
     no_contribution,
     no_removal,
     unknown_read,
@@ -122,6 +123,9 @@ class StreamConfig(ConfigModel, StreamFacts):
             raise misplaced(("on_gone",), reason)
         if reason := no_contribution(kind, self.contributes, self.matches, self.on_gone):
             raise misplaced(("contributes",), reason)
+        mapped = None if isinstance(self.map, PythonFunction) else self.map
+        if reason := no_adoption(kind, self.adopt, self.to, self.contributes, mapped):
+            raise misplaced(("adopt",), reason)
         members = list(members_of(kind.draft))
         if not isinstance(self.map, PythonFunction):
             check_members(self, kind, kind.draft, self.map, ("map",), whole=not self.contributes)

@@ -155,6 +155,17 @@ def personal_members(model: type[ResourceModel]) -> frozenset[str]:
     return frozenset(field.alias or name for name, field in fields if any(map(_is_personal, (field, field.annotation))))
 
 
+@cache
+def text_members(model: type[ResourceModel]) -> tuple[str, ...]:
+    """The wire names of the members of *model* that hold any text; ids of other records and fixed values are none."""
+    return tuple(field.alias or name for name, field in model.model_fields.items() if _is_text(field.annotation))
+
+
+def _is_text(annotation: Any) -> bool:
+    parts = {get_args(part)[0] if hasattr(part, "__metadata__") else part for part in get_args(annotation)}
+    return (parts or {annotation}) - {type(None)} == {str}
+
+
 def _is_personal(part: Any) -> bool:
     if isinstance(part, type) and issubclass(part, ResourceModel):
         return bool(personal_members(part)) and not issubclass(part, Item)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal
+from collections.abc import Collection, Mapping, Sequence
+from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, GetPydanticSchema, Tag
+from pydantic import BeforeValidator, Discriminator, Field, GetPydanticSchema, Tag
+from pydantic_core import PydanticCustomError
 
 from crossdock.config_file import ConfigModel, Name, misplaced, unknown
 from crossdock.mapping.ordering import OrderBy
 from crossdock.mapping.repairs_and_filters import Filter, Repair
-from crossdock.resource_types import WRITTEN, ResourceType
+from crossdock.resource_types import WRITTEN, ResourceType, text_members
 from crossdock.resources import ActionName, ResourceName
 from crossdock.sources.expected_files import Interval
 
@@ -161,6 +162,55 @@ def no_contribution(kind: ResourceType, contributes: Sequence[str], matches: str
     return None
 
 
+class AdoptBy(ConfigModel):
+    """Records that the platform has under other names are taken over, if exactly one has the same value."""
+
+    by: Annotated[str, Field(min_length=1)]
+    """The member that is compared: one of the resource that holds text, such as ``sku``."""
+
+
+def _adoption(value: Any) -> Any:
+    if value in {"never", "external_id"} if isinstance(value, str) else isinstance(value, Mapping | AdoptBy):
+        return value
+    raise PydanticCustomError("adopt", "must be never, external_id, or a section such as {by: sku}")
+
+
+Adopt = Annotated[
+    Annotated[Literal["never", "external_id"], Tag("word")] | Annotated[AdoptBy, Tag("member")],
+    Discriminator(lambda value: "word" if isinstance(value, str) else "member"),
+    BeforeValidator(_adoption),
+]
+
+
+def no_adoption(
+    kind: ResourceType, adopt: Adopt, to: str, contributes: Sequence[str], mapped: Collection[str] | None = None
+) -> str | None:
+    """Why records cannot be matched as ``adopt: {by: MEMBER}`` says; None if they can, or it says something else.
+
+    Args:
+        mapped: The members that a config maps; None if they are not known.
+    """
+    if not isinstance(adopt, AdoptBy):
+        return None
+    if to != PLATFORM:
+        return "is for records that go to the platform; 'crossdock bindings import' binds those of other targets"
+    if contributes:
+        return "is for streams that write whole records; matches says how a contribution finds its record"
+    if kind.write_once:
+        return f"is impossible: an {kind.name} is written once, and never changed"
+    return _not_matched_by(adopt.by, kind, mapped)
+
+
+def _not_matched_by(member: str, kind: ResourceType, mapped: Collection[str] | None) -> str | None:
+    fields = [field.alias or name for name, field in kind.draft.model_fields.items()]
+    texts = text_members(kind.draft)
+    if member not in fields:
+        return f"{unknown(member, list(texts)).replace('key', 'member', 1)}"
+    if member not in texts:
+        return f"{member} is not a text; members that are: {', '.join(texts)}"
+    return None if mapped is None or member in mapped else f"map does not make {member}"
+
+
 class StreamFacts:
     """What is declared about a stream: attributes of a class in code, keys of a section in a config file.
 
@@ -204,8 +254,9 @@ class StreamFacts:
     conflicts: Literal["overwrite", "reject"] = "overwrite"
     """What to do with an update of a member that somebody else has changed at the target since: ``overwrite`` it, or
     ``reject`` the record, with both values in the reason. Other members of the record are kept in any case."""
-    adopt: Literal["never", "external_id"] = "never"
-    """``external_id`` takes over a record that the platform has under our external id; else it is a conflict."""
+    adopt: Adopt = "never"
+    """``external_id`` takes over a record that the platform has under our external id; else it is a conflict. ``{by:
+    MEMBER}`` takes over the one that has the same value of a member under any other name."""
     personal: _Texts = ()
     """Members of the resource whose values are personal in this stream and must not be shown."""
     on_gone: OnGone = "nothing"

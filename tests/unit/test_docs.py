@@ -57,6 +57,7 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "ChargeProduct": "charges.KIND.",
     "WooCommerceSettings": "connections.NAME.",
     "StreamOverrides": "streams.NAME.",
+    "AdoptBy": "adopt.",
     "SentOrders": "connections.NAME.orders.",
     "Bills": "connections.NAME.bills.",
     "HeaderCredential": "connections.NAME.auth.",

@@ -1,12 +1,12 @@
-"""What is declared about a stream: which records may be removed."""
+"""What is declared about a stream: which records may be removed, and which are taken over."""
 
 from __future__ import annotations
 
 import pytest
 
-from crossdock.resource_types import ResourceType
+from crossdock.resource_types import WRITTEN, ResourceType
 from crossdock.resources import CustomerDraft
-from crossdock.stream_facts import OnGone, no_removal
+from crossdock.stream_facts import AdoptBy, OnGone, no_adoption, no_removal
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,36 @@ def test_what_is_written_once_is_deleted_only_if_its_target_permits_it(
     found = no_removal(kind, "snapshot", on_gone, finds_deleted=False)
     assert (found is None) == (refusal is None)
     assert (refusal or "") in (found or "")
+
+
+@pytest.mark.parametrize(
+    ("resource", "member", "refusal"),
+    [
+        ("product", "sku", None),
+        ("customer", "email", None),
+        ("inventory_lot", "lotNumber", None),
+        ("ledger_account", "code", None),
+        ("product", "skus", "unknown member; did you mean 'sku'?"),
+        ("product", "unitPrice", "unitPrice is not a text; members that are: sku, name, "),
+        ("ledger_account", "type", "type is not a text; members that are: code, name, currency"),
+        ("inventory_lot", "productId", "productId is not a text; members that are: lotNumber, "),
+        ("customer", "billingAddress", "billingAddress is not a text"),
+        ("invoice", "currency", "is impossible: an invoice is written once, and never changed"),
+        ("lot_movement", "lotId", "is impossible"),
+    ],
+)
+def test_records_are_matched_by_a_text_of_what_can_be_changed(resource: str, member: str, refusal: str | None) -> None:
+    """Neither numbers nor ids of other records nor fixed values tell one record from another."""
+    found = no_adoption(WRITTEN[resource], AdoptBy(by=member), "platform", ())
+    assert (found is None) == (refusal is None)
+    assert (found or "").startswith(refusal or "")
+
+
+def test_only_whole_records_of_the_platform_are_taken_over() -> None:
+    """A contribution says itself which record it is about, and the lists of partners are not read."""
+    product, by = WRITTEN["product"], AdoptBy(by="sku")
+    assert "go to the platform" in (no_adoption(product, by, "plain.items", ()) or "")
+    assert "write whole records" in (no_adoption(product, by, "platform", ("sku",)) or "")
+    assert no_adoption(product, by, "platform", (), {"sku": "SKU"}) is None
+    assert no_adoption(product, by, "platform", (), {"name": "NAME"}) == "map does not make sku"
+    assert no_adoption(WRITTEN["invoice"], "external_id", "platform", ()) is None

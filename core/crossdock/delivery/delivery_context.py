@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from crossdock.clock import Clock
@@ -18,6 +19,8 @@ class DeliveryContext:
 
     Attributes:
         adopting: Streams that take over records which the target already has under our name for them.
+        matching: Streams that take over records which the target has under other names, each with the member by which
+            they are matched.
         rejecting: Streams that overwrite no member which somebody else has changed.
         only_unchanged: Reject updates and deletes of records that somebody else has changed in any member.
         state_restored: The state is a restored backup, so what looks new may have been delivered before.
@@ -28,6 +31,7 @@ class DeliveryContext:
     target: Target
     clock: Clock
     adopting: frozenset[str] = frozenset()
+    matching: Mapping[str, str] = field(default_factory=dict)
     rejecting: frozenset[str] = frozenset()
     only_unchanged: bool = False
     state_restored: bool = False

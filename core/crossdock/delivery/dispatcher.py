@@ -9,7 +9,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from crossdock.clock import Clock
@@ -37,6 +37,8 @@ class Dispatcher:
         settled: Called once for each intent when this run is done with it, whatever became of it.
         interrupt: Set when the run shall end early.
         adopting: Streams that take over what the target already has under our name for it.
+        matching: Streams that take over records which the target has under other names, each with the member by which
+            they are matched.
         rejecting: Streams that overwrite no member which somebody else has changed.
         only_unchanged: Reject updates and deletes of records that somebody else has changed in any member.
         warn: Called when the target becomes unavailable, and when it is available again.
@@ -59,6 +61,7 @@ class Dispatcher:
         interrupt: threading.Event,
         warn: Callable[[str], None] = lambda _: None,
         adopting: frozenset[str] = frozenset(),
+        matching: Mapping[str, str] = {},
         rejecting: frozenset[str] = frozenset(),
         only_unchanged: bool = False,
         state_restored: bool = False,
@@ -70,7 +73,7 @@ class Dispatcher:
         self._may_pause = may_pause
         self._allowance, self._senders, self._clock = allowance, senders, clock
         self._settled, self._interrupt, self._warn = settled, interrupt, warn
-        self._run = DeliveryContext(target, clock, adopting, rejecting, only_unchanged, state_restored)
+        self._run = DeliveryContext(target, clock, adopting, matching, rejecting, only_unchanged, state_restored)
         self._policy, self._queue = Policy(self._run), self._run.queue
         self._writer = TurnWriter(state, target, allowance, clock, run_id, restored=state_restored)
         self._in_flight: dict[int, SendTask] = {}

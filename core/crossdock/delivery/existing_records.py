@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from crossdock.delivery import in_doubt_rules
 from crossdock.delivery.delivery_context import DeliveryContext
-from crossdock.delivery.operations import changed_by_others, created_from, decided_again
+from crossdock.delivery.operations import changed_by_others, created_from, decided_again, payload_after, takes_over
 from crossdock.delivery.senders import SendTask
 from crossdock.delivery.turn_decisions import Decisions
 from crossdock.delivery.undecided_requests import Retries
@@ -64,6 +64,9 @@ class ExistingRecords:
         if unnamed and (write_once or (ours and intent.identity.stream not in self._run.adopting)):
             decisions.settle("delivered", intent, outcome, untouched=not ours)
             return
+        if (lost := self._lost_match(intent, outcome.held)) is not None:
+            decisions.settle("rejected", intent, lost)
+            return
         successor = decided_again(intent, self._run.target, outcome.held, outcome.etag)
         if successor is None:
             decisions.settle("delivered", intent, outcome, untouched=not ours)
@@ -77,6 +80,16 @@ class ExistingRecords:
             decisions.settle("rejected", intent, refused)
             return
         self._replace(intent, successor, decisions)
+
+    def _lost_match(self, intent: Intent, held: dict[str, Any]) -> Outcome | None:
+        """The refusal to take over a record that does not match any more; None without a reason."""
+        member = self._run.matching.get(intent.identity.stream)
+        if member is None or not takes_over(intent, self._target):
+            return None
+        if held.get(member) == payload_after(intent).get(member):
+            return None
+        message = f"the record that was to be taken over has another {member} now; nothing was written"
+        return Outcome("rejected", message, 412, reason="conflict", pointer=f"/{member}")
 
     def changed(self, task: SendTask, decisions: Decisions) -> None:
         """Reject the operation, because somebody else has changed its record."""

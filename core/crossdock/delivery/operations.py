@@ -23,7 +23,9 @@ class Operation:
     Attributes:
         after: The whole payload that the target will hold.
         changes: The members to send; all of them for a create.
-        binding: What the target holds now, None for a create.
+        binding: What the target holds now; None for a create, and for a record that is taken over.
+        taken_over: The id of the record that the target has under another name, and that becomes this one. It is an
+            update, sent as the difference to what a look-up finds.
     """
 
     kind: Kind
@@ -34,6 +36,7 @@ class Operation:
     changes: dict[str, Any]
     binding: Binding | None
     step: Step = "whole"
+    taken_over: str | None = None
 
 
 def idempotency_key(tenant: str, scope: Scope, key: str, kind: str, counter: int) -> str:
@@ -62,12 +65,14 @@ def mint(operation: Operation, target: Target, counter: int) -> Intent:
         after=None if request.holds_payload else operation.after,
         if_match=binding.etag if binding else None,
         raw=operation.record.raw(),
-        target_id=binding.target_id if binding else None,
+        target_id=binding.target_id if binding else operation.taken_over,
     )
 
 
 def _request(operation: Operation, target: Target) -> Request:
     resource, binding = operation.scope.resource, operation.binding
+    if operation.taken_over is not None:
+        return target.update(resource, operation.taken_over, Update({}, operation.changes, operation.after))
     if binding is None:
         return target.create(resource, operation.after)
     if operation.kind == "delete":
@@ -85,6 +90,16 @@ def payload_after(intent: Intent) -> dict[str, Any]:
 def bytes_after(intent: Intent) -> bytes:
     """The canonical bytes of `payload_after`; of a create, its body."""
     return exact_json.dumps(intent.after) if intent.after is not None else intent.body or b"{}"
+
+
+def takes_over(intent: Intent, target: Target) -> bool:
+    """Whether *intent* is the first update of a record that the target has under another name."""
+    if intent.operation != "update" or intent.scope.is_contribution:
+        return False
+    if not intent.before:
+        return intent.before is None
+    name = target.name_of(intent.resource, intent.scope.namespace, intent.identity.key)
+    return target.name_in(intent.resource, intent.before) != name
 
 
 def changed_by_others(intent: Intent, held: dict[str, Any]) -> tuple[str, str] | None:
@@ -111,11 +126,13 @@ def decided_again(intent: Intent, target: Target, held: dict[str, Any], etag: st
     to the items of a list, such as line numbers, are no difference.
 
     Returns:
-        None if nothing differs. Else an intent with a new key, because its bytes or its ``If-Match`` are new.
+        None if nothing differs. Else an intent with a new key, because its bytes or its ``If-Match`` are new. Where it
+        was not known before what the target held, its ``before`` has what was found of the members that are written.
     """
     assert intent.target_id is not None
     after = payload_after(intent)
-    wanted = after if intent.before is None else difference(intent.before, after)
+    known = None if takes_over(intent, target) else intent.before
+    wanted = after if known is None else difference(known, after)
     before = as_wanted(held, wanted)
     changes = difference(before, patched(before, wanted))
     if intent.operation == "delete":
@@ -126,7 +143,7 @@ def decided_again(intent: Intent, target: Target, held: dict[str, Any], etag: st
         request = target.update(intent.resource, intent.target_id, Update(held, changes, after))
     else:
         return None
-    return replace(_renewed(intent, target, kind, request), before=intent.before or {}, if_match=etag)
+    return replace(_renewed(intent, target, kind, request), before=known or before, if_match=etag)
 
 
 def created_from(intent: Intent, target: Target, held: dict[str, Any]) -> Intent:

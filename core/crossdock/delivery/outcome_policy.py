@@ -50,10 +50,11 @@ class Policy:
 
     def _needs_look_up(self, intent: Intent) -> bool:
         """Whether the request is made of what the target holds now, or replaces something that is unknown or unsure."""
+        takes_over = intent.operation == "update" and intent.before is None
         replaces_unknown = intent.operation == "update" and not intent.before
         asks_always = self._target.looks_up_first(intent.resource, intent.operation)
         is_unsure = self._run.only_unchanged and intent.operation != "create" and not self._is_conditional(intent)
-        return asks_always or is_unsure or (replaces_unknown and self._target.compares(intent.resource))
+        return takes_over or asks_always or is_unsure or (replaces_unknown and self._target.compares(intent.resource))
 
     def _is_conditional(self, intent: Intent) -> bool:
         """Whether the target refuses it by itself if somebody else has changed the record."""

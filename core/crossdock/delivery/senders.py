@@ -14,6 +14,7 @@ from typing import Literal, Self
 from uuid import uuid4
 
 from crossdock.delivery.answer_masking import Masks
+from crossdock.delivery.operations import payload_after
 from crossdock.pacing.allowance import Token
 from crossdock.pacing.rate_headers import RateHeaders
 from crossdock.resource_types import external_id
@@ -155,7 +156,7 @@ class Senders:
         intent, target = task.intent, self._target
         match task.purpose:
             case "send":
-                name = self._own_name(intent)
+                name = self._name_after(intent)
                 return target.outcome(intent.resource, answer, ExpectedRecord(intent.path, intent.target_id, name))
             case "look_up":
                 expected = ExpectedRecord(target_id=intent.target_id, name=self._name(intent))
@@ -164,9 +165,19 @@ class Senders:
                 return outcomes.of_ping(answer)
 
     def _name(self, intent: Intent) -> str | None:
-        """Our name for the record; an imported record may have another one."""
-        own, before = self._own_name(intent), intent.before
-        return own if before is None else self._target.name_in(intent.resource, before)
+        """The name that the record has; None if any is right: it is found by its id, and its name is being changed."""
+        target, before = self._target, intent.before
+        if before is None:
+            return self._own_name(intent) if intent.operation == "create" else None
+        held = target.name_in(intent.resource, before)
+        changes = intent.operation == "update" and target.name_in(intent.resource, payload_after(intent)) != held
+        return None if changes else held
+
+    def _name_after(self, intent: Intent) -> str | None:
+        """The name that the record has once *intent* is carried out; an undo gives back a name that is not ours."""
+        if intent.operation != "update" or intent.scope.is_contribution:
+            return self._own_name(intent)
+        return self._target.name_in(intent.resource, payload_after(intent))
 
     def _own_name(self, intent: Intent) -> str | None:
         """Our name for a record that we create; None for a contribution, whose record may have any."""

@@ -13,7 +13,7 @@ import polars as pl
 from crossdock.clock import Clock
 from crossdock.delivery.operations import Operation
 from crossdock.planning.references import key_hashes
-from crossdock.platform_source.live_records import LiveRecords
+from crossdock.platform_source.live_records import READS, LiveRecords
 from crossdock.progress import Progress
 from crossdock.project.project import Project
 from crossdock.resource_types import RESOURCES
@@ -58,7 +58,7 @@ def already_there(
     with project.look() as tx:
         bucket_state = tx.buckets.get(PLATFORM)
     with ExitStack() as stack:
-        work, limits = run_folder(stack, None), {} if bucket_state is None else {PLATFORM: bucket_state}
+        work, limits = run_folder(stack, None), {} if bucket_state is None else {READS: bucket_state}
         run = SourceContext(clock, progress, NoIntake(), work, work, work, limits=limits)
         live = stack.enter_context(LiveRecords(project.platform, run))
         for resource in dict.fromkeys(scope.resource for scope in scopes.values()):

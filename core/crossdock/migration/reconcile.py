@@ -83,18 +83,14 @@ def reconcile(
 
 
 def platform_context(session: Session, progress: Progress) -> SourceContext:
-    """A context to read the platform in; its requests begin with the tokens that deliveries have left."""
+    """A context to read the platform in; its requests take the tokens of deliveries."""
     stack = ExitStack()
     work = run_folder(stack, None)
-    limits = {PLATFORM: session.bucket(session.targets[PLATFORM]).take(0, 0).bucket_state}
-    return SourceContext(
-        session.clock, progress, NoIntake(), work, work, session.project.spool, limits=limits, at_end=stack
-    )
+    spool, buckets = session.project.spool, session.source_buckets
+    return SourceContext(session.clock, progress, NoIntake(), work, work, spool, at_end=stack, buckets=buckets)
 
 
 def keep_bucket(session: Session, live: LiveRecords) -> None:
-    """The next delivery begins with the tokens that *live* has left."""
-    bucket_state = live.bucket_state
-    session.bucket(session.targets[PLATFORM]).change(lambda _, __: bucket_state)
+    """The next run begins with the tokens that *live* has left."""
     with session.state.begin() as tx:
-        tx.buckets.put(PLATFORM, bucket_state)
+        tx.buckets.put(PLATFORM, live.bucket_state)

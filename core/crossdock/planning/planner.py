@@ -12,10 +12,11 @@ from crossdock.delivery.operations import Kind, Operation
 from crossdock.delivery.records_in_progress import OwnRecords
 from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.delta.record_chunks import in_chunks
-from crossdock.errors import CrossdockError, RecordError
+from crossdock.errors import CrossdockError, RecordError, StateError
 from crossdock.planning.contributions import Contributions
 from crossdock.planning.draft_records import drafted
 from crossdock.planning.held_records import HeldRecords
+from crossdock.planning.live_matches import LiveMatches
 from crossdock.planning.own_writes import Origin, OwnWrites
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.references import References, ScopedKey
@@ -39,6 +40,7 @@ class Planner:
         operations: Operations that were decided about before; a round before the removals takes them.
         failing: Stops the stream when its mapping fails too often.
         own_records: What other runs of the session must not work on; None if there are no others.
+        matches: Decides which records are taken over from the platform; None if none are, and in a plan.
         at_once: Records per chunk.
 
     Attributes:
@@ -60,8 +62,9 @@ class Planner:
         operations: Iterable[Operation] = (),
         at_once: int = CHUNK,
         own_records: OwnRecords | None = None,
+        matches: LiveMatches | None = None,
     ) -> None:
-        self._own_records = own_records
+        self._own_records, self._matches = own_records, matches
         self.stopped: CrossdockError | None = None
         self._bound, self._state, self._references, self._tally = bound, state, references, tally
         self._run_id, self._target, self._failing, self._at_once = run_id, target, failing, at_once
@@ -132,6 +135,8 @@ class Planner:
                 bindings = self._contributions.bindings(tx, [read for read, *_ in drafts], origins)
             else:
                 bindings = tx.bindings.get(scope, [read.identity.key_hash for read, *_ in drafts])
+        if any(read.identity.key_hash not in bindings for read, *_ in drafts) and not self._may_match(len(drafts)):
+            return planned
         for read, members, keys in drafts:
             key_hash = read.identity.key_hash
             binding = bindings.get(key_hash) or self._references.planned_binding(scope, key_hash)
@@ -194,7 +199,7 @@ class Planner:
         """Create, update or suppress a record whose references are all known."""
         write_once = self._bound.kind.write_once
         if binding is None:
-            planned.operations.append(self._operation(read, after, None))
+            self._add(planned, read, after)
         elif binding.payload == after or (write_once and binding.step == "import"):
             self._tally.count("suppressed")
             fingerprint, position = read.identity.fingerprint, read.identity.position
@@ -205,6 +210,32 @@ class Planner:
             self._reject(planned, read, "plan", RecordError("changed_after_delivery", message), after)
         else:
             planned.operations.append(self._operation(read, after, binding))
+
+    def _may_match(self, number: int) -> bool:
+        """False if the records that may be taken over cannot be read: the stream stops, and *number* are carried on."""
+        try:
+            if self._matches is not None:
+                self._matches.refresh()
+        except StateError:
+            raise
+        except CrossdockError as error:
+            self.stopped = self.stopped or error
+            self._tally.count("carried_on", number)
+            return False
+        return True
+
+    def _add(self, planned: PlannedChunk, read: KeyedRecord, after: dict[str, Any], step: Step = "whole") -> bool:
+        """Create a record, or take over the one that is there; False if it is rejected."""
+        operation = self._operation(read, after, None, step=step)
+        if self._matches is not None:
+            try:
+                operation.taken_over = self._matches.match(read.identity.key_hash, after.get(self._matches.member))
+            except RecordError as error:
+                self._reject(planned, read, "plan", error, after)
+                return False
+            operation.kind = "create" if operation.taken_over is None else "update"
+        planned.operations.append(operation)
+        return True
 
     def _reject(
         self, planned: PlannedChunk, read: KeyedRecord, stage: str, error: RecordError, mapped: dict[str, Any] | None
@@ -227,15 +258,18 @@ class Planner:
         """Creates without the members that close a cycle; their records wait until they are complete."""
         for start in range(0, len(breakers), CHUNK):
             planned, chunk = self._chunk(), breakers[start : start + CHUNK]
+            if not self._may_match(0):
+                return
             others = self._of_others(chunk)
             for key_hash in chunk:
                 if key_hash in others:
                     self._leave(planned, self._held.take(key_hash).identity)
                     continue
                 read, members = self._held.open(key_hash)
-                operation = self._operation(read, self._payload(read, members), None, step="open")
-                planned.operations.append(operation)
-                self._references.plan_first_step(operation)
+                if self._add(planned, read, self._payload(read, members), "open"):
+                    self._references.plan_first_step(planned.operations[-1])
+                else:
+                    self._held.take(key_hash)
             yield planned
 
     def _removals(self) -> Iterator[PlannedChunk]:

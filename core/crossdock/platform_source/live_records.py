@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from datetime import datetime
 from types import TracebackType
 from typing import Any
 from urllib.parse import quote
@@ -18,21 +19,25 @@ from crossdock.sources.api_client import ApiClient
 from crossdock.sources.pagination import CursorInBody
 from crossdock.sources.retried_requests import NotFoundError
 from crossdock.sources.source_context import SourceContext
-from crossdock.stream_facts import PLATFORM
 
 PAGE_SIZE = 1_000
 """Records per page; a page that takes too long is requested again with half as many."""
+READS = "the platform"
+"""What a run counts these requests under, as those of a connection; no connection can be called so. In a session their
+tokens are those of delivery."""
 
 
 class LiveRecords(AbstractContextManager["LiveRecords"]):
     """Reads the platform's records. For one thread; its requests keep the rate limit.
 
     Args:
-        run: `SourceContext.limits` has the bucket as the last run left it, under ``platform``.
+        run: Its ``buckets`` or ``limits`` have the platform's bucket under `READS`. The requests are in its
+            ``api_usage`` in the end.
     """
 
     def __init__(self, profile: Profile, run: SourceContext) -> None:
-        self._profile, self._client = profile, ApiClient(platform_api(profile), run, PLATFORM)
+        self._profile, self._run = profile, run
+        self._client = ApiClient(platform_api(profile), run, READS)
 
     @property
     def requests(self) -> int:
@@ -44,16 +49,20 @@ class LiveRecords(AbstractContextManager["LiveRecords"]):
         """The platform's bucket after these requests."""
         return self._client.allowance.bucket_state
 
-    def pages(self, resource: ResourceName) -> Iterator[list[dict[str, Any]]]:
+    def pages(self, resource: ResourceName, since: datetime | None = None) -> Iterator[list[dict[str, Any]]]:
         """All records, in the order of their last change: one that changes meanwhile may be listed twice.
+
+        Args:
+            since: Only what changed since then, if the platform knows ``updatedSince``.
 
         Raises:
             UnauthorizedError: If the credential may not list them; the hint names the scope.
             CrossdockError: As `ApiClient.pages`.
         """
         paginator = CursorInBody("/nextCursor", size=PAGE_SIZE)
+        params = {} if since is None else {"updatedSince": since.isoformat()}
         with naming_scope(self._profile, resource):
-            for page in self._client.pages(self._profile.path(resource), {}, paginator=paginator):
+            for page in self._client.pages(self._profile.path(resource), params, paginator=paginator):
                 yield [each for each in page.items("/data") if isinstance(each, dict)]
 
     def record(self, resource: ResourceName, record_id: str) -> dict[str, Any] | None:
@@ -75,3 +84,9 @@ class LiveRecords(AbstractContextManager["LiveRecords"]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._client.close()
+        usage, counted = self._client.allowance.usage, self._run.api_usage.get(READS)
+        if counted is not None:
+            usage.requests += counted.requests
+            usage.throttled += counted.throttled
+            usage.waited_s += counted.waited_s
+        self._run.api_usage[READS] = usage

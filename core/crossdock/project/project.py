@@ -31,7 +31,7 @@ from crossdock.scheduling.times_and_durations import span
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import Pin, Scope, SharedBucket, State, StateUrl, Transaction, create, parse_url
 from crossdock.state.upkeep.removable_rows import Ages
-from crossdock.stream_facts import PLATFORM
+from crossdock.stream_facts import PLATFORM, AdoptBy
 from crossdock.targets import Target
 from crossdock.targets.platform_target import PlatformTarget
 from crossdock.yaml_reader import Place
@@ -74,6 +74,11 @@ class Project:
         return frozenset(name for name, stream in self._named_streams() if stream.adopt == "external_id")
 
     @property
+    def matching(self) -> dict[str, str]:
+        """The streams that take over records which the platform has under other names: the member that matches them."""
+        return {name: stream.adopt.by for name, stream in self._named_streams() if isinstance(stream.adopt, AdoptBy)}
+
+    @property
     def rejecting(self) -> frozenset[str]:
         """The streams that overwrite no member which somebody else has changed."""
         return frozenset(name for name, stream in self._named_streams() if stream.conflicts == "reject")
@@ -107,7 +112,7 @@ class Project:
             {
                 _written(stream): None
                 for stream in self._to_platform()
-                if stream.adopt == "external_id" or self._verifies(_written(stream))
+                if stream.adopt != "never" or self._verifies(_written(stream))
             }
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import InstanceOf, StrictBool, StrictStr, ValidationError
@@ -14,7 +14,7 @@ from crossdock.connector import Stream
 from crossdock.cursors import Cursor
 from crossdock.declared_streams import DeclaredStream
 from crossdock.errors import ConfigError
-from crossdock.resource_types import WRITTEN
+from crossdock.resource_types import WRITTEN, ResourceType
 from crossdock.stream_facts import (
     EVERY_WITHOUT_LIST,
     MARKS_IN_SNAPSHOT,
@@ -22,6 +22,7 @@ from crossdock.stream_facts import (
     Destinations,
     StreamFacts,
     destination,
+    no_adoption,
     no_contribution,
     no_removal,
     unknown_read,
@@ -84,16 +85,25 @@ def _problems(stream: Stream[Any], targets: Destinations) -> Iterator[str]:
         yield f"{'.'.join((error.context or {})['key'])} {error.message()}"
         return
     stream.target_resource = None if facts.to == PLATFORM else kind
+    yield from _misfits(stream, facts, kind, targets)
+    members = [field.alias or name for name, field in kind.draft.model_fields.items()]
+    for member in facts.personal:
+        if member not in members:
+            yield f"personal: {member!r} is not a member; {unknown(member, members).removeprefix('unknown key; ')}"
+
+
+def _misfits(stream: Stream[Any], facts: _Declaration, kind: ResourceType, targets: Destinations) -> Iterator[str]:
+    """What is impossible with records of this type."""
     if reason := no_removal(kind, facts.mode, facts.on_gone, finds_deleted=stream.finds_deleted):
         yield f"on_gone {reason}"
     if reason := unknown_read(facts, facts.reads, targets):
         yield reason
     if reason := no_contribution(kind, facts.contributes, facts.matches, facts.on_gone):
         yield reason
-    members = [field.alias or name for name, field in kind.draft.model_fields.items()]
-    for member in facts.personal:
-        if member not in members:
-            yield f"personal: {member!r} is not a member; {unknown(member, members).removeprefix('unknown key; ')}"
+    if reason := no_adoption(kind, facts.adopt, facts.to, facts.contributes):
+        yield f"adopt {reason}"
+    if isinstance(stream.adopt, Mapping):
+        yield "adopt must be AdoptBy(by=...), not a mapping"
 
 
 def _conflicts(stream: Stream[Any], facts: _Declaration) -> Iterator[str]:

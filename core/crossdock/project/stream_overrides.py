@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from copy import copy
-from typing import Any, Literal, Self, cast
+from typing import Any, Self, cast
 
 from pydantic import PrivateAttr, ValidationInfo, create_model, model_validator
 
@@ -21,11 +21,13 @@ from crossdock.resource_types import ResourceType
 from crossdock.stream_facts import (
     EVERY_WITHOUT_LIST,
     MARKS_IN_SNAPSHOT,
+    Adopt,
     ChangeLimits,
     FailureLimits,
     GoneLimits,
     OnGone,
     Percent,
+    no_adoption,
     no_removal,
 )
 
@@ -41,8 +43,9 @@ class StreamOverrides(ConfigModel):
     """Rows to leave out, after the declared filters; one of the same name replaces the declared one."""
     deleted: Filter | None = None
     """Rows which say that their record was deleted; replaces the declared condition."""
-    adopt: Literal["never", "external_id"] | None = None
-    """``external_id`` takes over a record that the platform has under our external id; else it is a conflict."""
+    adopt: Adopt | None = None
+    """``external_id`` takes over a record that the platform has under our external id; else it is a conflict. ``{by:
+    MEMBER}`` takes over the one that has the same value of a member under any other name."""
     personal: tuple[str, ...] = ()
     """Members whose values are personal in this stream, besides the declared ones."""
     on_gone: OnGone | None = None
@@ -80,6 +83,9 @@ class StreamOverrides(ConfigModel):
         kind, on_gone = stream.resource_type, self.on_gone or "nothing"
         if reason := no_removal(kind, stream.mode, on_gone, finds_deleted=finds_deleted):
             raise misplaced(("on_gone",), reason)
+        adopt = self.adopt or stream.adopt
+        if reason := no_adoption(kind, adopt, stream.to, stream.contributes):
+            raise misplaced(("adopt",), reason)
         draft = kind.draft
         for number, name in enumerate(self.personal):
             if name not in members_of(draft):

@@ -27,6 +27,7 @@ from crossdock.project.project import Project
 from crossdock.runs import api_limits
 from crossdock.runs.intake_logs import NoIntake, PlanIntake
 from crossdock.runs.left_operations import LeftOperations, expected_delivery
+from crossdock.runs.live_index import note_matches
 from crossdock.runs.plan_results import PlanListener, Planned, WaitingOnce
 from crossdock.runs.settlement_count import delivered_term
 from crossdock.runs.stream_input import StreamInput
@@ -98,6 +99,8 @@ def look_ahead(
             for bound in streams:
                 preview.stream(bound, summed=summed)
             preview.held()
+        for bound in streams:
+            note_matches(bound, preview.result.tallies.get(bound.name, Tally()).records["created"])
         return preview.finished()
 
 

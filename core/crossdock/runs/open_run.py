@@ -19,6 +19,7 @@ from crossdock.progress import Progress
 from crossdock.project.connector_instances import BoundStream
 from crossdock.runs import api_limits
 from crossdock.runs.intake_logs import NoIntake, StateIntake
+from crossdock.runs.live_index import RunMatches
 from crossdock.runs.run_report import Report
 from crossdock.runs.settlement_count import SettlementCount
 from crossdock.runs.source_or_replay import SourceFactory
@@ -94,6 +95,7 @@ class OpenRun:
         self._api_limits: dict[str, BucketState] = {}
         self._dispatchers: dict[str, tuple[Dispatcher, ExitStack]] = {}
         self._running: RunningStreams | None = None
+        self._matches = RunMatches(session.project.platform, session.state, interrupt)
         self._state_restored = False  # from a backup, and not trusted yet
 
     def execute(
@@ -160,6 +162,7 @@ class OpenRun:
         """
         with ExitStack() as others_wait:
             others_wait.enter_context(self._session.resuming)
+            self._matches.expire()
             self._running = self._deliveries(streams)
             self._running.run(source, others_wait, whole=whole)
 
@@ -257,6 +260,7 @@ class OpenRun:
             self._interrupt,
             [bound.scope for bound in own],
             self.records,
+            self._matches,
             place=place,
         )
         return TargetDelivery(dispatcher, runner, own, [each for each in left if each.scope.target == target.name])
@@ -289,6 +293,7 @@ class OpenRun:
             interrupt=self._interrupt,
             warn=self._timings.warn,
             adopting=session.project.adopting,
+            matching=session.project.matching,
             rejecting=session.project.rejecting,
             only_unchanged=self._only_unchanged,
             state_restored=self._state_restored,

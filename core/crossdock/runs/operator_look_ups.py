@@ -85,9 +85,9 @@ class LookUps:
         expected = self._target.name_of(intent.resource, intent.scope.namespace, intent.identity.key)
         if expected is not None:
             resource = intent.resource
-            expected = self._target.name_in(resource, intent.before or {}) or expected
+            before = self._target.name_in(resource, intent.before or {}) or expected  # another one if it is taken over
             name, member = self._target.name_in(resource, held), self._target.name_pointer(resource)[1:]
-            return "" if name == expected else f"its {member} is {name!r}, not {expected!r}"
+            return "" if name in {before, expected} else f"its {member} is {name!r}, not {expected!r}"
         if intent.operation != "create":
             return ""
         wanted = payload_after(intent)

@@ -37,7 +37,8 @@ class SettlementCount:
             first_time = intent.operation == "create" or record in self._opened
             tally.count(_term(item, first_time=first_time))
             return True
-        self._opened.add(record)
+        if intent.operation == "create":  # else it was taken over
+            self._opened.add(record)
         if intent.status == "rejected":  # the record no longer waits
             tally.count("carried_over", intent.id in self.resuming)
             tally.count("rejected")

@@ -10,9 +10,11 @@ from crossdock.clock import Clock
 from crossdock.delivery.records_in_progress import RecordsInProgress
 from crossdock.pacing.bucket_store import BucketState, BucketStore
 from crossdock.pacing.reduced_rate import ReducedRate
+from crossdock.platform_source.live_records import READS
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
 from crossdock.sources.shared_buckets import SharedBuckets
+from crossdock.sources.target_bucket import TargetBucket
 from crossdock.state import Intent, State
 from crossdock.stream_facts import PLATFORM
 from crossdock.targets import Target
@@ -104,5 +106,6 @@ def open_session(
             tx.runs.abandon(at=clock.now())
             earlier = {name: found for name in targets if (found := tx.buckets.get(name)) is not None}
         session = Session(project, state, clock, targets, width, earlier, stack, percent)
-        session.bucket(session.targets[PLATFORM])
+        platform = session.targets[PLATFORM]
+        session.source_buckets.keep(READS, TargetBucket(clock, session.bucket(platform), session.reduced(platform)))
         yield session

@@ -22,6 +22,7 @@ from crossdock.planning.removals import Removals
 from crossdock.progress import Progress
 from crossdock.project.connector_exceptions import FailureCount
 from crossdock.project.connector_instances import BoundStream
+from crossdock.runs.live_index import RunMatches
 from crossdock.runs.missed_changes import MissedChanges
 from crossdock.runs.run_report import Report
 from crossdock.runs.source_or_replay import RecordSource
@@ -41,6 +42,7 @@ class StreamRunner:
     Args:
         scopes: Of all streams of the run.
         own_records: What other runs of the session must not work on.
+        matches: Of the streams that take over records of the platform.
         place: Where the report has errors that end the delivery to the target.
     """
 
@@ -54,9 +56,10 @@ class StreamRunner:
         interrupt: threading.Event,
         scopes: Iterable[Scope],
         own_records: OwnRecords,
+        matches: RunMatches,
         place: str = "",
     ) -> None:
-        self._own_records, self._place = own_records, place
+        self._own_records, self._matches, self._place = own_records, matches, place
         self._state, self._target, self._dispatcher = state, target, dispatcher
         self._report, self._timings, self._interrupt = report, timings, interrupt
         self._references = References(target.name)
@@ -101,6 +104,8 @@ class StreamRunner:
                     if not (yield from self._deliver_chunks(chunks)):
                         return False
                     chunks = planner.next_round()
+                if planner.stopped is not None:
+                    self._report.errors[bound.name] = planner.stopped
         return True
 
     def release_held(self) -> None:
@@ -181,6 +186,7 @@ class StreamRunner:
             failing=failing,
             operations=operations,
             own_records=self._own_records,
+            matches=self._matches.of(bound),
         )
 
     def _deliver_records(self, bound: BoundStream, source: RecordSource, held: HeldRecords) -> Steps:

@@ -4,14 +4,35 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Protocol
 
 from crossdock.clock import Clock
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.rate_limit import LimitSettings
 from crossdock.sources.source_bucket import SentRequest, SourceBucket
 from crossdock.transport.http_answers import Answer
+
+
+class ApiBucket(Protocol):
+    """The bucket of one API: a `SharedBucket`, or that of a target which is read as well.
+
+    Attributes:
+        users: How many runs use it now.
+    """
+
+    users: int
+
+    @property
+    def state(self) -> BucketState: ...
+
+    def before_batches(self, query: str | None) -> AbstractContextManager[None]: ...
+
+    def take(self, query: str | None, *, paced: bool, live: bool) -> SentRequest | float: ...
+
+    def answered(self, sent: SentRequest, answer: Answer, *, throttled: bool, body: Any = None) -> None: ...
+
+    def lost(self, sent: SentRequest) -> None: ...
 
 
 class SharedBucket:
@@ -73,9 +94,9 @@ class SharedBuckets:
     """The buckets of a session by connection. For threads."""
 
     def __init__(self) -> None:
-        self._lock, self._buckets = threading.Lock(), dict[str, SharedBucket]()
+        self._lock, self._buckets = threading.Lock(), dict[str, ApiBucket]()
 
-    def join(self, connection: str, clock: Clock, limit: LimitSettings, earlier: BucketState | None) -> SharedBucket:
+    def join(self, connection: str, clock: Clock, limit: LimitSettings, earlier: BucketState | None) -> ApiBucket:
         """The bucket of *connection*, until `leave`: the one that other runs use now, or one that continues the last.
 
         Args:
@@ -90,7 +111,13 @@ class SharedBuckets:
             shared.users += 1
             return shared
 
-    def leave(self, shared: SharedBucket) -> None:
+    def keep(self, connection: str, bucket: ApiBucket) -> None:
+        """Have all runs use *bucket* for *connection*, until the session ends."""
+        with self._lock:
+            self._buckets[connection] = bucket
+            bucket.users += 1
+
+    def leave(self, shared: ApiBucket) -> None:
         """A run does not use its bucket any more."""
         with self._lock:
             shared.users -= 1

@@ -10,7 +10,7 @@ from typing import Any
 from crossdock.clock import Clock
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.sources.api_usage import ApiUsage
-from crossdock.sources.shared_buckets import SharedBucket
+from crossdock.sources.shared_buckets import ApiBucket
 from crossdock.sources.source_bucket import SentRequest
 from crossdock.transport.http_answers import Answer
 
@@ -33,7 +33,7 @@ class SourceAllowance:
     def __init__(
         self,
         clock: Clock,
-        bucket: SharedBucket,
+        bucket: ApiBucket,
         waiting: Callable[[timedelta], None] = lambda _: None,
         *,
         live: bool = False,

@@ -262,6 +262,7 @@ class Bench:
     throttled: int = 0
     clock: Clock = field(default_factory=SystemClock)
     adopting: frozenset[str] = frozenset()
+    matching: dict[str, str] = field(default_factory=dict)
     state_restored: bool = False
     breaks: Callable[[bytes], bool] = lambda _body: False
     pauses: Callable[[bytes], None] = lambda _body: None
@@ -290,6 +291,7 @@ class Bench:
                 settled=self.settled.append,
                 interrupt=self.interrupt,
                 adopting=self.adopting,
+                matching=self.matching,
                 state_restored=self.state_restored,
             )
             try:

@@ -168,7 +168,7 @@ def test_records_that_wait_for_the_same_record_are_one_line(filled: CommandLine)
         pytest.param(["reopen", "wms.things", "K1"], "no stream is called", id="unknown stream"),
         pytest.param(["resolve", "wms.products", "--delivered", "--not-delivered"], "give exactly one of", id="two"),
         pytest.param(
-            ["drop", "wms.products", "--reason", "bad"], "unknown reason 'bad'; known: bad_value", id="reason"
+            ["drop", "wms.products", "--reason", "bad"], "unknown reason 'bad'; known: ambiguous_match, ", id="reason"
         ),
     ],
 )

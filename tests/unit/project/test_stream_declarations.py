@@ -10,6 +10,7 @@ import pytest
 from crossdock import Context, Filter, OrderBy, RawBatch, Record, Repair, Stream
 from crossdock.errors import ConfigError
 from crossdock.project.stream_declarations import check_declaration
+from crossdock.stream_facts import AdoptBy
 
 
 class InCode(Stream[Any]):
@@ -50,6 +51,10 @@ def test_a_full_declaration_is_accepted() -> None:
     ("facts", "message"),
     [
         ({"mode": "full"}, "mode must be 'snapshot', 'incremental' or 'append'"),
+        ({"adopt": "sku"}, "adopt must be never, external_id, or a section"),
+        ({"adopt": {"by": "sku"}}, "adopt must be AdoptBy(by=...), not a mapping"),
+        ({"adopt": AdoptBy(by="price")}, "adopt unknown member; "),
+        ({"adopt": AdoptBy(by="unitPrice")}, "adopt unitPrice is not a text"),
         ({"key": "id"}, "key must be a tuple or list of texts"),
         ({"key": ()}, "key must name at least one column"),
         ({"key": (1,)}, "key.0 must be text"),

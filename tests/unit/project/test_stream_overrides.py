@@ -33,7 +33,7 @@ from crossdock.project.project import load
 from crossdock.project.stream_overrides import StreamOverrides, configurable
 from crossdock.resources import ResourceModel, ResourceName
 from crossdock.state import parse_url
-from crossdock.stream_facts import Mode
+from crossdock.stream_facts import AdoptBy, Mode
 
 Load = Callable[..., Stream[Any]]
 VERSION = "7bdc328a8706fa7e14ab2b35e0643f20"
@@ -101,6 +101,15 @@ def test_given_facts_replace_or_add_to_the_declared_ones(load_with: Load) -> Non
     assert (stream.gone.at_most, stream.gone.at_most_percent) == (7, 50)
     assert (stream.changes.at_most, stream.changes.at_most_percent, stream.mapping_failed.at_most) == (3, 30, 1)
     assert (stream.key, stream.mode, type(stream)) == (("id",), "snapshot", Products)
+
+
+def test_records_are_matched_by_a_member_that_a_config_names(load_with: Load) -> None:
+    """It must be one of the resource, and a text."""
+    assert load_with("{products: {adopt: {by: barcode}}}").adopt == AdoptBy(by="barcode")
+    with pytest.raises(ConfigError, match=r"products\.adopt: unknown member; did you mean 'sku'\?"):
+        load_with("{products: {adopt: {by: skus}}}")
+    with pytest.raises(ConfigError, match=r"products\.adopt: must be never, external_id, or a section"):
+        load_with("{products: {adopt: sku}}")
 
 
 def test_an_entry_of_the_same_name_replaces_the_declared_one(load_with: Load) -> None:

@@ -1,0 +1,147 @@
+"""Which records that the platform has under other names are the ones that a stream would create."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from crossdock.errors import RecordError
+
+_SHOWN = 5  # ids in a message
+_COLUMNS = pl.Schema({"value": pl.UInt64, "id": pl.String, "taken": pl.Boolean})
+
+
+@dataclass(frozen=True, slots=True)
+class LiveValue:
+    """The value of the compared member of one record of the platform.
+
+    Attributes:
+        value: None without a text, or if the record belongs to another stream, which is never taken over.
+        taken: It belongs to a record of this stream already.
+    """
+
+    id: str
+    value: str | None
+    taken: bool = False
+
+
+class LiveIndex:
+    """The values of one member of all records of a resource, as hashes: about 10 bytes per record, and its id.
+
+    Delivery compares the texts before it writes, so two values with the same hash only make a record ambiguous.
+    """
+
+    def __init__(self) -> None:
+        self._rows = pl.DataFrame(schema=_COLUMNS)
+        self._read: list[pl.DataFrame] = []
+
+    def add(self, page: Sequence[LiveValue]) -> None:
+        """Take a page of a list; a record that comes again replaces the earlier one. `sort` must follow."""
+        values = pl.Series([each.value for each in page], dtype=pl.String)
+        hashes = pl.DataFrame({"value": values}).select(pl.when(pl.col("value").is_not_null()).then(values.hash()))
+        columns = hashes.to_series().alias("value"), pl.Series("id", [each.id for each in page], dtype=pl.String)
+        taken = pl.Series("taken", [each.taken for each in page], dtype=pl.Boolean)
+        self._read.append(pl.DataFrame([*columns, taken]))
+
+    def sort(self) -> None:
+        """Make what was added since findable."""
+        if not self._read:
+            return
+        rows = pl.concat([self._rows, *self._read]).unique("id", keep="last", maintain_order=True)
+        self._rows, self._read = rows.drop_nulls("value").sort("value"), []
+
+    def __len__(self) -> int:
+        return self._rows.height
+
+    def found(self, value: str) -> list[tuple[str, bool]]:
+        """The id of each record that has this value, and whether it is taken."""
+        (wanted,) = pl.Series([value]).hash()
+        values = self._rows["value"]
+        first, behind = (int(values.search_sorted(wanted, side)) for side in ("left", "right"))
+        return [(name, taken) for _, name, taken in self._rows[first:behind].iter_rows()]
+
+
+class LiveMatches:
+    """Decides for each record that a stream would create whether it takes over one that is there.
+
+    Args:
+        member: Of the resource, by its name on the wire.
+        read: Called before the first decision, and again after `expire`, to read what has changed into the index.
+    """
+
+    def __init__(self, member: str, index: LiveIndex, read: Callable[[LiveIndex], None] = lambda _: None) -> None:
+        self.member, self._index, self._read = member, index, read
+        self._is_current = False
+        self._owners: dict[str, int] = {}  # the key hash of the record that was decided about first, by value
+
+    def expire(self) -> None:
+        """Read what has changed since, before the next decision."""
+        self._is_current = False
+
+    def refresh(self) -> None:
+        """Read the records of the platform, unless that was done since `expire`.
+
+        Raises:
+            CrossdockError: If they cannot be read; nothing can be decided then.
+        """
+        if not self._is_current:
+            self._read(self._index)
+            self._index.sort()
+            self._is_current = True
+
+    def match(self, key_hash: int, value: str | None) -> str | None:
+        """The id of the record that is taken over; None if the platform has none, so that it is created.
+
+        Args:
+            key_hash: Of the record that has *value*; of several with the same value only the first gets an answer.
+            value: None without one: such a record is created.
+
+        Raises:
+            RecordError: If several records have the value, or the only one belongs to another record of the stream.
+        """
+        if value is None:
+            return None
+        found = self._index.found(value)
+        if len(found) > 1:
+            shown = ", ".join(name for name, _ in found[:_SHOWN]) + (", ..." if len(found) > _SHOWN else "")
+            raise self._ambiguous(f"{len(found)} records of the platform have its {self.member}: {shown}")
+        owner = self._owners.setdefault(value, key_hash)
+        if owner != key_hash:
+            raise self._ambiguous(f"another record of this stream has the same {self.member}")
+        if found and found[0][1]:
+            raise self._ambiguous(f"the platform's {found[0][0]} has its {self.member}, and is bound to another record")
+        return found[0][0] if found else None
+
+    def _ambiguous(self, message: str) -> RecordError:
+        return RecordError("ambiguous_match", message, pointer=f"/{self.member}")
+
+
+@dataclass(frozen=True, slots=True)
+class MatchCounts:
+    """What becomes of records that a stream would create.
+
+    Attributes:
+        one: Each takes over the one record that has its value.
+        several: Each becomes a dead letter, because several records have its value, or another record has taken it.
+        none: They are created.
+    """
+
+    one: int = 0
+    several: int = 0
+    none: int = 0
+
+
+def counted(index: LiveIndex, values: Iterable[str | None]) -> MatchCounts:
+    """What `LiveMatches` would decide about records with these values of the member, in their order."""
+    matches, one, several, none = LiveMatches("", index), 0, 0, 0
+    for number, value in enumerate(values):
+        try:
+            found = matches.match(number, value)
+        except RecordError:
+            several += 1
+        else:
+            one += found is not None
+            none += found is None
+    return MatchCounts(one, several, none)

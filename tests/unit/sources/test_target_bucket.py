@@ -1,0 +1,54 @@
+"""Requests that read a target spend the tokens of its delivery."""
+
+from __future__ import annotations
+
+from crossdock.pacing.allowance import Allowance
+from crossdock.pacing.bucket_store import BucketState, MemoryStore
+from crossdock.pacing.limit_estimate import LimitEstimate
+from crossdock.pacing.rate_limit import RateLimit
+from crossdock.sources.shared_buckets import SharedBuckets
+from crossdock.sources.source_allowance import SourceAllowance
+from crossdock.sources.target_bucket import TargetBucket
+from crossdock.testing.manual_clock import ManualClock
+from crossdock.transport.http_answers import Answer
+
+
+def _store(clock: ManualClock) -> MemoryStore:
+    return MemoryStore(clock, BucketState.of(LimitEstimate().with_rate(1.0, "set").with_burst(10, "set")))
+
+
+def test_reading_and_delivery_spend_one_bucket() -> None:
+    """What delivery has taken is not there for a request that reads, and the other way round."""
+    clock = ManualClock()
+    store = _store(clock)
+    delivery, reading = Allowance(clock, store), SourceAllowance(clock, TargetBucket(clock, store))
+    spent = len(delivery.take(5))
+    before = clock.monotonic()
+    for _ in range(10):
+        reading.answered(reading.take(None), Answer(200, {}, b""), throttled=False)
+    assert (spent, reading.usage.requests) == (5, 10)
+    assert clock.monotonic() - before >= 15 - 10  # one token a second, and ten at the beginning
+    assert store.take(0, 0).bucket_state.spent == 15
+    assert delivery.take(1) == []
+
+
+def test_a_refusal_stops_delivery_as_well() -> None:
+    """After a 429 with Retry-After, nothing is sent for that time."""
+    clock = ManualClock()
+    store = _store(clock)
+    bucket = TargetBucket(clock, store)
+    sent = bucket.take(None, paced=False, live=False)
+    assert not isinstance(sent, float)
+    bucket.answered(sent, Answer(429, {"retry-after": "30"}, b""), throttled=True)
+    assert Allowance(clock, store).take(1) == []
+
+
+def test_a_kept_bucket_is_used_by_every_run_of_the_session() -> None:
+    """It is not replaced once nobody uses it."""
+    clock = ManualClock()
+    buckets, bucket = SharedBuckets(), TargetBucket(clock, _store(clock))
+    buckets.keep("the platform", bucket)
+    for _ in range(2):
+        joined = buckets.join("the platform", clock, RateLimit(), None)
+        assert joined is bucket
+        buckets.leave(joined)

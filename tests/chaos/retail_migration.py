@@ -24,7 +24,7 @@ class Trial:
     """One migration.
 
     Attributes:
-        taken_over: Ids of records of others that have our names before the migration.
+        taken_over: Ids of records that the migration takes over: customers by name, products by SKU.
         figures: For the report.
     """
 
@@ -47,10 +47,17 @@ class Trial:
             body = {"externalId": f"shop:{key}", "name": f"Old {key}", "phone": f"+44 {key}"}
             self.taken_over.add(create(LISTS["customer"], body)["id"])
         for key in sorted(filter(str.isalnum, expected.descriptions.values))[::40]:
-            body = {"externalId": f"shop:{key}", "sku": f"old {key}", "name": f"Old {key}", "active": False}
+            body = {"externalId": f"erp:{key}", "sku": key, "name": f"Old {key}", "active": False}
             self.taken_over.add(create(LISTS["product"], body)["id"])
         self.before = self.stage.records()
         self.stage.others = {each["id"] for of in self.before.values() for each in of} - self.taken_over
+
+    def rehearse(self) -> None:
+        """Nothing is written, and the first load is held to what was rehearsed."""
+        effects, file = len(self.stage.sandbox.effects()), str(self.stage.folder / "retail.rehearsal")
+        self.stage.run("migrate", "rehearse", "--against-platform", "-o", file, exit_codes=FEW)
+        assert len(self.stage.sandbox.effects()) == effects
+        self.stage.options = ("--rehearsal", file)
 
     def load(self, kills: int) -> None:
         """Load with kills; the platform holds what the files say, and each record was created once."""
@@ -66,7 +73,7 @@ class Trial:
 
     def catch_up(self, late: int) -> None:
         """More days, and corrections in days that were loaded."""
-        exports, expected = self.stage.exports, self.stage.exports.expected()
+        exports, expected, self.stage.options = self.stage.exports, self.stage.exports.expected(), ()
         exports.serve(self.files[len(self.files) - late :])
         choose = self.stage.random.sample
         customers = choose(sorted(expected.countries.values), 5)
@@ -111,25 +118,24 @@ class Trial:
     # ---- undo
 
     def undo(self) -> None:
-        """Only what was there before is left, and invoices, which the platform keeps."""
-        plan = self.stage.folder / "undo.plan"
+        """Only what was there before is left, and the migration's invoices, which the platform keeps as they are."""
+        plan, began = self.stage.folder / "undo.plan", self.stage.records()
         planned = self.stage.run("migrate", "undo", "-o", str(plan), "--json", exit_codes=FEW).document
         self.stage.run("apply", str(plan), exit_codes=FEW)
         after = self.stage.records()
+        assert after["invoice"] == began["invoice"]
+        after["invoice"] = self.before["invoice"]
         for resource, held in after.items():
-            wanted = {each["id"]: self._comparable(each) for each in self.before[resource]}
-            left = {each["id"]: self._comparable(each) for each in held}
-            if resource == "invoice":
-                left = {name: left[name] for name in wanted}
-            assert left == wanted, _differing(left, wanted)
+            wanted, left = _by_id(self.before[resource], self.taken_over), _by_id(held, self.taken_over)
+            odd = {name: (left.get(name), wanted.get(name)) for name in left.keys() | wanted.keys()}
+            assert left == wanted, [each for each in odd.items() if each[1][0] != each[1][1]][:5]
         self.figures["undo"] = planned["operations"]
-        self.figures["kept by the undo"] = {each["reason"]: each["records"] for each in planned["kept"]}
-
-    def _comparable(self, body: dict[str, Any]) -> dict[str, Any]:
-        """A record without the time of its last change if the migration has taken it over."""
-        if body["id"] not in self.taken_over:
-            return body
-        return {name: value for name, value in body.items() if name != "updatedAt"}
+        self.figures["kept by the undo"] = kept = {each["reason"]: each["records"] for each in planned["kept"]}
+        invoices = len(self.stage.ids("invoice"))
+        assert kept == {
+            "what is written once can be neither changed nor deleted": invoices,
+            "it was deleted, and a new record would have another id": self.figures["divergences"]["product added"],
+        }
 
 
 def retail_migration(folder: Path, *, seed: int, days: int, late: int, kills: int, divergences: int) -> str:
@@ -145,6 +151,7 @@ def retail_migration(folder: Path, *, seed: int, days: int, late: int, kills: in
     with opened(folder, seed) as stage:
         trial = Trial(stage, exports()[:days])
         trial.prepare(late)
+        trial.rehearse()
         trial.load(kills)
         trial.catch_up(late)
         trial.nothing_differs()
@@ -168,6 +175,9 @@ def _same(found: set[Found], seeded: Seeded, expected: AbstractSet[Found], what:
     assert found == expected, f"not {what}: {named(expected - found)[:30]}; more: {named(found - expected)[:30]}"
 
 
-def _differing(left: dict[str, Any], wanted: dict[str, Any]) -> str:
-    odd = [(name, left.get(name), wanted.get(name)) for name in left.keys() | wanted.keys()]
-    return str([each for each in odd if each[1] != each[2]][:5])
+def _by_id(records: list[dict[str, Any]], restored: AbstractSet[str]) -> dict[str, dict[str, Any]]:
+    """Records by id; those that were *restored* without the time of their last change."""
+    return {
+        each["id"]: {name: value for name, value in each.items() if name != "updatedAt" or each["id"] not in restored}
+        for each in records
+    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sqlite3
@@ -49,7 +48,7 @@ products:
     cancelled: {field: InvoiceNo, starts_with: "C"}
     no_description: {field: Description, empty: true}
   resource: product
-  adopt: external_id
+  adopt: {by: sku}
   map: {sku: StockCode, name: Description, active: {const: true}}
 invoices:
   source: sales
@@ -79,6 +78,7 @@ class RetailStage:
     Attributes:
         others: Ids of records of others; they are left out when the migration is judged.
         happened: What was done, for the report.
+        options: Of each load.
     """
 
     folder: Path
@@ -87,6 +87,7 @@ class RetailStage:
     random: Random
     others: set[str] = field(default_factory=set)
     happened: Counter[str] = field(default_factory=Counter)
+    options: tuple[str, ...] = ()
 
     def begin(self) -> None:
         """Write the config and create the state."""
@@ -141,7 +142,7 @@ class RetailStage:
 
     def load(self) -> int:
         """A load that is not killed, and delivers everything; returns its requests."""
-        done = self.run("migrate", "load", "--json")
+        done = self.run("migrate", "load", "--json", *self.options)
         for each in done.document["runs"]:
             balance(each["report"])
         return sum(each["report"]["requests"] for each in done.document["runs"])
@@ -157,13 +158,14 @@ class RetailStage:
         """A load that is killed at a failpoint, if it comes by."""
         name = self.random.choice(KILLING)
         point = f"{name}:{self.random.randint(1, 3)}:{self.random.choice(FAILPOINTS[name].sides)}"
-        done = self.command("migrate", "load", program=("-P", FAILING, point))
+        done = self.command("migrate", "load", *self.options, program=("-P", FAILING, point))
         self._ended(done.exit_code, done.stderr)
 
     def killed(self, effects: int) -> None:
         """A load that is killed from outside after so many more effects."""
         wanted = len(self.sandbox.effects()) + effects
-        command, out = [*CROSSDOCK, "-C", str(self.folder / "c.yaml"), "migrate", "load"], self.folder / "out"
+        out = self.folder / "out"
+        command = [*CROSSDOCK, "-C", str(self.folder / "c.yaml"), "migrate", "load", *self.options]
         process = processes.start(command, self._environment(), out, out)
         eventually(lambda: process.exitcode is not None or self.sandbox.has_effects(wanted), WITHIN_S)
         process.kill()
@@ -219,7 +221,3 @@ def opened(folder: Path, seed: int) -> Iterator[RetailStage]:
     folder.mkdir(exist_ok=True)
     with SandboxProcess(folder / "sandbox", UNPACED) as sandbox:
         yield RetailStage(folder, sandbox, RetailExports(folder / "exports"), Random(seed))
-
-
-def shown(document: object) -> str:
-    return json.dumps(document, default=str, indent=1)

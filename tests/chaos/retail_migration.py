@@ -44,7 +44,7 @@ class Trial:
         item = {"productId": product, "quantity": 1, "unitPrice": 2}
         create(LISTS["invoice"], {"customerId": customer, "currency": "GBP", "items": [item]})
         for key in sorted(expected.countries.values)[::40]:
-            body = {"externalId": f"shop:{key}", "name": f"Old {key}", "phone": f"+44 {key}"}
+            body: dict[str, Any] = {"externalId": f"shop:{key}", "name": f"Old {key}", "phone": f"+44 {key}"}
             self.taken_over.add(create(LISTS["customer"], body)["id"])
         for key in sorted(filter(str.isalnum, expected.descriptions.values))[::40]:
             body = {"externalId": f"erp:{key}", "sku": key, "name": f"Old {key}", "active": False}

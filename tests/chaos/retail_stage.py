@@ -162,12 +162,11 @@ class RetailStage:
         self._ended(done.exit_code, done.stderr)
 
     def killed(self, effects: int) -> None:
-        """A load that is killed from outside after so many more effects."""
-        wanted = len(self.sandbox.effects()) + effects
+        """A load that is killed from outside once there are so many effects."""
         out = self.folder / "out"
         command = [*CROSSDOCK, "-C", str(self.folder / "c.yaml"), "migrate", "load", *self.options]
         process = processes.start(command, self._environment(), out, out)
-        eventually(lambda: process.exitcode is not None or self.sandbox.has_effects(wanted), WITHIN_S)
+        eventually(lambda: process.exitcode is not None or self.sandbox.has_effects(effects), WITHIN_S)
         process.kill()
         process.join()
         assert process.exitcode is not None
@@ -180,15 +179,13 @@ class RetailStage:
         self.sandbox.settle()
 
     def kill(self, times: int, effects: int) -> None:
-        """Kill *times* loads, every other one from outside, over about so many effects."""
-        for number in range(5 * times):
-            if self.happened["kills"] == times:
-                return
-            if number % 2:
+        """Kill *times* loads: half of them from outside at random places of so many effects, the others soon after."""
+        before = len(self.sandbox.effects())
+        for point in sorted(self.random.sample(range(1, effects * 9 // 10), -(-times // 2))):
+            self.killed(before + point)
+            if self.happened["kills"] < times:
                 self.struck()
-            else:
-                self.killed(self.random.randint(1, max(2, effects // times)))
-        raise AssertionError(f"only {self.happened['kills']} of {times} loads were killed")
+        assert self.happened["kills"] == times, f"{dict(self.happened)} of {times} planned"
 
     # ---- the platform and the state
 

@@ -214,6 +214,30 @@ def test_the_platform_is_asked_only_on_request(move: Move) -> None:
     assert "1 of 2 creates are on the platform already" in move.rehearse("--against-platform").stdout
 
 
+def test_what_is_taken_over_is_rehearsed(move: Move) -> None:
+    """The matches that a rehearsal counts are what a sync then does: one is updated, an ambiguous one rejected."""
+    config = yaml.safe_load(move.project.config.read_text())
+    config["connections"]["wms"]["streams"]["products"]["adopt"] = {"by": "sku"}
+    move.project.config.write_text(yaml.safe_dump(config, sort_keys=False))
+    rows = "".join(f"{sku};{sku} canary;1;\n" for sku in ("P1", "P2", "P3", "P4"))
+    move.project.write("p.csv", f"SKU;NAME;PRICE;SINCE\n{rows}")
+    move.configure("products")
+    platform = move.project.platform
+    headers = {"authorization": f"Bearer {platform.api_key}", "x-tenant-slug": platform.tenant}
+    with httpx.Client(base_url=platform.base_url, headers=headers, trust_env=False) as client:
+        for external_id, sku in (("erp:1", "P1"), ("erp:2", "P2"), ("erp:3", "P2"), ("erp:4", "P9")):
+            body = {"externalId": external_id, "sku": sku, "name": "N", "active": True}
+            assert client.post("/api/v1/catalog/products", json=body).status_code == 201
+    rehearsed = move.rehearse("--json", "--against-platform").document["streams"]["wms.products"]
+    assert rehearsed["matched"] == {"one": 1, "several": 1, "none": 2}
+    assert (
+        "1 creates take over a record of the platform, 1 are ambiguous, 2 are created"
+        in move.rehearse("--against-platform").stdout
+    )
+    report = move.project.run("sync", "wms.products", "--json").document["streams"]["wms.products"]["records"]
+    assert (report["created"], report["updated"], report["rejected"]) == (2, 1, 1)
+
+
 def test_a_platform_that_cannot_be_read_hides_nothing_else(move: Move) -> None:
     """The profile and the plan are shown, with the error and its exit code; no file is saved."""
     config = yaml.safe_load(move.project.config.read_text())

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from typing import Any, cast
 
 import polars as pl
 
 from crossdock.clock import Clock
 from crossdock.delivery.operations import Operation
+from crossdock.planning.live_matches import LiveIndex, MatchCounts, counted
 from crossdock.planning.references import key_hashes
 from crossdock.platform_source.live_records import READS, LiveRecords
 from crossdock.progress import Progress
@@ -19,53 +21,96 @@ from crossdock.project.project import Project
 from crossdock.resource_types import RESOURCES
 from crossdock.resources import ResourceName
 from crossdock.runs.intake_logs import NoIntake
+from crossdock.runs.live_index import LiveReader
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.sources.source_context import SourceContext
-from crossdock.state import Scope
+from crossdock.state import Scope, State
 from crossdock.stream_facts import PLATFORM
 
 _HALF = (1 << 64) - 1  # of a key hash: enough to compare with, and 8 bytes in memory
 
 
 class PlannedCreates:
-    """The keys of the records that a plan creates on the platform, 8 bytes for each."""
+    """The keys of the records that a plan creates on the platform, 8 bytes for each, and the values that are compared.
 
-    def __init__(self) -> None:
+    Args:
+        members: By stream that takes over records which the platform has under other names: the member to compare.
+    """
+
+    def __init__(self, members: Mapping[str, str]) -> None:
+        self.members = members
         self._keys: dict[str, array[int]] = defaultdict(lambda: array("Q"))
+        self._values: dict[str, list[str | None]] = defaultdict(list)
 
     def take(self, operation: Operation) -> None:
-        if operation.kind == "create" and operation.scope.target == PLATFORM:
-            self._keys[operation.identity.stream].append(operation.identity.key_hash & _HALF)
+        stream = operation.identity.stream
+        if operation.kind != "create" or operation.scope.target != PLATFORM:
+            return
+        self._keys[stream].append(operation.identity.key_hash & _HALF)
+        if (member := self.members.get(stream)) is not None:
+            self._values[stream].append(operation.after.get(member))
+
+    def values(self, stream: str) -> Sequence[str | None]:
+        """Of the member that is compared, in the order of the records."""
+        return self._values[stream]
 
     def keys(self, stream: str) -> pl.Series:
         """Their hashes, UInt64."""
         return pl.Series(self._keys[stream], dtype=pl.UInt64)
 
 
+@dataclass(frozen=True, slots=True)
+class AlreadyThere:
+    """Which of the planned creates the platform has already, by stream.
+
+    Attributes:
+        named: How many under our external id; without streams whose resource has none, such as invoices.
+        matched: What becomes of those of streams that take over records under other names.
+    """
+
+    named: Mapping[str, int]
+    matched: Mapping[str, MatchCounts]
+
+
 def already_there(
     project: Project, streams: Iterable[str], creates: PlannedCreates, *, clock: Clock, progress: Progress
-) -> dict[str, int]:
-    """How many of the planned *creates* the platform has under our external id, by stream.
+) -> AlreadyThere:
+    """Compare the planned *creates* with what the platform has, without those of other targets.
 
-    Without the streams whose resource has no external id, such as invoices, and those of other targets. The platform
-    lists all records of the other resources, up to 1,000 with each request, within its rate limit.
+    The platform lists all records of their resources, up to 1,000 with each request, within its rate limit.
 
     Raises:
         CrossdockError: If the platform cannot be read.
     """
-    found: dict[str, set[int]] = defaultdict(set)  # a record that changes meanwhile is listed twice
-    scopes = {name: scope for name in streams if _has_external_id(scope := project.scopes[name])}
-    with project.look() as tx:
-        bucket_state = tx.buckets.get(PLATFORM)
     with ExitStack() as stack:
+        state = stack.enter_context(closing(project.open_state(read_only=True)))
+        with state.look() as tx:
+            bucket_state = tx.buckets.get(PLATFORM)
         work, limits = run_folder(stack, None), {} if bucket_state is None else {READS: bucket_state}
         run = SourceContext(clock, progress, NoIntake(), work, work, work, limits=limits)
-        live = stack.enter_context(LiveRecords(project.platform, run))
+        names = list(streams)
+        named = _named(project, names, creates, run)
+        matched = {name: _matched(project, state, name, creates, run) for name in names if name in creates.members}
+    return AlreadyThere(named, matched)
+
+
+def _matched(project: Project, state: State, name: str, creates: PlannedCreates, run: SourceContext) -> MatchCounts:
+    index = LiveIndex()
+    LiveReader(project.platform, run, state, project.scopes[name], creates.members[name]).read(index)
+    index.sort()
+    return counted(index, creates.values(name))
+
+
+def _named(project: Project, streams: Iterable[str], creates: PlannedCreates, run: SourceContext) -> dict[str, int]:
+    """How many of *creates* the platform has under our external id."""
+    found: dict[str, set[int]] = defaultdict(set)  # a record that changes meanwhile is listed twice
+    scopes = {name: scope for name in streams if _has_external_id(scope := project.scopes[name])}
+    with LiveRecords(project.platform, run) as live:
         for resource in dict.fromkeys(scope.resource for scope in scopes.values()):
-            progress.begin(f"listing {resource} records of the platform", None)
+            run.progress.begin(f"listing {resource} records of the platform", None)
             planned = {name: creates.keys(name) for name, scope in scopes.items() if scope.resource == resource}
             for page in live.pages(cast("ResourceName", resource)):
-                progress.advance(len(page))
+                run.progress.advance(len(page))
                 keys = _keys(page)
                 for name, hashes in planned.items():
                     listed = pl.Series(keys[scopes[name].namespace], dtype=pl.UInt64)

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from crossdock.clock import Clock
 from crossdock.errors import CrossdockError
-from crossdock.migration.platform_matches import PlannedCreates, already_there
+from crossdock.migration.platform_matches import AlreadyThere, PlannedCreates, already_there
 from crossdock.migration.rehearsal import Rehearsal, RehearsedStream, RehearsedWave
 from crossdock.migration.rehearsed_decisions import Decisions
 from crossdock.migration.source_profile import SourceProfile
@@ -33,7 +33,7 @@ class Rehearsed:
         waves: In the order in which they are loaded.
         profiles: Of what each stream read, by its name; of one that could not be read, as far as it was.
         left_out: Streams that are in no wave.
-        already_there: How many of the planned creates the platform has already, by stream; None if it was not asked.
+        already_there: Which of the planned creates the platform has already; None if it was not asked.
     """
 
     name: str
@@ -44,12 +44,15 @@ class Rehearsed:
     decisions: Decisions
     profiles: Mapping[str, SourceProfile]
     left_out: tuple[str, ...]
-    already_there: Mapping[str, int] | None
+    already_there: AlreadyThere | None
 
     @property
     def is_open(self) -> bool:
         """Whether some records will not be delivered by the load."""
-        return any(each.is_open for each in self.decisions.streams.values()) or bool(self.planned.rejected_before)
+        found = any(each.is_open for each in self.decisions.streams.values()) or bool(self.planned.rejected_before)
+        return found or any(
+            each.several for each in (self.already_there.matched if self.already_there else {}).values()
+        )
 
     def document(self) -> Rehearsal:
         """What `crossdock migrate load` compares with; only if every stream was read."""
@@ -77,7 +80,7 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
         CrossdockError: If the state cannot be read. Errors of sources and of the platform are in the result.
     """
     migration, waves = config_of(project), numbered_waves(project)
-    creates = PlannedCreates() if against_platform else None
+    creates = PlannedCreates(project.matching) if against_platform else None
     decisions = Decisions(project.scopes, later_parents(project, waves), creates)
     profiles: dict[str, SourceProfile] = defaultdict(SourceProfile)
 

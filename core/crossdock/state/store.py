@@ -28,6 +28,7 @@ from crossdock.state.expected_deliveries import (
 )
 from crossdock.state.queries.delivered_history import DeliveredHistory
 from crossdock.state.queries.known_records import KnownRecords
+from crossdock.state.queries.migration_facts import MigrationFacts
 from crossdock.state.queries.open_records import OpenRecords
 from crossdock.state.queries.record_history import RecordHistory
 from crossdock.state.queries.run_details import RunDetails
@@ -69,6 +70,7 @@ class Transaction:
         self.buckets = Buckets(connection)
         self.open_records = OpenRecords(connection)
         self.known_records = KnownRecords(connection)
+        self.migration_facts = MigrationFacts(connection)
         self.tracing = RecordHistory(connection)
         self.delivered = DeliveredHistory(connection)
         self.reporting = RunDetails(connection)

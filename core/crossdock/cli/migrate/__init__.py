@@ -14,6 +14,8 @@ _COMMANDS = {  # command -> module
     "freeze": "freeze",
     "reconcile": "reconcile",
     "undo": "undo",
+    "sign-off": "sign_off",
+    "verify": "verify",
 }
 
 

@@ -67,7 +67,8 @@ def _stream(rehearsed: Rehearsed, name: str, *, raw: bool) -> dict[str, Any]:
         "waiting": found.waiting,
         "in_doubt": found.in_doubt,
         "on_hold": found.withheld,
-        "already_there": None if rehearsed.already_there is None else rehearsed.already_there.get(name),
+        "already_there": None if (there := rehearsed.already_there) is None else there.named.get(name),
+        "matched": None if there is None or name not in there.matched else asdict(there.matched[name]),
         "profile": None if profile is None else _profile(profile, raw=raw),
     }
 

@@ -83,6 +83,9 @@ def remarks(stream: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "hold", f"{counted(held, 'record')} to approve: see 'crossdock plan' and 'crossdock approve'"
     if there is not None:
         yield "there", f"{there:,} of {stream['records']['created']:,} creates are on the platform already"
+    if matched := stream["matched"]:
+        one, several, none = (f"{matched[name]:,}" for name in ("one", "several", "none"))
+        yield "match", f"{one} creates take over a record of the platform, {several} are ambiguous, {none} are created"
 
 
 def _print_profile(console: Any, name: str, stream: Mapping[str, Any]) -> None:

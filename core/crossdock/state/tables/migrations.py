@@ -80,6 +80,10 @@ class Migrations:
         """The latest migration, signed off or not."""
         return self._one(select(*_FIELDS).order_by(migrations.c.id.desc()).limit(1))
 
+    def signed_off_with(self, report_sha256: str) -> Migration | None:
+        """The migration whose report has this hash."""
+        return self._one(select(*_FIELDS).where(migrations.c.report_sha256 == report_sha256))
+
     def _one(self, query: Select[Any]) -> Migration | None:
         row = self._connection.execute(query).first()
         return None if row is None else Migration(*row)

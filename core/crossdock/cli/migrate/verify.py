@@ -1,0 +1,55 @@
+"""``crossdock migrate verify``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from crossdock.cli import terminal_output
+from crossdock.cli.shared_options import common_options, example, load
+from crossdock.times_in_text import instant_text
+
+_LARGEST = 1 << 30  # bytes
+
+
+@click.command(epilog=example("crossdock migrate verify acme-signed.html"))
+@click.argument("report", type=click.Path(path_type=Path, dir_okay=False))
+@common_options
+def verify(report: Path, config: Path, *, as_json: bool) -> None:
+    """Check that the sign-off report REPORT is unchanged.
+
+    Compares its SHA-256 with its last line, and with the state of the config; without a config file only with its last
+    line.
+
+    Exit codes: 0 unchanged; 2 the file cannot be read; 3 the state cannot be read; 4 the file was changed, or the state
+    has no sign-off with this report.
+    """
+    from crossdock.cli import sealed_page
+    from crossdock.errors import ConfigError, RefusedError
+    from crossdock.local_files import read_regular
+
+    try:
+        content = read_regular(report, _LARGEST)
+    except OSError as error:
+        raise ConfigError(f"the report cannot be read: {error.strerror}", where=str(report)) from error
+    try:
+        digest = sealed_page.digest_of(content)
+    except RefusedError as error:
+        raise RefusedError(error.message, where=str(report), hint=error.hint) from None
+    document: dict[str, Any] = {"sha256": digest, "name": None, "signed_off_at": None, "signed_off_by": None}
+    if not config.exists():
+        text = f"{report}: as its last line says; no config here; compare with your records: {digest}"
+        terminal_output.print_result(document, text, as_json=as_json)
+        return
+    with load(config).look() as tx:
+        found = tx.migrations.signed_off_with(digest)
+    if found is None or found.signed_off_at is None:
+        message = f"not signed off in this state: it has no sign-off with SHA-256 {digest}"
+        hint = "the sign-off was interrupted, the report was changed and sealed again, or it is of another state"
+        raise RefusedError(message, where=str(report), hint=hint)
+    document |= {"name": found.name, "signed_off_at": found.signed_off_at, "signed_off_by": found.signed_off_by}
+    when = instant_text(found.signed_off_at)
+    text = f"{report}: unchanged; {found.name} was signed off {when} by {found.signed_off_by}"
+    terminal_output.print_result(document, text, as_json=as_json)

@@ -1,0 +1,115 @@
+"""What keeps a migration from being signed off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from crossdock.errors import RefusedError
+from crossdock.migration.sign_off_report import Document, exception_counts
+from crossdock.migration.wave_status import WaveStatus
+from crossdock.resource_types import RESOURCES
+from crossdock.runs.plan_results import Planned
+from crossdock.state import Migration, Scope, Transaction
+from crossdock.stream_facts import PLATFORM
+from crossdock.times_in_text import instant_text
+
+_RECONCILE = "crossdock migrate reconcile"
+
+
+class Obstacle(NamedTuple):
+    """Why it cannot be signed off, and what to do about it."""
+
+    what: str
+    hint: str
+
+
+class NotReadyError(RefusedError):
+    """A migration cannot be signed off yet; each obstacle is two lines."""
+
+    def __init__(self, name: str, obstacles: Sequence[Obstacle]) -> None:
+        lines = [f"{name} cannot be signed off:"]
+        for each in obstacles:
+            lines += [f"- {each.what}", f"  {each.hint}"]
+        super().__init__("; ".join(each.what for each in obstacles), where=name)
+        self.lines = lines
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+
+def obstacles(
+    tx: Transaction, migration: Migration, waves: Sequence[WaveStatus], scopes: Mapping[str, Scope], now: Planned
+) -> Iterator[Obstacle]:
+    """Facts that are missing, which nobody can accept.
+
+    Args:
+        waves: All waves of the config.
+        scopes: By the name of the stream.
+        now: What a load would read and send now.
+    """
+    if migration.paused_at is not None:
+        yield Obstacle(f"it is paused by {migration.paused_by}", "crossdock migrate resume")
+    for wave in waves:
+        yield from _of_wave(wave)
+    yield from _of_freeze(migration, now)
+    yield from _of_reconciliation(tx, migration, {name: scopes[name] for each in waves for name in each.wave.streams})
+
+
+def unaccepted(document: Document) -> Iterator[Obstacle]:
+    """The exceptions, if there are any and nobody has accepted them."""
+    counts = exception_counts(document["exceptions"])
+    if counts and document["migration"]["accepted_exceptions"] is None:
+        shown = ", ".join(f"{number:,} {name}" for name, number in counts.items())
+        hint = f"repair them: {_RECONCILE} -o repair.plan; or accept them: --accept-exceptions REASON"
+        yield Obstacle(f"exceptions: {shown}", hint)
+
+
+def _of_wave(status: WaveStatus) -> Iterator[Obstacle]:
+    wave, left = status.wave, status.open
+    if status.state != "done":
+        yield Obstacle(f"{wave}: {status.state}", "crossdock migrate load")
+    elif not status.passes and status.gate is not None:
+        hint = f"fix what is open and load again, or: crossdock migrate go {wave.name}"
+        yield Obstacle(f"{wave}: the gate is {status.gate.state}: {status.gate.why}", hint)
+    if left.pending:
+        yield Obstacle(f"{wave}: {left.pending:,} operations are pending", "crossdock migrate load")
+    if left.in_doubt:
+        hint = "look them up and decide: crossdock records resolve"
+        yield Obstacle(f"{wave}: {left.in_doubt:,} operations are in doubt", hint)
+
+
+def _of_freeze(migration: Migration, now: Planned) -> Iterator[Obstacle]:
+    if operations := now.operations.total():
+        yield Obstacle(f"requests that a load would still send: {operations:,}", "crossdock migrate load")
+    if migration.freeze is None:
+        yield Obstacle("no freeze check has passed", "crossdock migrate freeze")
+    elif changed := _changed(migration.freeze["sources"], now.sources):
+        hint = "crossdock migrate load; crossdock migrate freeze"
+        at = _instant(migration.freeze["at"])
+        yield Obstacle(f"sources changed since the freeze check of {at}: {', '.join(changed)}", hint)
+
+
+def _changed(frozen: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    return sorted(name for name, digest in now.items() if frozen.get(name) != digest)
+
+
+def _of_reconciliation(tx: Transaction, migration: Migration, scopes: Mapping[str, Scope]) -> Iterator[Obstacle]:
+    found = migration.reconciliation
+    if found is None:
+        yield Obstacle("not reconciled since the last load, repair or undo", _RECONCILE)
+        return
+    compared = {name for name, scope in scopes.items() if scope.target == PLATFORM and scope.resource in RESOURCES}
+    if missing := sorted(compared - found["sources"].keys()):
+        yield Obstacle(f"not reconciled: {', '.join(missing)}", _RECONCILE)
+    at = datetime.fromisoformat(found["at"])
+    if migration.freeze is not None and at < datetime.fromisoformat(migration.freeze["since"]):
+        what = f"reconciled before {_instant(migration.freeze['since'])}, since when the sources are known to be frozen"
+        yield Obstacle(what, _RECONCILE)
+    if written := tx.migration_facts.written_since(scopes, at):
+        yield Obstacle(f"operations since the reconciliation of {instant_text(at)}: {written:,}", _RECONCILE)
+
+
+def _instant(text: str) -> str:
+    return instant_text(datetime.fromisoformat(text))

@@ -1,0 +1,190 @@
+"""The report of a migration that is signed off, as a plain document without data or keys of records (law 8)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from importlib.metadata import version
+from typing import Any
+
+from crossdock.migration.wave_status import WaveStatus
+from crossdock.project.project import Project
+from crossdock.state import DeadLetterFilter, Migration, MigrationRun, Transaction, WaveApproval
+
+FORMAT = "crossdock sign-off 1"
+PLACES = 100  # most places listed of the records that were rejected for one reason
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Who signs.
+
+    Attributes:
+        accepted: Why the exceptions are accepted; None if they are not.
+    """
+
+    by: str
+    at: datetime
+    accepted: str | None = None
+
+
+def sign_off_report(
+    tx: Transaction,
+    project: Project,
+    migration: Migration,
+    waves: Sequence[WaveStatus],
+    sources: Mapping[str, str],
+    signature: Signature,
+) -> Document:
+    """The report, as canonical JSON can hold it: times as instants, numbers exact.
+
+    Args:
+        waves: All waves of the config.
+        sources: A hash of what each stream reads now, as in the last freeze check.
+    """
+    streams = sorted(name for wave in waves for name in wave.wave.streams)
+    exceptions = _exceptions(tx, migration, streams)
+    return {
+        "format": FORMAT,
+        "crossdock": version("crossdock"),
+        "migration": {
+            "name": migration.name,
+            "tenant": project.pin.tenant,
+            "base_url": project.pin.base_url,
+            "started_at": migration.started_at,
+            "started_by": migration.started_by,
+            "signed_off_at": signature.at,
+            "signed_off_by": signature.by,
+            "accepted_exceptions": signature.accepted if exception_counts(exceptions) else None,
+        },
+        "rehearsal": migration.rehearsal,
+        "waves": list(_waves(waves, tx.migrations.approvals(migration.id))),
+        "runs": [_run(tx, run) for run in tx.migrations.runs(migration.id)],
+        "reconciliation": _reconciliation(migration.reconciliation),
+        "freeze": migration.freeze,
+        "sources": dict(sources),
+        "exceptions": exceptions,
+        "already_there": tx.migration_facts.untouched(migration.id),
+        "files": [file for name in streams for file in _files(tx, name)],
+    }
+
+
+def exception_counts(exceptions: Mapping[str, Any]) -> dict[str, int]:
+    """The exceptions that somebody must accept, by what they are.
+
+    What a person has dropped, or a config keeps, is decided already. A rejected or waiting record is in the state, and
+    a difference as well if its stream can be compared; it counts once.
+    """
+    found = Counter[str]()
+    for each in exceptions["differences"]:
+        found[each["class"]] += each["records"]
+    for name in ("rejected", "waiting"):
+        found[name] = max(found[name], sum(each["records"] for each in exceptions[name]))
+    return {name: number for name, number in sorted(found.items()) if number}
+
+
+def _waves(waves: Sequence[WaveStatus], approvals: Mapping[str, WaveApproval]) -> Iterator[Document]:
+    for each in waves:
+        wave, gate, approval = each.wave, each.wave.gate, approvals.get(each.wave.name)
+        yield {
+            "wave": wave.name,
+            "streams": sorted(wave.streams),
+            "state": each.state,
+            "records": each.records,
+            "delivered": each.delivered,
+            "open": each.open.as_json(),
+            "gate": {
+                "state": each.gate and each.gate.state,
+                "why": each.gate and each.gate.why,
+                "rejected_at_most": gate.rejected_at_most,
+                "rejected_at_most_percent": Decimal(str(gate.rejected_at_most_percent)),
+                "person": gate.person,
+            },
+            "approval": approval
+            and {"at": approval.approved_at, "by": approval.approved_by, "open": approval.open.as_json()},
+        }
+
+
+def _run(tx: Transaction, run: MigrationRun) -> Document:
+    found = tx.runs.get(run.run_id)
+    assert found is not None  # the state refers to it
+    return {
+        "run": run.run_id,
+        "kind": run.kind,
+        "wave": run.wave,
+        "started_at": found.started_at,
+        "ended_at": found.finished_at,
+        "status": found.status,
+        "requests": found.requests,
+        "throttled": found.throttled,
+        "streams": {
+            name: {"rows": tally["rows"], "records": tally["records"]} for name, tally in (found.tally or {}).items()
+        },
+    }
+
+
+def _reconciliation(facts: Mapping[str, Any] | None) -> Document | None:
+    """Without the ids of products and customers whose totals differ."""
+    if facts is None:
+        return None
+    totals = {
+        resource: {name: side for name, side in sides.items() if name != "differing"}
+        for resource, sides in facts["totals"].items()
+    }
+    return {**facts, "totals": totals}
+
+
+def _exceptions(tx: Transaction, migration: Migration, streams: Sequence[str]) -> Document:
+    found = migration.reconciliation or {"differences": [], "kept": {}}
+    return {
+        "differences": found["differences"],
+        "kept": found["kept"],
+        "waiting": [each for name in streams for each in _waiting(tx, name)],
+        **_dead_letters(tx, streams),
+    }
+
+
+def _dead_letters(tx: Transaction, streams: Sequence[str]) -> dict[str, list[Document]]:
+    """Rejected and dropped records by stream and reason code, with their files and lines."""
+    found: dict[str, list[Document]] = {"rejected": [], "dropped": []}
+    for group in tx.migration_facts.dead_letters(streams):
+        places = tx.migration_facts.file_places(group, limit=PLACES)
+        found[group.status].append(
+            {
+                "stream": group.stream,
+                "code": group.code,
+                "records": group.records,
+                "places": [f"{name}:{line}" for name, line in places],
+            }
+        )
+    return found
+
+
+def _waiting(tx: Transaction, stream: str) -> Iterator[Document]:
+    """The waiting records of *stream* by the resources that they wait for."""
+    numbers = Counter[str]()
+    for count in tx.waiting_records.counted(DeadLetterFilter(stream)):
+        numbers[", ".join(sorted({each["resource"] for each in count.waits_for}))] += count.number
+    for resources, number in sorted(numbers.items()):
+        yield {"stream": stream, "for": resources, "records": number}
+
+
+def _files(tx: Transaction, stream: str) -> Iterator[Document]:
+    """Each file of *stream* once, whichever versions of its mapping have imported it."""
+    seen = set[tuple[str, str]]()
+    for file in tx.intake.known(stream):
+        if (file.name, file.content_hash) not in seen:
+            seen.add((file.name, file.content_hash))
+            yield {
+                "stream": stream,
+                "name": file.name,
+                "size": file.size,
+                "sha256": file.content_hash,
+                "modified_at": file.modified_at,
+                "imported_at": file.accepted_at,
+            }

@@ -1,0 +1,64 @@
+"""What the sign-off of a migration needs to know: its exceptions, and what was sent since a time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import Connection, exists, func, or_, select
+
+from crossdock.state.db.schema import dead_letters, intents, migration_runs, taken_files
+
+
+class DeadLetterCount(NamedTuple):
+    """The dead letters of one stream with the same reason code.
+
+    Attributes:
+        status: ``rejected`` or ``dropped``.
+    """
+
+    stream: str
+    code: str
+    status: str
+    records: int
+
+
+class MigrationFacts:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def dead_letters(self, streams: Collection[str]) -> list[DeadLetterCount]:
+        """The dead letters of *streams* by stream, reason code and status."""
+        by = dead_letters.c.stream, dead_letters.c.code, dead_letters.c.status
+        query = select(*by, func.count()).where(dead_letters.c.stream.in_(streams)).group_by(*by).order_by(*by)
+        return [DeadLetterCount(*row) for row in self._connection.execute(query)]
+
+    def file_places(self, group: DeadLetterCount, *, limit: int) -> list[tuple[str, int]]:
+        """File and line of at most *limit* dead letters; those that were not read from a file have no such place."""
+        source, line = dead_letters.c.source, dead_letters.c.line
+        is_file = exists().where(taken_files.c.stream == dead_letters.c.stream, taken_files.c.name == source)
+        query = select(source, line).where(
+            dead_letters.c.stream == group.stream,
+            dead_letters.c.code == group.code,
+            dead_letters.c.status == group.status,
+            is_file,
+        )
+        rows = self._connection.execute(query.order_by(source, line).limit(limit))
+        return [(name, number) for name, number in rows]
+
+    def untouched(self, migration_id: int) -> dict[str, int]:
+        """By stream: operations of a migration that wrote nothing, because the target held the record already."""
+        own = migration_runs.c.run_id == intents.c.run_id, migration_runs.c.migration_id == migration_id
+        query = select(intents.c.stream, func.count()).where(
+            exists().where(*own), intents.c.status == "delivered", intents.c.untouched.is_(True)
+        )
+        rows = self._connection.execute(query.group_by(intents.c.stream).order_by(intents.c.stream))
+        return {stream: number for stream, number in rows}
+
+    def written_since(self, streams: Collection[str], at: datetime) -> int:
+        """How many operations on records of *streams* were stored or settled after *at*, by whatever run."""
+        query = select(func.count()).where(
+            intents.c.stream.in_(streams), or_(intents.c.created_at > at, intents.c.settled_at > at)
+        )
+        return int(self._connection.execute(query).scalar_one())

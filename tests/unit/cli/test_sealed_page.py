@@ -1,0 +1,46 @@
+"""Every byte of a sealed page is covered by its hash."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crossdock.cli.html_page import document
+from crossdock.cli.sealed_page import digest_of, sealed
+from crossdock.errors import RefusedError
+
+CONTENT, DIGEST = sealed(document("acme", ["<h1>Größe</h1>", "<p>31.50 EUR</p>"]))
+
+
+def test_the_hash_is_of_all_lines_but_the_last() -> None:
+    """As ``sed '$d' FILE | sha256sum`` computes it, and the last line shows it."""
+    *above, last = CONTENT.splitlines(keepends=True)
+    assert sha256(b"".join(above)).hexdigest() == DIGEST == digest_of(CONTENT)
+    assert DIGEST in last.decode()
+    assert last.endswith(b"</body></html>\n")
+
+
+@given(st.integers(0, len(CONTENT) - 1), st.integers(1, 255))
+def test_a_changed_byte_is_found(place: int, change: int) -> None:
+    """Wherever it is, in the last line too."""
+    changed = CONTENT[:place] + bytes([CONTENT[place] ^ change]) + CONTENT[place + 1 :]
+    with pytest.raises(RefusedError, match="SHA-256"):
+        digest_of(changed)
+
+
+@given(st.integers(0, len(CONTENT) - 1))
+def test_a_file_that_was_cut_off_is_found(length: int) -> None:
+    """However much of it is left."""
+    with pytest.raises(RefusedError) as refused:
+        digest_of(CONTENT[:length])
+    assert "cut off" in (refused.value.hint or "")
+
+
+@pytest.mark.parametrize("more", [b"\n", b"x", b"<p>and more</p>\n"])
+def test_what_is_appended_is_found(more: bytes) -> None:
+    """The last line is another one then."""
+    with pytest.raises(RefusedError):
+        digest_of(CONTENT + more)

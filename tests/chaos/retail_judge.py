@@ -4,8 +4,8 @@ The standard library only and nothing of crossdock, so that one mistake cannot c
 
     python -I retail_judge.py EXPORTS DUMP.json
 
-Each record of the dump is of the migration or of others: those of others are listed by id under ``others``. Customers
-are those of all lines with a CustomerID; their country is that of their newest line. Products are those of all lines
+Numbers of the dump are texts. Its records are of the migration, or of others: those are listed by id under ``others``.
+Customers are those of all lines with a CustomerID; their country is that of their newest line. Products are those of all lines
 that are not cancelled and have a description, which is that of the newest line. If lines of one minute disagree, each
 of them may be the newest. Invoices are those that are not cancelled and have a customer. Prints a line for each fault.
 """
@@ -124,7 +124,7 @@ def _differing(resource: str, names: Mapping[str, set[str]], held: list[dict[str
 def _named(invoice: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """What was sent of an invoice, with names in place of ids."""
     items = [
-        {name: names.get(value, value) if name == "productId" else value for name, value in item.items()}
+        {name: names.get(value, value) if name == "productId" else Decimal(value) for name, value in item.items()}
         for item in invoice["items"]
     ]
     customer = names.get(invoice["customerId"], invoice["customerId"])
@@ -145,7 +145,7 @@ def _some(records: Counter[str]) -> str:
 
 def main() -> int:
     folder, dump = map(Path, sys.argv[1:])
-    document = json.loads(dump.read_text(), parse_int=Decimal, parse_float=Decimal)
+    document = json.loads(dump.read_text())
     found = faults(of(folder), document["records"], set(document["others"]))
     sys.stdout.writelines(f"{each}\n" for each in found)
     return bool(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sqlite3
@@ -23,8 +24,6 @@ from tests.chaos.processes import CROSSDOCK
 from tests.chaos.retail_exports import RetailExports
 from tests.e2e.project_folder import LISTS, UNPACED, Done, SandboxProcess, balance
 from tests.waiting import eventually
-
-from crossdock import exact_json
 
 JUDGE = Path(__file__).with_name("retail_judge.py")
 WITHIN_S = 1_800.0
@@ -196,7 +195,8 @@ class RetailStage:
     def judge(self) -> None:
         """The judge finds what the files say, besides the records of others."""
         dump = self.folder / "dump.json"
-        dump.write_bytes(exact_json.dumps({"records": self.records(), "others": sorted(self.others)}))
+        document = {"records": self.records(), "others": sorted(self.others)}
+        dump.write_text(json.dumps(document, default=str))  # numbers as text, so that they stay exact
         command = [sys.executable, "-I", str(JUDGE), str(self.exports.folder), str(dump)]
         judged = subprocess.run(command, capture_output=True, text=True, check=False)
         assert judged.returncode == 0, f"{judged.stdout[:4_000]}{judged.stderr[-3_000:]}"

@@ -6,8 +6,9 @@ The standard library only and nothing of crossdock, so that one mistake cannot c
 
 Numbers of the dump are texts. Its records are of the migration, or of others: those are listed by id under ``others``.
 Customers are those of all lines with a CustomerID; their country is that of their newest line. Products are those of
-all lines that are not cancelled and have a description, which is that of the newest line. If lines of one minute disagree, each
-of them may be the newest. Invoices are those that are not cancelled and have a customer. Prints a line for each fault.
+all lines that are not cancelled and have a description, which is that of the newest line. If lines of one minute
+disagree, each of them may be the newest. Invoices are those that are not cancelled and have a customer. Prints a line
+for each fault.
 """
 
 from __future__ import annotations

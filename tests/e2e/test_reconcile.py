@@ -250,6 +250,18 @@ def test_a_repair_is_refused_if_the_platform_has_changed(synced: Site) -> None:
     assert len(synced.effects()) == before
 
 
+def test_a_repair_keeps_what_others_wrote(synced: Site) -> None:
+    """A record of which somebody has changed another member is repaired, and keeps that member."""
+    product = held(synced, "product")["wms:P1"]["id"]
+    call(synced, "PATCH", f"catalog/products/{product}", {"description": "theirs"})
+    change_the_source(synced)
+    plan = str(synced.folder / "repair.plan")
+    assert found(synced.run("reconcile", "--json", "-o", plan)) == [("stale", "product", "P1")]
+    assert synced.run("apply", plan).code == 0
+    after = held(synced, "product")["wms:P1"]
+    assert (after["unitPrice"], after["description"]) == (1.75, "theirs")
+
+
 def test_a_sample_states_its_confidence(synced: Site) -> None:
     """One request for each record of the sample; a sample is not repaired."""
     result = synced.run("reconcile", "wms.products", "--sample", "1", "--json")

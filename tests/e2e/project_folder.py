@@ -22,6 +22,7 @@ import yaml
 from tests.e2e.retail_truth import Holdings, canonical
 from tests.waiting import WITHIN_S, eventually
 
+from crossdock import exact_json
 from crossdock.cli.main import main
 from crossdock.testing.openssh_server import OpenSshServer
 
@@ -88,9 +89,24 @@ class SandboxProcess:
         document: dict[str, Any] = json.loads(answer.text, parse_int=Decimal, parse_float=Decimal)
         return document
 
-    def patch(self, path: str, body: dict[str, Any]) -> None:
-        answer = self._client.patch(path, json=body)
+    def patch(self, path: str, body: dict[str, Any]) -> str:
+        """Change a record; its new entity tag."""
+        headers = {"content-type": "application/merge-patch+json"}
+        answer = self._client.patch(path, content=exact_json.dumps(body), headers=headers)
         assert answer.status_code == 200, answer.text
+        return answer.headers["etag"]
+
+    def create(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Create a record; what the platform stored."""
+        content = exact_json.dumps(body)
+        answer = self._client.post(path, content=content, headers={"content-type": "application/json"})
+        assert answer.status_code == 201, answer.text
+        document: dict[str, Any] = json.loads(answer.text, parse_int=Decimal, parse_float=Decimal)
+        return document
+
+    def delete(self, path: str) -> None:
+        answer = self._client.delete(path)
+        assert answer.is_success, answer.text
 
     def control(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """Post to the sandbox itself."""

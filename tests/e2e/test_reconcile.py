@@ -10,6 +10,8 @@ import pytest
 from sqlalchemy import create_engine, text
 from tests.e2e.warehouse import PRODUCTS, Result, Site, ask
 
+from crossdock.planning.references import key_hashes
+
 SOLD = PRODUCTS + "P3;Washer;0.05\n"  # the last one is on no invoice
 _PATHS = {"customer": "sales/customers", "product": "catalog/products", "invoice": "finance/invoices"}
 
@@ -97,6 +99,10 @@ def forget_the_id_of_an_invoice(site: Site) -> None:
     state(site, "UPDATE bindings SET target_id = 'inv_none' WHERE resource = 'invoice' AND key = '2'")
 
 
+def forget_an_invoice(site: Site) -> None:
+    state(site, "DELETE FROM bindings WHERE resource = 'invoice' AND key = '2'")
+
+
 def mix_up_ids(site: Site) -> None:
     other = "(SELECT target_id FROM bindings WHERE resource = 'product' AND key = 'P2')"
     state(site, f"UPDATE bindings SET target_id = {other} WHERE resource = 'product' AND key = 'P1'")
@@ -121,6 +127,7 @@ def change_a_payload(site: Site) -> None:
         (forget_a_binding, ("extra", "product", "P1")),
         (forget_an_id, ("diverged", "product", "P1")),
         (forget_the_id_of_an_invoice, ("diverged", "invoice", "2")),
+        (forget_an_invoice, ("extra", "invoice", "2")),
         (mix_up_ids, ("duplicate", "product", "P1")),
         (mix_up_invoices, ("duplicate", "invoice", "2")),
         (change_a_payload, ("diverged", "product", "P1")),
@@ -171,6 +178,35 @@ def test_a_doubled_invoice_is_listed(synced: Site) -> None:
     assert found(synced.run("reconcile", "--json")) == [(difference, resource, key)]
 
 
+def test_a_forgotten_invoice_is_counted_once(synced: Site) -> None:
+    """It is bound again instead of created, its copy stays listed, and the totals count both."""
+    double_on_platform(synced)
+    state(synced, "DELETE FROM bindings WHERE resource = 'invoice' AND key = '1'")
+    plan = str(synced.folder / "repair.plan")
+    result = synced.run("reconcile", "--json", "-o", plan)
+    assert ("extra", "invoice", "1") in found(result)
+    assert result.json["repair"]["operations"] == {}
+    before = len(synced.effects())
+    assert synced.run("apply", plan).code == 0
+    assert len(synced.effects()) == before
+    ((difference, resource, _),) = found(again := synced.run("reconcile", "--json"))
+    assert (difference, resource) == ("duplicate", "invoice")
+    totals = again.json["totals"]["invoice"]
+    assert totals["platform"]["records"] == totals["state"]["records"] + 1 == totals["source"]["records"] + 1
+
+
+def test_a_record_whose_key_hash_is_large_is_repaired(synced: Site) -> None:
+    """Key hashes have 128 bits without a sign."""
+    key = next(key for n in range(100) for key, value in key_hashes([f"L{n}"]).items() if value >= 1 << 127)
+    synced.export("PROD_2.csv", f"SKU;NAME;PRICE\n{key};Large;1.00\n")
+    assert synced.sync().code == 0
+    call(synced, "PATCH", f"catalog/products/{held(synced, 'product')[f'wms:{key}']['id']}", {"name": "Other"})
+    plan = str(synced.folder / "repair.plan")
+    assert found(synced.run("reconcile", "--json", "-o", plan)) == [("diverged", "product", key)]
+    assert synced.run("apply", plan).code == 0
+    assert synced.run("reconcile", "--json").code == 0
+
+
 def test_a_record_that_no_source_names_is_repaired_from_the_state(synced: Site) -> None:
     """The file is gone: what the platform accepted before is written again."""
     change_on_platform(synced)
@@ -212,6 +248,18 @@ def test_a_repair_is_refused_if_the_platform_has_changed(synced: Site) -> None:
     result = synced.run("apply", plan)
     assert (result.code, "crossdock reconcile -o PLAN" in result.err) == (4, True)
     assert len(synced.effects()) == before
+
+
+def test_a_repair_keeps_what_others_wrote(synced: Site) -> None:
+    """A record of which somebody has changed another member is repaired, and keeps that member."""
+    product = held(synced, "product")["wms:P1"]["id"]
+    call(synced, "PATCH", f"catalog/products/{product}", {"description": "theirs"})
+    change_the_source(synced)
+    plan = str(synced.folder / "repair.plan")
+    assert found(synced.run("reconcile", "--json", "-o", plan)) == [("stale", "product", "P1")]
+    assert synced.run("apply", plan).code == 0
+    after = held(synced, "product")["wms:P1"]
+    assert (after["unitPrice"], after["description"]) == (1.75, "theirs")
 
 
 def test_a_sample_states_its_confidence(synced: Site) -> None:

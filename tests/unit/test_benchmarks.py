@@ -12,6 +12,7 @@ from tests.benchmarks import (
     bench_fixed_width,
     bench_hints,
     bench_listen,
+    bench_migration,
     bench_sandbox,
     bench_shop,
     bench_sources,
@@ -107,3 +108,16 @@ def test_results_hold_the_latest_of_each_command(tmp_path: Path, monkeypatch: py
     text = path.read_text()
     assert text.startswith("# Results\n\nTrust ratios.\n\n## A, ")
     assert [line for line in text.splitlines() if line.startswith("| x")] == ["| x | 2 |", "| x | 3 |", "| x | 4 |"]
+
+
+def test_a_migration_is_reconciled_with_one_request_for_each_page(tmp_path: Path) -> None:
+    """A small migration is loaded, compared without differences, and all of it can be undone."""
+    steps = bench_migration.migration(tmp_path / "sent", 300)
+    assert [(each.requests, each.pages) for each in steps] == [(300, 0), (0, 0), (3, 3), (3, 3)]
+    answered = bench_migration.migration(tmp_path / "answered", 2_200, answered=True)
+    assert [(each.requests, each.pages) for each in answered[2:]] == [(4, 4), (4, 4)]
+
+
+def test_the_sync_beside_a_migration_sends_each_record_once(tmp_path: Path) -> None:
+    """A plain sync of as many records."""
+    assert bench_migration.plain_sync(tmp_path / "sync", 300).requests == 300

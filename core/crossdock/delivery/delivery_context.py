@@ -5,12 +5,15 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from crossdock.clock import Clock
 from crossdock.delivery.circuit_breaker import CircuitBreaker
 from crossdock.delivery.send_queue import SendQueue
 from crossdock.delivery.senders import SendTask
 from crossdock.targets.target import Target
+
+Unchanged = Literal["record", "members"]
 
 
 @dataclass(slots=True)
@@ -22,7 +25,8 @@ class DeliveryContext:
         matching: Streams that take over records which the target has under other names, each with the member by which
             they are matched.
         rejecting: Streams that overwrite no member which somebody else has changed.
-        only_unchanged: Reject updates and deletes of records that somebody else has changed in any member.
+        only_unchanged: Reject updates and deletes of records that somebody else has changed: in any part of the
+            ``record``, or in ``members`` that we write; None to decide about them again.
         state_restored: The state is a restored backup, so what looks new may have been delivered before.
         resuming: What an earlier run left is being settled; it may consist of records that fail on every run.
         stop: The first reason to end.
@@ -33,7 +37,7 @@ class DeliveryContext:
     adopting: frozenset[str] = frozenset()
     matching: Mapping[str, str] = field(default_factory=dict)
     rejecting: frozenset[str] = frozenset()
-    only_unchanged: bool = False
+    only_unchanged: Unchanged | None = None
     state_restored: bool = False
     resuming: bool = False
     stop: BaseException | None = None

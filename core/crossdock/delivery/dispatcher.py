@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from crossdock.clock import Clock
-from crossdock.delivery.delivery_context import DeliveryContext
+from crossdock.delivery.delivery_context import DeliveryContext, Unchanged
 from crossdock.delivery.outcome_policy import Policy
 from crossdock.delivery.records_in_progress import OwnRecords
 from crossdock.delivery.senders import Senders, SendResult, SendTask
@@ -40,7 +40,7 @@ class Dispatcher:
         matching: Streams that take over records which the target has under other names, each with the member by which
             they are matched.
         rejecting: Streams that overwrite no member which somebody else has changed.
-        only_unchanged: Reject updates and deletes of records that somebody else has changed in any member.
+        only_unchanged: As of `DeliveryContext`.
         warn: Called when the target becomes unavailable, and when it is available again.
         state_restored: The state is a restored backup, so what looks new may have been delivered before.
         own_records: What other runs of the session must not work on; None if there are none.
@@ -63,7 +63,7 @@ class Dispatcher:
         adopting: frozenset[str] = frozenset(),
         matching: Mapping[str, str] = {},
         rejecting: frozenset[str] = frozenset(),
-        only_unchanged: bool = False,
+        only_unchanged: Unchanged | None = None,
         state_restored: bool = False,
         may_pause: Callable[[], bool] = lambda: False,
         counters: Counters | None = None,

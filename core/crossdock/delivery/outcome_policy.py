@@ -161,7 +161,7 @@ class Policy:
                 self._existing.absent(task, outcome, decisions)
             case "removed":
                 self._existing.removed(task, outcome, decisions)
-            case "changed" if self._run.only_unchanged and not task.retry_state.ambiguous:
+            case "changed" if self._run.only_unchanged == "record" and not task.retry_state.ambiguous:
                 self._existing.changed(task, decisions)
             case "changed":
                 self._run.queue.put(replace(task, purpose="look_up"))

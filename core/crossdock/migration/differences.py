@@ -16,6 +16,8 @@ not. ``stale``: the source has changed since it was delivered. ``diverged``: the
 accepted. ``duplicate``: two records where there must be one. ``waiting``, ``in doubt``, ``rejected``: known to the
 state, and not delivered."""
 
+UNKNOWN = "the state does not know it"
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime, timedelta
-from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
-from crossdock import exact_json
 from crossdock.delivery.operations import payload_after
 from crossdock.migration.control_totals import ControlTotals
-from crossdock.migration.differences import Correction, Difference
+from crossdock.migration.differences import UNKNOWN, Correction, Difference
 from crossdock.migration.id_set import IdSet
+from crossdock.migration.record_content import content_of
 from crossdock.planning.references import key_hashes
 from crossdock.state import Binding, Intent, Scope, State
 from crossdock.stream_facts import PLATFORM
@@ -131,7 +129,7 @@ class LiveComparison:
             self._compare(each, part, held, {})
         self._compare(scope, binding, held, contributed)
         if not self._has_names:
-            self._contents.add([_content(binding.payload)])
+            self._contents.add([content_of(binding.payload)])
 
     def _right_owner(self, held: Held, owners: list[tuple[Scope, Binding]]) -> tuple[Scope, Binding]:
         """The record that *held* is, by our name for it or, without one, by what it holds."""
@@ -158,7 +156,7 @@ class LiveComparison:
 
     def _take_unbound(self, target_id: str, held: Held) -> None:
         if not self._has_names:
-            self._unnamed[_content(held)].append(target_id)
+            self._unnamed[content_of(held)].append(target_id)
             return
         name = held.get("externalId")
         if isinstance(name, str) and name.partition(":")[0] in self._namespaces:
@@ -244,7 +242,7 @@ class LiveComparison:
                 continue
             counter = bound.counter if bound else 0
             found = Binding(key_hash, key, target_id, None, None, "import", {}, None, counter)
-            remark = _OTHER_ID if bound else "the state does not know it"
+            remark = _OTHER_ID if bound else UNKNOWN
             difference = self.differences.get((scope, key))
             if difference is None or difference.difference != "duplicate":
                 self._add(Difference("diverged" if bound else "extra", scope, key, target_id, remark=remark))
@@ -253,7 +251,7 @@ class LiveComparison:
     def _find_lost(self) -> None:
         """Find records without a name by what they hold; one that is not found is created again."""
         for scope, binding in self._lost:
-            ids = self._unnamed.get(_content(binding.payload))
+            ids = self._unnamed.get(content_of(binding.payload))
             if not ids:
                 is_duplicate = self.differences[scope, binding.key].difference == "duplicate"
                 if not is_duplicate:  # what has become of it must be seen by a person
@@ -279,7 +277,7 @@ class LiveComparison:
         """What the complete list says about an operation in doubt."""
         after, held = payload_after(intent), self._of_unsettled.get((intent.scope, intent.identity.key_hash))
         if intent.operation == "create" and not self._has_names:
-            ids = self._unnamed.get(_content(after), [])
+            ids = self._unnamed.get(content_of(after), [])
             return InDoubt("delivered", ids.pop()) if len(ids) == 1 else InDoubt("unknown" if ids else "not delivered")
         if intent.operation == "create":
             return InDoubt("delivered", held["id"]) if held else InDoubt("not delivered")
@@ -292,6 +290,11 @@ class LiveComparison:
         return InDoubt("not delivered" if holds(held, intent.before or {}) else "unknown")
 
     # ---- results
+
+    @property
+    def unnamed(self) -> Mapping[str, list[str]]:
+        """The ids of records without a name that the state does not know, by what they hold."""
+        return self._unnamed
 
     @property
     def platform_totals(self) -> ControlTotals:
@@ -329,20 +332,3 @@ def _changed_since(held: Held, began: datetime) -> bool:
         return not isinstance(changed, str) or datetime.fromisoformat(changed) >= began
     except (ValueError, TypeError):
         return True
-
-
-def _content(payload: Mapping[str, Any]) -> str:
-    """The same for records of the same customer with the same items."""
-    items = payload.get("items")
-    lines = [
-        [_text(each.get(name)) for name in ("productId", "quantity", "unitPrice")]
-        for each in (items if isinstance(items, list) else [])
-        if isinstance(each, Mapping)
-    ]
-    facts = [payload.get("customerId"), payload.get("currency"), lines]
-    return hashlib.blake2b(exact_json.dumps(facts), digest_size=16).hexdigest()
-
-
-def _text(value: Any) -> str:
-    """Equal for equal numbers."""
-    return f"{value.normalize():f}" if isinstance(value, Decimal) else str(value)

@@ -29,12 +29,14 @@ class PlatformComparison:
 
     Attributes:
         totals: By resource: of the state and the platform.
+        unnamed: Of resources without names: the ids of records that the state does not know, by what they hold.
     """
 
     def __init__(self, state: State, scopes: set[Scope], run: SourceContext, found: Reconciliation) -> None:
         self._state, self._run, self._found = state, run, found
         self._namespaces = defaultdict[str, set[str]](set)
         self.totals: dict[str, tuple[ControlTotals, ControlTotals]] = {}
+        self.unnamed: dict[str, Mapping[str, list[str]]] = {}
         for scope in scopes:
             self._namespaces[scope.resource].add(scope.whole.namespace)
         with state.look() as tx:
@@ -99,6 +101,8 @@ class PlatformComparison:
         self._found.corrections |= comparison.corrections
         self._found.compared[resource] = comparison.state_totals.records
         self.totals[resource] = comparison.state_totals, comparison.platform_totals
+        if not RESOURCES[resource].has_external_id:
+            self.unnamed[resource] = comparison.unnamed
 
     def _chosen(self, resource: ResourceName, sample: Sample) -> list[tuple[Scope, Binding]]:
         """A sample in which each record is with the same probability (algorithm R of Vitter, 1985)."""

@@ -74,7 +74,7 @@ def reconcile(
             finally:
                 found.requests = live.requests
                 keep_bucket(session, live)
-        sources = SourceComparison(state, project, streams, found, chosen, decisions)
+        sources = SourceComparison(state, project, streams, comparison, found, chosen, decisions)
         sources.run(run, remove_extra=remove_extra)
         for resource, live_totals in comparison.totals.items():
             of_source = sources.totals.get(resource, ControlTotals())

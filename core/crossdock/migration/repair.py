@@ -85,7 +85,8 @@ def apply(
             raise error
         if again != approved:
             raise outdated("crossdock reconcile")
-        run = OpenRun(session, progress, interrupt, part=repair_part(session, names), only_unchanged=True, rereads=True)
+        part = repair_part(session, names)
+        run = OpenRun(session, progress, interrupt, part=part, only_unchanged="members", rereads=True)
 
         def source(bound: BoundStream, tally: Tally, run_id: int) -> FullInput:
             return _ApprovedInput(bound, session, tally, run_id, found, approved.sources[bound.name])

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from crossdock.delivery.operations import Operation
 from crossdock.migration.control_totals import ControlTotals
-from crossdock.migration.differences import Class, Difference
-from crossdock.migration.platform_comparison import Chosen
+from crossdock.migration.differences import UNKNOWN, Class, Correction, Difference
+from crossdock.migration.platform_comparison import Chosen, PlatformComparison
 from crossdock.migration.reconciliation import Reconciliation
+from crossdock.migration.record_content import content_of
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
 from crossdock.records import Record
@@ -29,6 +30,7 @@ from crossdock.state import (
     State,
     WaitingRecord,
 )
+from crossdock.stream_facts import PLATFORM
 from crossdock.tally import Tally
 
 _KEYS = 1_000  # looked up together
@@ -47,6 +49,7 @@ class SourceComparison:
     """One comparison of the streams *names* with the state as it is after the corrections.
 
     Args:
+        platform: What the platform has; its totals are completed.
         found: Of the platform; is completed.
         chosen: The key hashes of a sample; None for all records.
         decisions: Is told what a repair would do.
@@ -57,11 +60,12 @@ class SourceComparison:
         state: State,
         project: Project,
         names: Sequence[str],
+        platform: PlatformComparison,
         found: Reconciliation,
         chosen: Chosen | None,
         decisions: PlanListener,
     ) -> None:
-        self._state, self._project, self._names = state, project, names
+        self._state, self._project, self._names, self._platform = state, project, names, platform
         self._found, self._chosen, self._decisions = found, chosen, decisions
         self._scopes = {name: project.scopes[name] for name in names}
         self._inputs: dict[str, FullInput] = {}
@@ -116,6 +120,8 @@ class SourceComparison:
     # ---- decisions about records
 
     def _operation(self, operation: Operation) -> None:
+        if operation.kind == "create" and self._is_unknown_to_the_state(operation):
+            return
         self._decisions.operation(operation)
         self._found.operations[operation.kind] += 1
         scope, identity = operation.scope, operation.identity
@@ -123,6 +129,23 @@ class SourceComparison:
             self._see(scope, identity.key_hash, operation.after)
         members = () if operation.kind == "create" else tuple(operation.changes)
         self._add("missing" if operation.kind == "create" else "stale", scope, identity.key, members=members)
+
+    def _is_unknown_to_the_state(self, operation: Operation) -> bool:
+        """Whether the platform has the record already, without a name: it must not be created twice."""
+        scope, identity, after = operation.scope, operation.identity, operation.after
+        ids = self._platform.unnamed.get(scope.resource, {}).get(content_of(after))
+        if not ids:
+            return False
+        target_id = ids.pop()
+        copy = Scope(PLATFORM, scope.resource, ""), target_id
+        if self._found.differences.pop(copy, None) is None:
+            self._platform.totals[scope.resource][1].add(after)
+        self._see(scope, identity.key_hash, after)
+        self._add("extra", scope, identity.key, target_id, remark=UNKNOWN)
+        binding = Binding(identity.key_hash, identity.key, target_id, None, identity.position, "import", after, None, 0)
+        made = Correction(scope, identity.key_hash, identity.key, binding, None, after)
+        self._found.corrections[scope, identity.key_hash] = made
+        return True
 
     def _suppressed(self, scope: Scope, binding: Binding) -> None:
         self._see(scope, binding.key_hash, binding.payload)

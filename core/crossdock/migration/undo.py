@@ -183,7 +183,7 @@ def apply(
         if again != approved:
             raise outdated("crossdock undo")
         part = None if undone.migration_id is None else MigrationPart(undone.migration_id, "undo")
-        run = OpenRun(session, progress, interrupt, part=part, only_unchanged=True)
+        run = OpenRun(session, progress, interrupt, part=part, only_unchanged="record")
 
         def source(bound: BoundStream, _tally: Tally, _run_id: int) -> PreparedOperations:
             records = undone_records(session.state, bound, undone.runs, changed(bound))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from crossdock.errors import RecordError
+from crossdock.planning.claimed_values import ClaimedValues
 
 _SHOWN = 5  # ids in a message
 _COLUMNS = pl.Schema({"value": pl.UInt64, "id": pl.String, "taken": pl.Boolean})
@@ -74,7 +75,7 @@ class LiveMatches:
     def __init__(self, member: str, index: LiveIndex, read: Callable[[LiveIndex], None] = lambda _: None) -> None:
         self.member, self._index, self._read = member, index, read
         self._is_current = False
-        self._owners: dict[str, int] = {}  # the key hash of the record that was decided about first, by value
+        self._claimed = ClaimedValues()  # by the record that was decided about first
 
     def expire(self) -> None:
         """Read what has changed since, before the next decision."""
@@ -107,8 +108,7 @@ class LiveMatches:
         if len(found) > 1:
             shown = ", ".join(name for name, _ in found[:_SHOWN]) + (", ..." if len(found) > _SHOWN else "")
             raise self._ambiguous(f"{len(found)} records of the platform have its {self.member}: {shown}")
-        owner = self._owners.setdefault(value, key_hash)
-        if owner != key_hash:
+        if not self._claimed.claim(value, key_hash):
             raise self._ambiguous(f"another record of this stream has the same {self.member}")
         if found and found[0][1]:
             raise self._ambiguous(f"the platform's {found[0][0]} has its {self.member}, and is bound to another record")

@@ -76,18 +76,13 @@ class FullInput(StreamInput):
     def _compared(self, unsettled: list[Intent]) -> Delta:
         read = self._scan.latest.select(KEY_HASH)
         if self._only is not None:
-            keys = pl.Series(KEY_HASH, list(self._only), dtype=read.schema[KEY_HASH]).to_frame()
             before = self._scan.latest.height
-            self._scan.latest = self._scan.latest.join(keys, on=KEY_HASH, how="semi", maintain_order="left")
+            self._scan.latest = _among(self._scan.latest, self._only)
             self._tally.count("ignored", before - self._scan.latest.height)
         if self._lists_all:
             self.absent = absent(self._state.known(self._bound.scope), read).to_list()
         else:
-            named = (
-                set(read.filter(pl.col(KEY_HASH).is_in(list(self._wanted)))[KEY_HASH].to_list())
-                if self._wanted
-                else set()
-            )
+            named = set(_among(read, self._wanted)[KEY_HASH].to_list())
             others = {intent.identity.key_hash for intent in unsettled}
             left = (pair for key, pair in self._wanted.items() if key not in named and key not in others)
             self.operations = [each for each in (self._operation(*pair) for pair in left) if each.changes]
@@ -118,3 +113,9 @@ class FullInput(StreamInput):
         with self._state.begin() as tx:
             self._clear_resolved(tx)
         self._state.publish(self._bound.scope)
+
+
+def _among(rows: pl.DataFrame, key_hashes: Collection[int]) -> pl.DataFrame:
+    """The *rows* of these keys, in their order."""
+    keys = pl.Series(KEY_HASH, list(key_hashes), dtype=rows.schema[KEY_HASH]).to_frame()
+    return rows.join(keys, on=KEY_HASH, how="semi", maintain_order="left")

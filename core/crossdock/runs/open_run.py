@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import date, timedelta
 
+from crossdock.delivery.delivery_context import Unchanged
 from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.records_in_progress import OwnRecords
 from crossdock.delivery.senders import Senders
@@ -58,7 +59,7 @@ class OpenRun:
         job: That it is a run of; None for a manual one.
         continues: Continue the last run of the job, if it is of this date and has reached its end.
         part: Of the migration that it belongs to; None if it belongs to none.
-        only_unchanged: Reject updates and deletes of records that somebody else has changed.
+        only_unchanged: As of `DeliveryContext`.
         rereads: Read all files again, whether or not they were imported, and remember none of them.
 
     Attributes:
@@ -83,7 +84,7 @@ class OpenRun:
         *,
         continues: bool = False,
         part: MigrationPart | None = None,
-        only_unchanged: bool = False,
+        only_unchanged: Unchanged | None = None,
         rereads: bool = False,
     ) -> None:
         self._session, self._interrupt, self._timings = session, interrupt, Timings.over(progress, session.clock)

@@ -63,6 +63,22 @@ def test_a_closed_gate_ends_the_load(migrated: MigratedFolder) -> None:
     assert Counter(migrated.created())["invoice"] == 6
 
 
+def test_a_sync_passes_no_gate_by(migrated: MigratedFolder) -> None:
+    """While a wave is not loaded, a sync of its streams is refused and sends nothing; others go on."""
+    migrated.waves(products={"person": True})
+    migrated.fill()
+    assert migrated.migrate("load").exit_code == 4
+    before = migrated.created()
+    for streams in ([], ["wms.invoices"], ["wms"]):
+        done = migrated.run("sync", *streams)
+        assert done.exit_code == 4
+        assert "the migration acme has not loaded its wave invoices yet: wms.invoices" in done.stderr
+    assert migrated.created() == before
+    migrated.write("CUST2.csv", "NO;NAME\nC9;Late\n")
+    assert migrated.run("sync", "wms.customers").exit_code == 0
+    assert Counter(migrated.created())["customer"] == 4
+
+
 def test_a_person_lets_it_go_on(migrated: MigratedFolder) -> None:
     """A gate for a person is closed until somebody approves, and again when more is open than then."""
     migrated.waves(customers={"person": True})

@@ -16,6 +16,7 @@ from crossdock.runs.named_records import NamedRecords, check_fetching
 from crossdock.runs.open_run import OpenRun
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
+from crossdock.runs.unloaded_waves import check_loaded
 from crossdock.sources.source_context import Patience
 from crossdock.state import DeadLetterFilter, DueRun, NamedRecord
 from crossdock.tally import Tally
@@ -46,7 +47,9 @@ def sync(
     if records:
         return _sync_records(project, records, clock, progress, interrupt, priority)
     with open_session(project, clock) as session:
-        return OpenRun(session, progress, interrupt, priority, patience).execute(project.selected(selection))
+        names = project.selected(selection)
+        check_loaded(project, session.state, names)
+        return OpenRun(session, progress, interrupt, priority, patience).execute(names)
 
 
 def _sync_records(

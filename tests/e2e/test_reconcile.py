@@ -250,6 +250,16 @@ def test_a_repair_is_refused_if_the_platform_has_changed(synced: Site) -> None:
     assert len(synced.effects()) == before
 
 
+def test_a_repair_of_other_streams_is_refused(synced: Site) -> None:
+    """A plan for another config, or one that was changed by hand, is out of date."""
+    change_on_platform(synced)
+    plan = synced.folder / "repair.plan"
+    synced.run("reconcile", "-o", str(plan))
+    plan.write_text(plan.read_text().replace("wms.products", "wms.other"))
+    result = synced.run("apply", str(plan))
+    assert (result.code, "the plan is out of date" in result.err) == (4, True)
+
+
 def test_a_repair_keeps_what_others_wrote(synced: Site) -> None:
     """A record of which somebody has changed another member is repaired, and keeps that member."""
     product = held(synced, "product")["wms:P1"]["id"]

@@ -78,8 +78,10 @@ def apply(
         RefusedError: If it does not.
         CrossdockError: If the run could not begin. What stops it later is in the report.
     """
+    if not {*approved.selection} <= project.scopes.keys():
+        raise outdated("crossdock reconcile")
     with open_session(project, clock) as session:
-        names = project.selected(approved.selection)
+        names = {*approved.selection}
         found, again = plan(session, names, Silent(), sample=None, remove_extra=approved.remove_extra)
         for error in found.errors.values():
             raise error

@@ -128,7 +128,7 @@ def test_several_matches_are_a_dead_letter_until_there_is_one(catalogue: Catalog
     assert catalogue.records(1) == {"rejected": 1}
     why = catalogue.reasons()["1"]
     assert why.startswith("ambiguous_match: ")
-    assert f"2 records of the platform have its sku: {first}, {second}" in why
+    assert f"2 records of the target have its sku: {first}, {second}" in why
     assert catalogue.products.keys() == {"erp-A", "erp-2"}
     catalogue.client.products.delete(second)
     assert catalogue.run("records", "replay").exit_code == 0

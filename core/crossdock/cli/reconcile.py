@@ -117,8 +117,10 @@ def reconciled(
 
 def _facts(found: Reconciliation) -> dict[str, Any]:
     """What the state keeps of a reconciliation."""
+    from crossdock import exact_json
+
     return {
-        "at": found.at.isoformat(),
+        "at": exact_json.time_text(found.at),
         "compared": dict(found.compared),
         "differences": [
             {"resource": resource, "class": name, "records": number}

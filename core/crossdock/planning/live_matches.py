@@ -1,4 +1,4 @@
-"""Which records that the platform has under other names are the ones that a stream would create."""
+"""Which records that the target has under other names are the ones that a stream would create."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _COLUMNS = pl.Schema({"value": pl.UInt64, "id": pl.String, "taken": pl.Boolean})
 
 @dataclass(frozen=True, slots=True)
 class LiveValue:
-    """The value of the compared member of one record of the platform.
+    """The value of the compared member of one record of the target.
 
     Attributes:
         value: None without a text, or if the record belongs to another stream, which is never taken over.
@@ -82,7 +82,7 @@ class LiveMatches:
         self._is_current = False
 
     def refresh(self) -> None:
-        """Read the records of the platform, unless that was done since `expire`.
+        """Read the records of the target, unless that was done since `expire`.
 
         Raises:
             CrossdockError: If they cannot be read; nothing can be decided then.
@@ -93,7 +93,7 @@ class LiveMatches:
             self._is_current = True
 
     def match(self, key_hash: int, value: str | None) -> str | None:
-        """The id of the record that is taken over; None if the platform has none, so that it is created.
+        """The id of the record that is taken over; None if the target has none, so that it is created.
 
         Args:
             key_hash: Of the record that has *value*; of several with the same value only the first gets an answer.
@@ -107,11 +107,11 @@ class LiveMatches:
         found = self._index.found(value)
         if len(found) > 1:
             shown = ", ".join(name for name, _ in found[:_SHOWN]) + (", ..." if len(found) > _SHOWN else "")
-            raise self._ambiguous(f"{len(found)} records of the platform have its {self.member}: {shown}")
+            raise self._ambiguous(f"{len(found)} records of the target have its {self.member}: {shown}")
         if not self._claimed.claim(value, key_hash):
             raise self._ambiguous(f"another record of this stream has the same {self.member}")
         if found and found[0][1]:
-            raise self._ambiguous(f"the platform's {found[0][0]} has its {self.member}, and is bound to another record")
+            raise self._ambiguous(f"the target's {found[0][0]} has its {self.member}, and is bound to another record")
         return found[0][0] if found else None
 
     def _ambiguous(self, message: str) -> RecordError:

@@ -40,7 +40,7 @@ class Planner:
         operations: Operations that were decided about before; a round before the removals takes them.
         failing: Stops the stream when its mapping fails too often.
         own_records: What other runs of the session must not work on; None if there are no others.
-        matches: Decides which records are taken over from the platform; None if none are, and in a plan.
+        matches: Decides which records are taken over from the target; None if none are, and in a plan.
         at_once: Records per chunk.
 
     Attributes:

@@ -42,7 +42,7 @@ def test_several_records_with_the_value_are_named_by_their_ids() -> None:
         matches.match(1, "A1")
     error = refused.value
     assert (error.code, error.pointer) == ("ambiguous_match", "/sku")
-    assert error.message.startswith("7 records of the platform have its sku: p0, p1, p2, p3, p4, ...")
+    assert error.message.startswith("7 records of the target have its sku: p0, p1, p2, p3, p4, ...")
     assert "A1" not in error.message
 
 
@@ -51,7 +51,7 @@ def test_a_record_is_taken_over_once() -> None:
     matches = LiveMatches("sku", index(LiveValue("p1", "A"), LiveValue("p2", "B", taken=True)))
     assert [decided(matches, 1, "A"), decided(matches, 1, "A")] == ["p1", "p1"]
     assert decided(matches, 2, "A") == "another record of this stream has the same sku"
-    assert decided(matches, 3, "B") == "the platform's p2 has its sku, and is bound to another record"
+    assert decided(matches, 3, "B") == "the target's p2 has its sku, and is bound to another record"
     assert [decided(matches, 4, "C"), decided(matches, 5, "C")] == [
         "created",
         "another record of this stream has the same sku",

@@ -52,6 +52,11 @@ class Settings(ConfigModel):
             raise misplaced(place, fault)
         return data
 
+    @property
+    def source_host(self) -> str | None:
+        """The host that is read, as ``HOST`` or ``HOST:PORT``; None if it is none. A fleet limits its runs by it."""
+        return None
+
 
 S = TypeVar("S", bound=Settings)
 T = TypeVar("T")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
 
 from pydantic import Field
 
@@ -27,6 +28,11 @@ class HttpSettings(HttpConnection, Settings):
     """Seconds that the server may be silent."""
     total_timeout_s: Annotated[float, Field(gt=0, le=MAX_S)] = 60.0
     """Seconds for a whole request, from connecting to the last byte of the answer."""
+
+    @property
+    def source_host(self) -> str | None:
+        """The host of `base_url`, with its port."""
+        return urlsplit(self.base_url).netloc
 
     def api(self, **more: Any) -> Api:
         """The API with these settings.

@@ -38,6 +38,11 @@ class SftpServerSettings(Settings):
     min_bytes_per_s: Annotated[float, Field(gt=0)] = 32_768
     """The lowest average rate of a transfer beyond the first ``timeout_s``; slower servers count as unavailable."""
 
+    @property
+    def source_host(self) -> str | None:
+        """The server, with its port."""
+        return f"{self.host}:{self.port}"
+
     @model_validator(mode="after")
     def _can_log_in(self) -> Self:
         if self.password is None and self.private_key is None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,7 +19,7 @@ from crossdock.cli.service import (
     log_format_option,
     serve,
 )
-from crossdock.cli.shared_options import as_json, config_option, example, load, say
+from crossdock.cli.shared_options import as_json, config_option, example, fleet_base, fleet_option, load, say
 
 if TYPE_CHECKING:
     from crossdock.clock import Clock
@@ -29,12 +29,16 @@ if TYPE_CHECKING:
     from crossdock.state import DueRun
 
 
+AT_ONCE = 4
+
+
 @click.command(
     epilog=example(
         "crossdock schedule",
         "crossdock schedule --listen 8090",
         "crossdock schedule --preview 7",
         "crossdock schedule --once 2026-11-20 --job nightly",
+        "crossdock -C base.yaml schedule --fleet 'tenants/*.yaml' --executor processes",
     )
 )
 @click.option("--once", "once", metavar="DATE", help="Run what is due for this business date, and exit.")
@@ -44,10 +48,15 @@ if TYPE_CHECKING:
 @click.option("--job", help="With --once: run only this job.")
 @click.option(
     "--at-once",
-    type=click.IntRange(1, 16),
-    default=4,
-    show_default=True,
-    help="Maximum number of jobs that run at the same time; jobs that share a connection never do.",
+    type=click.IntRange(1, 1000),
+    help="Maximum number of jobs that run at the same time; jobs that share a connection never do. Default: 4, or with "
+    "--fleet what the base file says.",
+)
+@fleet_option
+@click.option(
+    "--executor",
+    metavar="NAME[=ADDRESS]",
+    help="With --fleet: where runs are executed: threads (default), processes, or dask=tcp://HOST:PORT.",
 )
 @click.option(
     "--listen",
@@ -70,7 +79,9 @@ def schedule(
     once: str | None,
     days: int | None,
     job: str | None,
-    at_once: int,
+    at_once: int | None,
+    fleet: str | None,
+    executor: str | None,
     listen: str | None,
     health: int | None,
     allow_host: tuple[str, ...],
@@ -89,6 +100,20 @@ def schedule(
         raise ConfigError(
             "--allow-host applies to the health endpoints, which are not served", hint="Add --health PORT."
         )
+    if fleet is None and executor is not None:
+        raise ConfigError("--executor applies to a fleet", hint="Add --fleet PATTERN.")
+    if fleet is not None:
+        others = {"--once": once, "--job": job, "--listen": listen}
+        if given := [name for name, value in others.items() if value is not None]:
+            hint = "for one tenant: crossdock -C BASE -C TENANT schedule " + given[0]
+            raise ConfigError(f"{given[0]} does not go with --fleet", hint=hint)
+        from crossdock.cli import fleet_schedule
+
+        base = fleet_base(config)
+        if days is not None:
+            return fleet_schedule.preview(fleet, base, days, as_json=as_json)
+        options = fleet_schedule.FleetOptions(log_format, executor or "threads", at_once, health, allow_host)
+        return fleet_schedule.serve(fleet, base, options)
     loaded = load(config)
     if not loaded.jobs:
         hint = "docs/schedule.md has an example"
@@ -100,15 +125,21 @@ def schedule(
     if once is not None:
         return _once(loaded, once, job, log_format, as_json=as_json)
     address = None if listen is None else listen_address(listen, "--listen")
-    return serve(loaded, config, ServiceOptions(log_format, at_once, health, allow_host, address))
+    return serve(loaded, config, ServiceOptions(log_format, at_once or AT_ONCE, health, allow_host, address))
 
 
 def _preview(loaded: Project, days: int, *, as_json: bool) -> int:
-    from crossdock.cli import terminal_output
     from crossdock.clock import SystemClock
+
+    rows = preview_rows(loaded, SystemClock().now(), days)
+    show_preview(rows, ("job", "date", "begins", "expected end", "requests"), days, as_json=as_json)
+    return 0
+
+
+def preview_rows(loaded: Project, now: datetime, days: int) -> list[dict[str, Any]]:
+    """The runs of the next *days*, in order."""
     from crossdock.scheduler.due_jobs import DueJobs
 
-    now = SystemClock().now()
     rows = []
     with loaded.look() as tx:
         expected = {name: tx.scheduled_runs.expected(name) for name in loaded.jobs}
@@ -126,12 +157,17 @@ def _preview(loaded: Project, days: int, *, as_json: bool) -> int:
                 "expected_requests": requests,
             }
         )
+    return rows
+
+
+def show_preview(rows: list[dict[str, Any]], columns: tuple[str, ...], days: int, *, as_json: bool) -> None:
+    """Show runs as a table, or as JSON."""
+    from crossdock.cli import terminal_output
+
     if as_json:
         terminal_output.print_json(rows)
     else:
-        columns = ("job", "date", "begins", "expected end", "requests")
         terminal_output.print_rows(f"The next {days} day{'s' * (days > 1)}", columns, rows, numbers=("requests",))
-    return 0
 
 
 def _once(loaded: Project, text: str, job: str | None, log_format: LogFormat, *, as_json: bool) -> int:

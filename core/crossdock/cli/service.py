@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from crossdock.inbox.receiver import Receiver
     from crossdock.notifications.notifier import Notifier
     from crossdock.project.project import Project
+    from crossdock.scheduler.monitored_scheduler import Service
     from crossdock.scheduler.stderr_log import LogFormat
 
 health_option = click.option(
@@ -142,10 +144,14 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
         )
         gc.freeze()  # what is imported stays: a collection that looks through it would stop all threads for 0.2 s
         try:
-            daemon.run(service, interrupt, reloaded)
+            daemon.run(service, interrupt, lambda: _reload_of(service, reloaded()))
         except KeyboardInterrupt:  # the second signal; threads cannot be ended, and the state survives any kill
             os._exit(130)
     return 0
+
+
+def _reload_of(service: Service, fresh: Project | None) -> Callable[[], None] | None:
+    return None if fresh is None else partial(service.reload, fresh)
 
 
 def _chosen(loaded: Project, options: ServiceOptions) -> Project:

@@ -12,6 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from crossdock.printable import printable
 
@@ -55,6 +56,21 @@ def overrides(config: Path) -> Sequence[Path]:
     """The config files that were selected after *config*."""
     others: Sequence[Path] = click.get_current_context().meta[_OVERRIDES].get(config, ())
     return others
+
+
+def fleet_base(config: Path) -> Sequence[Path]:
+    """The base files of a fleet: those that were named by ``-C`` or CROSSDOCK_CONFIG, and no default."""
+    ctx = click.get_current_context()
+    sources = {ctx.get_parameter_source("config"), ctx.find_root().get_parameter_source("config")}
+    is_named = sources & {ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT}
+    return (config, *overrides(config)) if is_named else ()
+
+
+fleet_option = click.option(
+    "--fleet",
+    metavar="PATTERN",
+    help="All tenants with a config in this folder, or as 'tenants/*.yaml'; -C names what they have in common.",
+)
 
 
 def utf8(_ctx: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -19,6 +19,7 @@ Status = Literal["done", "degraded", "incomplete", "failed", "skipped"]
 BY_SEVERITY: tuple[Kind, ...] = ("failed", "late", "degraded", "recovered")
 
 _MAX_JOB, _MAX_LINE, _MAX_ERROR_LINES, _MAX_WARNING = 40, 200, 4, 300
+_MAX_GROUP_LINES, _MAX_GROUP = 20, 1_000
 _UNSUCCESSFUL = {"incomplete", "failed"}
 _OUTCOMES = {
     "done": "completed",
@@ -68,12 +69,22 @@ class RunOverdue:
     done_by: datetime
 
 
-Event = ScheduledRunEnded | RunOverdue
+@dataclass(frozen=True, slots=True)
+class RunWaiting:
+    """A run was due some time ago and has not started, because of *reason*."""
+
+    job: str
+    business_date: date
+    due: datetime
+    reason: str
+
+
+Event = ScheduledRunEnded | RunOverdue | RunWaiting
 
 
 def kinds(event: Event) -> set[Kind]:
     """The kinds that *event* has; empty for a run without news, and for a skipped run."""
-    if isinstance(event, RunOverdue):
+    if isinstance(event, RunOverdue | RunWaiting):
         return {"late"}
     if event.status in _UNSUCCESSFUL:
         return {"failed"}
@@ -109,14 +120,56 @@ def compose(event: Event, selected: Collection[Kind], at: datetime) -> Message:
     ordered = [kind for kind in BY_SEVERITY if kind in selected]
     job, outcome = _shortened(printable(event.job), _MAX_JOB), _outcome(event)
     lines = (f"Job {job} {outcome} for {event.business_date}.", *_facts(event))
-    data = {"kinds": ordered, "job": printable(event.job), "business_date": event.business_date, **_data(event)}
+    data = _described(event, ordered)
     payload = {"type": f"night.{ordered[0]}", "timestamp": at, "text": "\n".join(lines), "data": data}
     return Message(f"msg_{uuid4().hex}", f"{job} {outcome} ({event.business_date})", lines, payload)
+
+
+def compose_group(events: Sequence[tuple[str, Event]], tenants: int, at: datetime) -> Message:
+    """One message about several events, each with the name of its tenant.
+
+    Args:
+        tenants: How many there are in the fleet.
+    """
+    found = {kind: sum(kind in kinds(event) for _, event in events) for kind in BY_SEVERITY}
+    counts = ", ".join(f"{number:,} {kind}" for kind, number in found.items() if number)
+    names = {tenant for tenant, _ in events}
+    subject = f"{len(names):,} of {tenants:,} tenants: {counts}"
+    ordered = sorted(events, key=lambda each: (_severity(each[1]), each[0], each[1].job))
+    lines = [f"{subject}.", *(_group_line(tenant, event) for tenant, event in ordered[:_MAX_GROUP_LINES])]
+    if (more := len(ordered) - _MAX_GROUP_LINES) > 0:
+        lines.append(f"... and {more:,} more; 'crossdock runs --fleet' lists them")
+    listed = [
+        {"tenant": printable(tenant), **_described(event, [kind for kind in BY_SEVERITY if kind in kinds(event)])}
+        for tenant, event in ordered[:_MAX_GROUP]
+    ]
+    data = {"kinds": [kind for kind, number in found.items() if number], "tenants": tenants, "events": listed}
+    worst = next(kind for kind, number in found.items() if number)
+    payload = {"type": f"fleet.{worst}", "timestamp": at, "text": "\n".join(lines), "data": data}
+    return Message(f"msg_{uuid4().hex}", subject, tuple(lines), payload)
+
+
+def _severity(event: Event) -> int:
+    return min(BY_SEVERITY.index(kind) for kind in kinds(event))
+
+
+def _group_line(tenant: str, event: Event) -> str:
+    """One line: what happened, and the first fact about it."""
+    job = _shortened(printable(event.job), _MAX_JOB)
+    fact = next((text for text in _facts(event) if not text.startswith("Due: ")), "")
+    return _shortened(f"{printable(tenant)}: {job} {_outcome(event)} for {event.business_date}. {fact}", _MAX_LINE)
+
+
+def _described(event: Event, selected: Sequence[Kind]) -> dict[str, Any]:
+    facts = {"kinds": selected, "job": printable(event.job), "business_date": event.business_date}
+    return facts | _data(event)
 
 
 def _outcome(event: Event) -> str:
     if isinstance(event, RunOverdue):
         return "is running late"
+    if isinstance(event, RunWaiting):
+        return "has not started"
     outcome = "recovered" if "recovered" in kinds(event) else _OUTCOMES[event.status]
     if event.status == "degraded":
         return f"{outcome} with open records"
@@ -127,6 +180,10 @@ def _facts(event: Event) -> Iterator[str]:
     if isinstance(event, RunOverdue):
         yield f"Expected end: {instant_text(event.expected_end)}"
         yield f"Deadline: {instant_text(event.done_by)}"
+        return
+    if isinstance(event, RunWaiting):
+        yield f"Due: {instant_text(event.due)}"
+        yield f"Reason: {_shortened(printable(event.reason), _MAX_LINE)}"
         return
     yield from _error_lines(event.error)
     if event.open.total:
@@ -145,6 +202,8 @@ def _facts(event: Event) -> Iterator[str]:
 def _data(event: Event) -> dict[str, Any]:
     if isinstance(event, RunOverdue):
         return {"expected_end": event.expected_end, "done_by": event.done_by}
+    if isinstance(event, RunWaiting):
+        return {"due": event.due, "reason": _shortened(printable(event.reason), _MAX_LINE)}
     return {
         "due": event.due,
         "run": event.run_id,

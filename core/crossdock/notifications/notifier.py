@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 import threading
 import time
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Self
 
@@ -13,7 +14,7 @@ from pydantic import Field, model_validator
 from crossdock.clock import Clock
 from crossdock.config_file import ConfigModel
 from crossdock.errors import ConfigError, CrossdockError, UnavailableError
-from crossdock.notifications.events import Event, Kind, Message, compose, kinds
+from crossdock.notifications.events import Event, Kind, Message, compose, compose_group, kinds
 from crossdock.notifications.mail import Email, MailChannel
 from crossdock.notifications.webhook import Webhook, WebhookChannel
 
@@ -71,9 +72,22 @@ class Notifier:
             One sentence per channel that failed.
         """
         selected = kinds(event) & self._when
-        if not selected:
-            return []
-        message = compose(event, selected, self._clock.now())
+        return self._send(compose(event, selected, self._clock.now())) if selected else []
+
+    def is_selected(self, event: Event) -> bool:
+        """Whether the config selects *event*."""
+        return bool(kinds(event) & self._when)
+
+    def notify_group(self, events: Sequence[tuple[str, Event]], tenants: int) -> list[str]:
+        """Send selected events of several tenants in one message, as `notify`.
+
+        Args:
+            events: At least one, each with the name of its tenant.
+            tenants: How many there are.
+        """
+        return self._send(compose_group(events, tenants, self._clock.now()))
+
+    def _send(self, message: Message) -> list[str]:
         deadline = time.monotonic() + 2.5 * self._attempt_s
         failures = {channel.name: f"{channel.name} did not answer in time" for channel in self._channels}
         threads = []

@@ -12,6 +12,7 @@ from crossdock.addresses import BaseUrl
 from crossdock.config_file import ConfigModel, ConfigPath, Name
 from crossdock.notifications.notifier import NotifyConfig
 from crossdock.platform.platform_config import Profile
+from crossdock.project.fleet_config import FleetConfig
 from crossdock.project.migration_config import MigrationConfig
 from crossdock.scheduling.job_config import JobConfig, ordered
 from crossdock.scheduling.times_and_durations import is_duration, span
@@ -61,6 +62,8 @@ class ConfigFile(ConfigModel):
     """The one-off move of a legacy system, for ``crossdock migrate``."""
     notify: NotifyConfig | None = None
     """Who is notified of the runs of ``crossdock schedule``."""
+    fleet: FleetConfig | None = None
+    """What many tenants have in common, for ``crossdock schedule --fleet``; in the base file."""
 
     @model_validator(mode="after")
     def _jobs_have_an_order(self) -> Self:

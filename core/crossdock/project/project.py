@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,6 +44,7 @@ class Project:
 
     Attributes:
         path: The file; of several, the first.
+        shared_bucket: The platform's bucket in the database of ``platform.rate.shared``; default: that of the tenant.
     """
 
     path: Path
@@ -55,6 +57,7 @@ class Project:
     notify: NotifyConfig | None = None
     listen: ListenConfig | None = None
     migration: MigrationConfig | None = None
+    shared_bucket: str | None = None
 
     # ---- streams
 
@@ -256,7 +259,7 @@ class Project:
             yield MemoryStore(clock, bucket_state)
             return
         url = parse_url(rate.shared, self.path.parent, where="platform.rate.shared")
-        name = f"{self.platform.tenant} at {self.platform.base_url}"
+        name = self.shared_bucket or f"{self.platform.tenant} at {self.platform.base_url}"
         with closing(SharedBucket(url, clock, name, rate.estimate)) as store:
             yield store
 
@@ -287,7 +290,7 @@ def load(path: Path, *overrides: Path) -> Project:
     url = _database(document, file.state, ("state",))
     if file.platform.rate.shared is not None:
         _database(document, file.platform.rate.shared, ("platform", "rate", "shared"))
-    spool = file.spool or _default_spool(url, document.folder)
+    spool = file.spool or _default_spool(url, (file.fleet and file.fleet.folder) or document.folder)
     retention = None if file.retention == "off" else span(file.retention)
     optional = file.notify, file.listen, file.migration
     project = Project(path, file.platform, url, spool, connections, file.jobs, retention, *optional)
@@ -328,4 +331,6 @@ def _database(document: Document, address: str, place: Place) -> StateUrl:
 
 
 def _default_spool(url: StateUrl, folder: Path) -> Path:
-    return Path(f"{url.database}.spool") if url.drivername == "sqlite" else folder / "crossdock.spool"
+    if url.drivername == "sqlite":
+        return Path(f"{url.database}.spool")
+    return folder / f"{re.sub(r'[^A-Za-z0-9_-]', '_', url.database or 'crossdock')}.spool"

@@ -9,11 +9,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.jobstores.base import JobLookupError
@@ -23,18 +23,38 @@ from apscheduler.schedulers.base import STATE_STOPPED
 from apscheduler.triggers.date import DateTrigger
 from apscheduler.triggers.interval import IntervalTrigger
 
-from crossdock.project.project import Project
 from crossdock.scheduler.apscheduler_trigger import ScheduleTrigger
-from crossdock.scheduler.monitored_scheduler import Service
 from crossdock.scheduler.scheduler import CLOCK_SET_S
+from crossdock.scheduling.schedule_config import Schedule
 
 T = TypeVar("T")
 
 LOOK_S = 30.0  # other schedulers and 'jobs resume' also change what is due
-REPORT_S = 10.0  # webhooks that were refused, in the log
 SIGNAL_S = 1.0  # maximum delay until a signal is handled
 _NOW = DateTrigger(datetime(1970, 1, 1, tzinfo=UTC), UTC)  # due at once, even if the clock is set back
 logging.getLogger("apscheduler").addHandler(logging.NullHandler())  # it warns of calls that it merges
+
+
+class Served(Protocol):
+    """What the daemon calls: always from the same thread, so that calls never overlap."""
+
+    @property
+    def busy(self) -> bool:
+        """True while a run is in progress, or its end has not been reported."""
+
+    @property
+    def schedules(self) -> Mapping[str, Schedule]:
+        """When `look` must be called besides `LOOK_S`; another object once they have changed."""
+
+    @property
+    def tasks(self) -> Mapping[str, tuple[Callable[[], None], float]]:
+        """What else is called, and every how many seconds."""
+
+    def look(self) -> None:
+        """Do what is due, and report what has ended."""
+
+    def close(self) -> None:
+        """Called once at the end."""
 
 
 class Daemon:
@@ -69,11 +89,16 @@ class Daemon:
         """Call the service soon; from any thread."""
         self._news.set()
 
-    def run(self, service: Service, interrupt: threading.Event, reloaded: Callable[[], Project | None]) -> None:
+    def run(
+        self,
+        service: Served,
+        interrupt: threading.Event,
+        asked: Callable[[], Callable[[], None] | None] = lambda: None,
+    ) -> None:
         """Call *service* until *interrupt* is set and its runs have ended.
 
         Args:
-            reloaded: Returns a project whose config was read again on request.
+            asked: Returns what else somebody asks for, such as another config; it is called before the next look.
         """
         self._service, self._interrupt = service, interrupt
         offset_s = _clock_offset_s()  # before anything is planned: the clock may be set while this starts
@@ -86,9 +111,9 @@ class Daemon:
                 self._news.clear()
                 if self._stopped.is_set():
                     break
-                fresh = reloaded()
-                if fresh is not None:
-                    self._add(partial(self._reload, fresh), _NOW, "reload")
+                call = asked()
+                if call is not None:
+                    self._add(partial(self._call_and_look, call), _NOW, "asked")
                 # APScheduler computes its waits from the wall clock, but waits by the monotonic clock.
                 if abs(_clock_offset_s() - offset_s) > CLOCK_SET_S:
                     offset_s = _clock_offset_s()
@@ -103,13 +128,12 @@ class Daemon:
 
     def _schedule(self) -> None:
         """Plan all calls of the service anew, and call it at once."""
-        self._project = self._service.project
+        self._schedules = self._service.schedules
         self._timer.remove_all_jobs("default")
-        for name, job in self._project.jobs.items():
-            self._add(self._look, ScheduleTrigger(job.schedule), f"due: {name}")
-        self._add(self._look, IntervalTrigger(seconds=LOOK_S, timezone=UTC), "look")
-        self._add(self._service.apply_retention, IntervalTrigger(seconds=LOOK_S, timezone=UTC), "retention")
-        self._add(self._service.report_webhooks, IntervalTrigger(seconds=REPORT_S, timezone=UTC), "webhooks")
+        for name, schedule in self._schedules.items():
+            self._add(self._look, ScheduleTrigger(schedule), f"due: {name}")
+        for name, (call, seconds) in {"look": (self._look, LOOK_S), **self._service.tasks}.items():
+            self._add(call, IntervalTrigger(seconds=seconds, timezone=UTC), name)
         self._wake()
 
     def _wake(self) -> None:
@@ -128,13 +152,13 @@ class Daemon:
             self._error = error
             self._stop()
 
-    def _reload(self, project: Project) -> None:
-        self._service.reload(project)
+    def _call_and_look(self, call: Callable[[], None]) -> None:
+        call()
         self._look()
 
     def _look(self) -> None:
         self._service.look()
-        if self._service.project is not self._project:
+        if self._service.schedules is not self._schedules:
             self._schedule()
         if self._interrupt.is_set() and not self._service.busy:
             self._stop()

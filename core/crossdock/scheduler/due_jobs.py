@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
-from typing import Literal
+from typing import Literal, Protocol
 
 from crossdock.scheduling.blackouts import free_from
 from crossdock.scheduling.due_times import Due, due, due_after, missed
 from crossdock.scheduling.job_config import JobConfig, ordered
-from crossdock.state import ScheduledRun, SkippedRun, Transaction
+from crossdock.state import ScheduledRun, SkippedRun
 
 AHEAD = timedelta(days=366)  # how far the next run is searched
 
@@ -31,13 +31,25 @@ class DueJob:
     skipped: list[SkippedRun] = field(default_factory=list)
 
 
+class KnownRuns(Protocol):
+    """What is known of the scheduled runs of a state: see `ScheduledRuns` in `crossdock.state.tables`."""
+
+    def paused(self) -> set[str]: ...
+
+    def counted_since(self, job: str, at: datetime) -> datetime: ...
+
+    def last_finished(self, job: str) -> ScheduledRun | None: ...
+
+    def of_date(self, job: str, business_date: date) -> list[ScheduledRun]: ...
+
+
 class DueJobs:
     """Compares the schedules of jobs with the scheduled runs in the state."""
 
     def __init__(self, jobs: Mapping[str, JobConfig]) -> None:
         self._jobs = jobs
 
-    def plans(self, tx: Transaction, now: datetime, on_time_since: Mapping[str, datetime]) -> list[DueJob]:
+    def plans(self, known: KnownRuns, now: datetime, on_time_since: Mapping[str, datetime]) -> list[DueJob]:
         """What each job has to do at *now*, in the order of `JobConfig.after`; nothing if it is paused.
 
         Writes to the state only from when a job counts that it has not seen before.
@@ -45,13 +57,13 @@ class DueJobs:
         Args:
             on_time_since: By job: what was due after it was not missed; what was due before is subject to `catch_up`.
         """
-        paused = tx.scheduled_runs.paused()
+        paused = known.paused()
         return [
-            DueJob(name, now) if name in paused else self._plan(tx, name, now, on_time_since[name])
+            DueJob(name, now) if name in paused else self._plan(known, name, now, on_time_since[name])
             for name in ordered(self._jobs)
         ]
 
-    def may_start(self, tx: Transaction, plan: DueJob, plans: list[DueJob], now: datetime) -> Due | None:
+    def may_start(self, known: KnownRuns, plan: DueJob, plans: list[DueJob], now: datetime) -> Due | None:
         """The first run of *plan*, unless a blackout or a job that it comes after holds it back."""
         job = self._jobs[plan.job]
         if not plan.starts or free_from(job.schedule, now) > now:
@@ -59,7 +71,7 @@ class DueJobs:
         first = plan.starts[0]
         unfinished = {other.job: {start.business_date for start in other.starts} for other in plans}
         waits = any(
-            first.business_date in unfinished.get(other, ()) or self._runs(tx, other, first.business_date)
+            first.business_date in unfinished.get(other, ()) or self._runs(known, other, first.business_date)
             for other in job.after
         )
         return None if waits else first
@@ -76,12 +88,12 @@ class DueJobs:
             yield name, one
 
     @staticmethod
-    def _runs(tx: Transaction, job: str, day: date) -> bool:
-        return any(not run.finished for run in tx.scheduled_runs.of_date(job, day))
+    def _runs(known: KnownRuns, job: str, day: date) -> bool:
+        return any(not run.finished for run in known.of_date(job, day))
 
-    def _plan(self, tx: Transaction, name: str, now: datetime, on_time_since: datetime) -> DueJob:
+    def _plan(self, known: KnownRuns, name: str, now: datetime, on_time_since: datetime) -> DueJob:
         job = self._jobs[name]
-        since, last = tx.scheduled_runs.counted_since(name, now), tx.scheduled_runs.last_finished(name)
+        since, last = known.counted_since(name, now), known.last_finished(name)
         after = Due(last.due, last.business_date) if last else since
         asked = list(due_after(job.schedule, after, now))
         on_time = [one for one in asked if one.instant > on_time_since]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from crossdock.clock import Clock
@@ -22,13 +21,17 @@ from crossdock.runs import runner
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
 from crossdock.runs.timings import Timings
-from crossdock.scheduler.repeated_runs import previous_run
+from crossdock.scheduler import run_events
 from crossdock.scheduler.retention_task import RetentionTask
 from crossdock.scheduler.scheduler import FinishedRun, Scheduler
-from crossdock.scheduler.stderr_log import LOGGER, RunLog, first_error
-from crossdock.scheduling.due_times import Due, due
+from crossdock.scheduler.stderr_log import LOGGER, RunLog
+from crossdock.scheduling.due_times import due
+from crossdock.scheduling.schedule_config import Schedule
 from crossdock.state import DueRun
 from crossdock.stream_facts import PLATFORM
+
+RETENTION_S = 30.0  # between attempts to remove what is old
+REPORT_S = 10.0  # webhooks that were refused, in the log
 
 
 class Service:
@@ -45,6 +48,7 @@ class Service:
 
     Attributes:
         project: The config in effect.
+        schedules: Of its jobs.
     """
 
     def __init__(
@@ -62,7 +66,8 @@ class Service:
         refused: RefusedCounts | None = None,
     ) -> None:
         self._hint_worker, self._refused = hint_worker, refused
-        self.project, self._clock, self._interrupt = project, clock, interrupt
+        self._clock, self._interrupt = clock, interrupt
+        self._use(project)
         self._metrics, self._notifier, self._trace = metrics, notifier, trace
         self._scheduler = Scheduler(
             project, clock, self._run, self._ended, executor, at_once=at_once, hint_worker=hint_worker
@@ -73,6 +78,18 @@ class Service:
         self._looked_at = clock.now()
         self._reported_lost: set[str] = set()  # jobs whose notification about the unusable state was sent
         metrics.found("config")
+
+    def _use(self, project: Project) -> None:
+        self.project = project
+        self.schedules: Mapping[str, Schedule] = {name: job.schedule for name, job in project.jobs.items()}
+
+    @property
+    def tasks(self) -> Mapping[str, tuple[Callable[[], None], float]]:
+        """What is called besides `look`, and every how many seconds."""
+        return {
+            "retention": (self.apply_retention, RETENTION_S),
+            "webhooks": (self.report_webhooks, REPORT_S),
+        }
 
     @property
     def busy(self) -> bool:
@@ -131,7 +148,8 @@ class Service:
         if self._fresh is not None and not self.busy:
             for job in self.project.jobs:
                 self._metrics.due(job, None)
-            self.project, self._fresh = self._fresh, None
+            self._use(self._fresh)
+            self._fresh = None
             self._scheduler.reload(self.project)
         return self._scheduler.tick(may_start=self._fresh is None and not self._interrupt.is_set())
 
@@ -141,7 +159,7 @@ class Service:
             one = next(due(job.schedule, self._looked_at, now), None)
             if one is not None and name not in self._reported_lost:
                 self._reported_lost.add(name)
-                self._notify(_failed(name, one, error), RunLog(name, one.business_date))
+                self._notify(run_events.could_not_start(name, one, error), RunLog(name, one.business_date))
 
     def _run(self, session: Session, due_run: DueRun) -> Report | None:
         self._metrics.found("state")
@@ -178,18 +196,9 @@ class Service:
     def _ended(self, ended: FinishedRun) -> None:
         report = ended.report
         log = self._logs.pop(ended.job, None) or RunLog(ended.job, ended.due.business_date)
-        event = _failed(ended.job, ended.due, ended.error)
+        event = run_events.could_not_start(ended.job, ended.due, ended.error)
         if report is not None:
-            event = replace(
-                event,
-                run_id=report.run,
-                status=report.status,
-                seconds=report.seconds,
-                requests=report.counters.requests,
-                error=first_error(report),
-                open=report.all_open,
-                warnings=tuple(report.warnings),
-            )
+            event = run_events.ended(ended.job, ended.due, report)
             self._metrics.sent(report.counters.requests, report.counters.throttled)
             for name, tally in report.tallies.items():
                 self._metrics.counted(name, {str(term): number for term, number in tally.records.items()})
@@ -203,29 +212,10 @@ class Service:
         """*event* with what is known of the job's previous run; unchanged if the state cannot be read."""
         try:
             with self.project.look() as tx:
-                previous = previous_run(tx, event.job, due)
+                return run_events.compared(tx, event, due)
         except CrossdockError:
             return event
-        if previous is None:
-            return event
-        repeated = previous.is_repeated_by(due, event.status, event.open)
-        return replace(event, previous=previous.status, repeated=repeated)
 
     def _notify(self, event: ScheduledRunEnded | RunOverdue, log: RunLog) -> None:
         for problem in self._notifier.notify(event) if self._notifier else ():
             LOGGER.error("notification failed: %s", problem, extra=log.facts)
-
-
-def _failed(job: str, one: Due, error: str | None) -> ScheduledRunEnded:
-    """The notification of a due run that could not start."""
-    return ScheduledRunEnded(
-        job=job,
-        business_date=one.business_date,
-        due=one.instant,
-        run_id=None,
-        status="failed",
-        seconds=0.0,
-        requests=0,
-        error=error,
-        previous=None,
-    )

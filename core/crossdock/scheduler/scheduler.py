@@ -184,12 +184,13 @@ class Scheduler:
     def _plan(self, state: State, now: datetime) -> tuple[list[DueJob], list[tuple[DueJob, Due]]]:
         """All plans, and the runs to start now, in order."""
         with state.begin() as tx:
-            plans = self._due_jobs.plans(tx, now, self._on_time_since)
+            plans = self._due_jobs.plans(tx.scheduled_runs, now, self._on_time_since)
         if any(plan.starts or plan.skipped for plan in plans):
             self._check_clock(now)
         with state.begin() as tx:
             candidates = [plan for plan in plans if plan.job not in self._running and plan.job not in self._postponed]
-            ready = [(plan, start) for plan in candidates if (start := self._due_jobs.may_start(tx, plan, plans, now))]
+            found = ((plan, self._due_jobs.may_start(tx.scheduled_runs, plan, plans, now)) for plan in candidates)
+            ready = [(plan, start) for plan, start in found if start is not None]
             ready.sort(key=lambda item: self._order(tx, *item))
         if not ready:
             self._skip(state, [plan for plan in plans if plan.skipped and not plan.starts], now)

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from crossdock.clock import Clock
 from crossdock.inbox.hint_worker import Worked
+from crossdock.notifications.events import Status
 from crossdock.printable import printable, printable_lines
 from crossdock.progress import Silent
 from crossdock.runs.run_report import Report
@@ -20,8 +21,9 @@ from crossdock.times_in_text import duration_text
 
 LogFormat = Literal["text", "json"]
 LOGGER = logging.getLogger("crossdock.schedule")
+_LEVELS = {"done": logging.INFO, "degraded": logging.WARNING}
 _WARNINGS = LOGGER.getChild("run")  # shown with the prefix "warning: "
-_FACTS = ("job", "business_date", "run", "status", "seconds")
+_FACTS = ("tenant", "job", "business_date", "run", "status", "seconds")
 
 
 @contextmanager
@@ -98,14 +100,24 @@ class RunLog(Silent):
 
     Args:
         show: Called with the number of requests that could be sent now, or None if that is unknown.
+        tenant: Whose run it is; None if there is only one.
 
     Attributes:
         facts: Members of each log line about the run.
     """
 
-    def __init__(self, job: str, business_date: date, show: Callable[[int | None], None] = lambda _: None) -> None:
-        self._name, self._show = f"{job} for {business_date}", show
+    def __init__(
+        self,
+        job: str,
+        business_date: date,
+        show: Callable[[int | None], None] = lambda _: None,
+        *,
+        tenant: str | None = None,
+    ) -> None:
+        self._name, self._show = f"{f'{tenant}: ' if tenant else ''}{job} for {business_date}", show
         self.facts: dict[str, Any] = {"job": job, "business_date": business_date.isoformat()}
+        if tenant is not None:
+            self.facts["tenant"] = tenant
 
     def timings(self, clock: Clock) -> Timings:
         """Timings of the run that log its start and its warnings."""
@@ -123,12 +135,16 @@ class RunLog(Silent):
 
     def ended(self, report: Report | None, error: str | None = None) -> None:
         """Log the end of the run; without a report it could not start, because of *error*."""
-        status, seconds, level = "failed", 0.0, logging.ERROR
-        if report is not None:
-            status, seconds, error = report.status, report.seconds, first_error(report)
-            level = {0: logging.INFO, 1: logging.WARNING}.get(report.exit_code, logging.ERROR)
-            if status == "degraded":
-                error = f"open: {report.all_open}"
+        if report is None:
+            self.ended_as("failed", 0.0, error)
+        elif report.status == "degraded":
+            self.ended_as(report.status, report.seconds, f"open: {report.all_open}")
+        else:
+            self.ended_as(report.status, report.seconds, first_error(report))
+
+    def ended_as(self, status: Status, seconds: float, error: str | None) -> None:
+        """Log the end of the run."""
+        level = _LEVELS.get(status, logging.ERROR)
         text = f"{status} after {duration_text(seconds)}{f': {error}' if error else ''}"
         self.say(text, level, status=status, seconds=round(seconds, 3))
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -38,26 +39,30 @@ class FakeService:
         on_look: Called by each look.
     """
 
-    project: Any
+    project: Jobs
     on_look: Callable[[], object] = lambda: None
     looks: int = 0
     busy: bool = False
     closed: bool = False
     threads: set[str] = field(default_factory=set)
 
+    def __post_init__(self) -> None:
+        self.use(self.project)
+
+    @property
+    def tasks(self) -> dict[str, tuple[Callable[[], None], float]]:
+        return {"retention": (self.note_thread, 0.01)}
+
     def look(self) -> None:
         self.looks += 1
         self.threads.add(threading.current_thread().name)
         self.on_look()
 
-    def apply_retention(self) -> None:
+    def note_thread(self) -> None:
         self.threads.add(threading.current_thread().name)
 
-    def report_webhooks(self) -> None:
-        self.threads.add(threading.current_thread().name)
-
-    def reload(self, project: Any) -> None:
-        self.project = project
+    def use(self, project: Jobs) -> None:
+        self.schedules = {name: job.schedule for name, job in project.jobs.items()}
 
     def close(self) -> None:
         self.closed = True
@@ -68,21 +73,21 @@ class Running:
 
     def __init__(self, service: FakeService) -> None:
         self.service, self.daemon, self.interrupt = service, Daemon(2), threading.Event()
-        self.fresh: list[Any] = []
+        self.fresh: list[Jobs | BaseException] = []
         self.error: BaseException | None = None
         self._thread = threading.Thread(target=self._run)
 
     def _run(self) -> None:
         try:
-            self.daemon.run(self.service, self.interrupt, self._reloaded)  # type: ignore[arg-type]  # a fake
+            self.daemon.run(self.service, self.interrupt, self._asked)
         except BaseException as error:  # noqa: BLE001  tests look at it
             self.error = error
 
-    def _reloaded(self) -> Any:
+    def _asked(self) -> Callable[[], None] | None:
         found = self.fresh.pop() if self.fresh else None
         if isinstance(found, BaseException):
             raise found
-        return found
+        return None if found is None else partial(self.service.use, found)
 
     def ends(self) -> None:
         self._thread.join(WITHIN_S)

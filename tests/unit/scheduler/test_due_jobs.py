@@ -53,7 +53,7 @@ def test_missed_runs_are_started_or_skipped(state: State, catch_up: str, starts:
     """Each due run is one or the other."""
     due_jobs = jobs(a={"schedule": {"catch_up": catch_up}})
     with state.begin() as tx:
-        (plan,) = due_jobs.plans(tx, NOW, {"a": NOW})
+        (plan,) = due_jobs.plans(tx.scheduled_runs, NOW, {"a": NOW})
     assert plan.starts == starts
     assert [(one.due, one.note) for one in plan.skipped] == [
         (one.instant, f"catch_up: {catch_up}") for one in RUNS if one not in starts
@@ -66,7 +66,7 @@ def test_a_run_that_had_to_wait_stays_on_time(state: State) -> None:
     due_jobs, on_time_since = jobs(a={"schedule": {"catch_up": "none"}}), utc(2026, 6, 4, 1)
     for hours in range(3):
         with state.begin() as tx:
-            (plan,) = due_jobs.plans(tx, NOW + timedelta(hours=hours), {"a": on_time_since})
+            (plan,) = due_jobs.plans(tx.scheduled_runs, NOW + timedelta(hours=hours), {"a": on_time_since})
         assert plan.starts == RUNS[-1:]
         on_time_since = plan.on_time_since
 
@@ -75,7 +75,7 @@ def test_a_paused_job_has_nothing_to_do(state: State) -> None:
     """Its runs are neither started nor skipped."""
     with state.begin() as tx:
         tx.scheduled_runs.pause("a", NOW, paused=True)
-        (plan,) = jobs(a={}).plans(tx, NOW, {"a": BEGIN})
+        (plan,) = jobs(a={}).plans(tx.scheduled_runs, NOW, {"a": BEGIN})
     assert (plan.starts, plan.skipped) == ([], [])
 
 
@@ -93,8 +93,8 @@ def test_a_run_may_be_held_back(state: State, settings: dict[str, Any], may_star
     """By a job that it comes after, and by a blackout that has begun since."""
     due_jobs = jobs(**settings)
     with state.begin() as tx:
-        plans = due_jobs.plans(tx, NOW, dict.fromkeys("ab", utc(2026, 6, 4, 1)))
-        assert [plan.job for plan in plans if due_jobs.may_start(tx, plan, plans, NOW)] == may_start
+        plans = due_jobs.plans(tx.scheduled_runs, NOW, dict.fromkeys("ab", utc(2026, 6, 4, 1)))
+        assert [plan.job for plan in plans if due_jobs.may_start(tx.scheduled_runs, plan, plans, NOW)] == may_start
 
 
 def test_the_preview_is_in_order() -> None:

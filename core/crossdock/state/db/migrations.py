@@ -81,8 +81,13 @@ def migrate(connection: Connection, steps: Sequence[Migration]) -> None:
     connection.execute(update(meta).where(meta.c.name == "version").values(value=str(version)))
 
 
-def seed(connection: Connection) -> None:
-    """Insert the rows that new tables need: the free lease and the state's identity."""
+def seed_lease(connection: Connection) -> None:
+    """Insert the free lease into its new table."""
     lease = {"name": "run", "fence": 0, "owner": "nobody", "locked": False, "until": LONG_AGO}
     connection.execute(insert(schema.leases), [lease])
+
+
+def seed(connection: Connection) -> None:
+    """Insert the rows that new tables need: the free lease and the state's identity."""
+    seed_lease(connection)
     connection.execute(insert(schema.meta), [{"name": IDENTITY, "value": uuid4().hex}])

@@ -1,0 +1,140 @@
+"""``crossdock schedule --fleet``: the service of many tenants."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from crossdock.cli.schedule import preview_rows, show_preview
+from crossdock.cli.service import interruptible_service
+from crossdock.errors import ConfigError
+
+if TYPE_CHECKING:
+    from crossdock.clock import Clock
+    from crossdock.fleet.executors import ChosenExecutor
+    from crossdock.fleet.fleet_scheduler import FleetScheduler, Listener
+    from crossdock.fleet.fleet_service import FleetService
+    from crossdock.fleet.tenants import Base
+    from crossdock.notifications.notifier import Notifier
+    from crossdock.scheduler.stderr_log import LogFormat
+    from crossdock.state.fleet_database import JobFacts
+
+
+@dataclass(frozen=True, slots=True)
+class FleetOptions:
+    """Options of the service.
+
+    Attributes:
+        executor: ``NAME`` or ``NAME=ADDRESS``.
+        at_once: Maximum number of runs at the same time; None for that of the base file.
+        health: Port of the health endpoints; None for none.
+        allowed_hosts: Further names of this machine that requests to them may use.
+    """
+
+    log_format: LogFormat
+    executor: str
+    at_once: int | None = None
+    health: int | None = None
+    allowed_hosts: tuple[str, ...] = ()
+
+
+def serve(pattern: str, base_files: Sequence[Path], options: FleetOptions) -> int:
+    """Run the jobs of all tenants when they are due, until a signal stops it."""
+    from crossdock.clock import SystemClock
+    from crossdock.fleet import executors
+    from crossdock.fleet.fleet_service import FleetService
+    from crossdock.fleet.grouped_notices import GroupedNotices
+    from crossdock.fleet.tenant_files import TenantFiles
+    from crossdock.fleet.tenants import load_base
+    from crossdock.observability.health import serve as serve_health
+    from crossdock.observability.metrics import Metrics
+    from crossdock.scheduler import stderr_log
+    from crossdock.scheduler.daemon import Daemon
+    from crossdock.state.fleet_database import FleetDatabase
+
+    base, executor = load_base(*base_files), executors.chosen(options.executor)
+    if executor.kind.on_other_hosts and base.database.drivername == "sqlite":
+        message = "the database of the fleet is a file of one host, and runs may be on other hosts"
+        raise ConfigError(message, where="fleet.database", hint="database: postgresql://user@host/database")
+    clock, daemon = SystemClock(), Daemon(1)
+    metrics = Metrics(clock, of_fleet=True)
+    files = TenantFiles(pattern, base, on_other_hosts=executor.kind.on_other_hosts, loading=metrics.beat)
+    files.paths()  # a pattern that is the path of nothing is refused at once
+    with stderr_log.logging_to_stderr(options.log_format), ExitStack() as stack:
+        interrupt = stack.enter_context(interruptible_service(options.log_format))
+        if options.health is not None:
+            served = serve_health(metrics, port=options.health, allowed_hosts=options.allowed_hosts)
+            stderr_log.LOGGER.info("serving %s", stack.enter_context(served))
+        service = FleetService(
+            files,
+            lambda: FleetDatabase(base.database),
+            clock,
+            interrupt,
+            metrics,
+            GroupedNotices(_notifier(base)),
+            _scheduler_maker(base, options, executor, clock, daemon.wake),
+        )
+        asked = stack.enter_context(_hangups(service))
+        gc.freeze()  # what is imported stays
+        try:
+            daemon.run(service, interrupt, asked)
+        except KeyboardInterrupt:  # the second signal; threads cannot be ended, and the states survive any kill
+            os._exit(130)
+    return 0
+
+
+def _scheduler_maker(
+    base: Base, options: FleetOptions, executor: ChosenExecutor, clock: Clock, wake: Callable[[], None]
+) -> Callable[[Listener, Callable[[str, Iterable[JobFacts]], None]], FleetScheduler]:
+    from crossdock.fleet.fleet_scheduler import FleetScheduler
+    from crossdock.fleet.run_slots import RunSlots
+
+    slots = RunSlots(options.at_once or base.config.at_once, base.config.per_host)
+    database = base.database.render_as_string(hide_password=False)  # it has no password: see `parse_url`
+
+    def make(listener: Listener, known: Callable[[str, Iterable[JobFacts]], None]) -> FleetScheduler:
+        return FleetScheduler(clock, slots, lambda: executor.open(slots.at_once), database, listener, known, wake)
+
+    return make
+
+
+def preview(pattern: str, base_files: Sequence[Path], days: int, *, as_json: bool) -> int:
+    """Show the runs of all tenants in the next *days*."""
+    from crossdock.cli.fleet_states import FleetStates
+    from crossdock.clock import SystemClock
+
+    now, states = SystemClock().now(), FleetStates(pattern, base_files)
+    found = states.each(lambda loaded: preview_rows(loaded, now, days))
+    rows = [{"tenant": name, **row} for name, each in found for row in each]
+    rows.sort(key=lambda row: (row["begins"], row["tenant"]))
+    show_preview(rows, ("tenant", "job", "date", "begins", "expected end", "requests"), days, as_json=as_json)
+    return states.exit_code
+
+
+def _notifier(base: Base) -> Notifier | None:
+    from crossdock.clock import SystemClock
+    from crossdock.notifications.notifier import Notifier
+
+    return None if base.notify is None else Notifier(base.notify, SystemClock())
+
+
+@contextmanager
+def _hangups(service: FleetService) -> Iterator[Callable[[], Callable[[], None] | None]]:
+    """Returns that all configs are to be loaded again, after SIGHUP."""
+    asked: list[Callable[[], None]] = []
+
+    def ask(_number: int, _frame: FrameType | None) -> None:
+        asked.append(service.reload)
+
+    before = signal.signal(signal.SIGHUP, ask)
+    try:
+        yield lambda: asked.pop() if asked else None
+    finally:
+        signal.signal(signal.SIGHUP, before)

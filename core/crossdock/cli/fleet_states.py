@@ -1,0 +1,51 @@
+"""The states of a fleet, one after the other; a tenant that cannot be read does not hide the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from crossdock.cli.shared_options import say
+from crossdock.errors import CrossdockError, most_severe
+
+if TYPE_CHECKING:
+    from crossdock.project.project import Project
+
+T = TypeVar("T")
+AT_ONCE = 8  # states that are read at the same time
+
+
+class FleetStates:
+    """The tenants of a fleet.
+
+    Attributes:
+        exit_code: 0, or that of the most severe error so far.
+    """
+
+    def __init__(self, pattern: str, base_files: Sequence[Path]) -> None:
+        from crossdock.fleet.tenant_files import find
+
+        self._paths = [path for path in find(pattern) if path not in base_files]
+        self._base_files = base_files
+        self._errors: list[CrossdockError] = []
+
+    @property
+    def exit_code(self) -> int:
+        return most_severe(self._errors)
+
+    def each(self, read: Callable[[Project], T]) -> Iterator[tuple[str, T]]:
+        """The name of each tenant, in order, with what *read* returns; errors are shown on stderr."""
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            for path, future in [(path, pool.submit(self._read, path, read)) for path in self._paths]:
+                try:
+                    yield path.stem, future.result()
+                except CrossdockError as error:
+                    self._errors.append(error)
+                    say(*f"crossdock: {path.stem}: {error}".split("\n"), err=True)
+
+    def _read(self, path: Path, read: Callable[[Project], T]) -> T:
+        from crossdock.project import project
+
+        return read(project.load(*self._base_files, path))

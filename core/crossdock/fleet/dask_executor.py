@@ -1,0 +1,46 @@
+"""Runs on an existing Dask cluster: the only door to ``distributed``, which the extra ``dask`` installs.
+
+Facts about ``Client`` and ``Client.get_executor``: https://distributed.dask.org/en/stable/api.html
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+
+from distributed import Client
+from distributed.security import Security
+
+from crossdock.errors import ConfigError, UnavailableError
+from crossdock.fleet.executors import ExecutorKind
+
+CONNECT_S = 10.0
+_SCHEMES = ("tcp://", "tls://")
+logging.getLogger("distributed").addHandler(logging.NullHandler())
+
+
+@contextmanager
+def _cluster(address: str, at_once: int) -> Iterator[Executor]:  # noqa: ARG001  the cluster has threads of its own
+    if not address.startswith(_SCHEMES):
+        hint = "for example dask=tcp://127.0.0.1:8786"
+        raise ConfigError(f"{address!r} is not the address of a Dask scheduler", where="--executor", hint=hint)
+    try:
+        client = Client(address, timeout=CONNECT_S, set_as_default=False, security=_security(address), name="crossdock")
+    except (OSError, TimeoutError) as error:
+        hint = "start it with 'dask scheduler'; runs that are due wait for it"
+        raise UnavailableError("the Dask scheduler does not answer", where=address, hint=hint) from error
+    try:
+        # Not pure: two calls for one run are two calls. A call whose worker was killed is made again by the cluster.
+        yield client.get_executor(pure=False)
+    finally:
+        client.close(timeout=CONNECT_S)
+
+
+def _security(address: str) -> Security | None:
+    """Certificates as Dask's own configuration names them (``distributed.comm.tls``)."""
+    return Security(require_encryption=True) if address.startswith("tls://") else None
+
+
+DASK = ExecutorKind(_cluster, needs_address=True, on_other_hosts=True)

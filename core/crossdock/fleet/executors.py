@@ -1,0 +1,88 @@
+"""What carries out the runs of a fleet: any `concurrent.futures.Executor`, found by entry point.
+
+A kind of executor is an `ExecutorKind` in the group ``crossdock.executors``; its name is what ``--executor`` takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+
+from crossdock.errors import ConfigError
+
+GROUP = "crossdock.executors"
+Opened = AbstractContextManager[Executor]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorKind:
+    """A kind of executor.
+
+    An executor may lose a call: then its future is cancelled or raises, or `submit` raises, and the call is made
+    again later. At the end of its context no call begins any more; those that have begun are asked to stop, or left
+    to go on elsewhere.
+
+    Attributes:
+        open: Opens an executor, given the address of ``--executor NAME=ADDRESS``, or an empty text, and the most calls
+            at the same time. It raises `ConfigError` for an address that cannot be right, and `RemoteError` if nothing
+            answers there.
+        needs_address: Whether it is reached at an address.
+        on_other_hosts: Whether its runs may be on other hosts, so that every state must be on PostgreSQL.
+    """
+
+    open: Callable[[str, int], Opened]
+    needs_address: bool = False
+    on_other_hosts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenExecutor:
+    """What ``--executor`` chose.
+
+    Attributes:
+        text: As it was chosen.
+    """
+
+    text: str
+    kind: ExecutorKind
+    address: str
+
+    def open(self, at_once: int) -> Opened:
+        """See `ExecutorKind`."""
+        return self.kind.open(self.address, at_once)
+
+
+def chosen(text: str) -> ChosenExecutor:
+    """The executor ``NAME`` or ``NAME=ADDRESS``.
+
+    Raises:
+        ConfigError: If there is none, it cannot be imported, or the address is missing or not needed.
+    """
+    name, _, address = text.partition("=")
+    found = {point.name: point for point in entry_points(group=GROUP)}
+    if name not in found:
+        hint = f"known: {', '.join(sorted(found))}; docs/fleet.md tells how to add one"
+        raise ConfigError(f"no executor is called {name!r}", where="--executor", hint=hint)
+    kind = _loaded(found[name])
+    if kind.needs_address and not address:
+        raise ConfigError(
+            f"{name} needs an address", where="--executor", hint=f"for example {name}=tcp://127.0.0.1:8786"
+        )
+    if address and not kind.needs_address:
+        raise ConfigError(f"{name} takes no address", where="--executor", hint=f"--executor {name}")
+    return ChosenExecutor(text, kind, address)
+
+
+def _loaded(point: EntryPoint) -> ExecutorKind:
+    try:
+        kind = point.load()
+    except Exception as error:  # of any class: the module is somebody else's
+        message = f"the executor {point.name!r} cannot be loaded: {type(error).__name__}: {error}"
+        hint = f"pip install 'crossdock[{point.name}]'" if point.extras or point.name == "dask" else None
+        raise ConfigError(message, where="--executor", hint=hint) from error
+    if not isinstance(kind, ExecutorKind):
+        raise ConfigError(f"{point.value} is not an ExecutorKind but a {type(kind).__name__}", where="--executor")
+    return kind

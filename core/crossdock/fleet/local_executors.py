@@ -1,0 +1,81 @@
+"""Executors on this machine: threads of this process, and processes of their own."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from multiprocessing.synchronize import Event
+from types import FrameType
+from typing import Any, TypeVar
+
+from crossdock.fleet import worker
+from crossdock.fleet.executors import ExecutorKind
+
+T = TypeVar("T")
+
+
+@contextmanager
+def _threads(_address: str, at_once: int) -> Iterator[Executor]:
+    with worker.interruptible(), ThreadPoolExecutor(at_once, "run") as pool:
+        try:
+            yield pool
+        finally:
+            worker.stop()
+            pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _processes(_address: str, at_once: int) -> Iterator[Executor]:
+    pool = _Processes(at_once)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+class _Processes(Executor):
+    """A pool of processes, and another one after one of its processes was killed, which ends the whole pool."""
+
+    def __init__(self, at_once: int) -> None:
+        self._at_once, self._context = at_once, get_context("forkserver")
+        self._stop = self._context.Event()
+        self._pool = self._new()
+
+    def _new(self) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(self._at_once, self._context, _begin, (self._stop,))
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        try:
+            return self._pool.submit(fn, *args, **kwargs)
+        except BrokenExecutor:
+            self._pool.shutdown(wait=False)
+            self._pool = self._new()
+            return self._pool.submit(fn, *args, **kwargs)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self._stop.set()
+        self._pool.shutdown(wait, cancel_futures=cancel_futures)
+
+
+def _begin(stop: Event) -> None:
+    """Prepare a process: its runs stop with the pool, and when somebody ends the process."""
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        worker.stop()
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of the terminal; the first one decides
+    signal.signal(signal.SIGTERM, end)
+    threading.Thread(target=_follow, args=(stop,), name="stop", daemon=True).start()
+
+
+def _follow(stop: Event) -> None:
+    stop.wait()
+    worker.stop()
+
+
+THREADS = ExecutorKind(_threads)
+PROCESSES = ExecutorKind(_processes)

@@ -1,0 +1,114 @@
+"""What a fleet reports about its runs: in the log, as metrics, and as notifications."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from crossdock.clock import Clock
+from crossdock.fleet.fleet_schedule import DueCall
+from crossdock.fleet.fleet_scheduler import FleetScheduler
+from crossdock.fleet.grouped_notices import GroupedNotices
+from crossdock.fleet.scheduled_call import RunFacts
+from crossdock.notifications.events import Event, RunOverdue, RunWaiting
+from crossdock.observability.metrics import Metrics, Part
+from crossdock.scheduler import run_events
+from crossdock.scheduler.stderr_log import LOGGER, RunLog
+from crossdock.scheduling.due_times import Due
+
+LATE = timedelta(minutes=5)
+"""A run that has not started so long after it was due is reported."""
+ALL_JOBS = "(all jobs)"
+_BUSY = "all slots of the fleet are in use"
+
+
+class RunReports:
+    """Reports on the runs of all tenants; a `crossdock.fleet.fleet_scheduler.Listener`."""
+
+    def __init__(self, clock: Clock, metrics: Metrics, notices: GroupedNotices) -> None:
+        self._clock, self._metrics, self._notices = clock, metrics, notices
+        self._problems: dict[Part, str | None] = {}
+        self._late: set[DueCall] = set()  # that were reported
+
+    def began(self, tenant: str, job: str, at: Due) -> None:
+        _log(tenant, job, at).say("started")
+        self._metrics.of(tenant).began(job)
+
+    def ended(self, tenant: str, run: RunFacts, problems: Iterable[str]) -> None:
+        event = run.event
+        run_log = RunLog(event.job, event.business_date, tenant=tenant)
+        if event.run_id is not None:
+            run_log.facts["run"] = event.run_id
+        for text in event.warnings:
+            run_log.warn(text)
+        run_log.ended_as(event.status, event.seconds, f"open: {event.open}" if event.open.total else event.error)
+        for problem in problems:
+            LOGGER.error("%s: notification failed: %s", tenant, problem)
+        metrics = self._metrics.of(tenant)
+        metrics.sent(event.requests, run.throttled)
+        for stream, terms in run.tallies.items():
+            metrics.counted(stream, terms)
+        for stream, counts in run.open.items():
+            metrics.opened(stream, counts)
+        metrics.ended(event.job, event.status, event.seconds)
+        self._notices.add(tenant, event, self._clock.now())
+
+    def failed(self, tenant: str, job: str, at: Due, error: str) -> None:
+        _log(tenant, job, at).ended_as("failed", 0.0, f"{error}\nIt is tried again.")
+        self._metrics.of(tenant).ended(job, "failed", 0.0)
+        self._notices.add(tenant, run_events.could_not_start(job, at, error), self._clock.now())
+
+    def broken(self, tenant: str, error: str) -> None:
+        now = self._clock.now()
+        LOGGER.error("%s: no job runs: %s", tenant, error)
+        self._notices.add(tenant, run_events.could_not_start(ALL_JOBS, Due(now, now.date()), error), now)
+
+    def lost(self, tenant: str, reason: str) -> None:
+        LOGGER.warning("%s: its call to the executor was lost and is made again: %s", tenant, reason)
+
+    def found(self, part: Part, problem: str | None) -> None:
+        if self._problems.get(part) == problem:
+            return
+        if problem is None:
+            LOGGER.info("%s: usable again", part)
+        else:
+            LOGGER.error("%s: %s", part, problem)
+        self._problems[part] = problem
+        self._metrics.found(part, problem)
+
+    def late(self, scheduler: FleetScheduler, now: datetime) -> None:
+        """Report each run once that will end after ``done_by``, or that could not start for some time."""
+        waiting = set(scheduler.waiting.values())
+        calls = waiting | {each.call for each in scheduler.running.values()}
+        self._late &= calls
+        for call in calls - self._late:
+            if call.job is None or call.at is None:
+                continue
+            event = _overdue(scheduler, call, call.job, call.at, now)
+            if event is None and call in waiting and now - call.at.instant > LATE:
+                reason = self._problems.get("executor") or _BUSY
+                event = RunWaiting(call.job, call.at.business_date, call.at.instant, reason)
+            if event is not None:
+                self._late.add(call)
+                text = f"late: {event.reason}" if isinstance(event, RunWaiting) else "expected to end after done_by"
+                _log(call.tenant, call.job, call.at).say(text, logging.WARNING)
+                self._notices.add(call.tenant, event, now)
+
+
+def _log(tenant: str, job: str, at: Due) -> RunLog:
+    return RunLog(job, at.business_date, tenant=tenant)
+
+
+def _overdue(scheduler: FleetScheduler, call: DueCall, job: str, at: Due, now: datetime) -> Event | None:
+    tenant, running = scheduler.tenants.get(call.tenant), scheduler.running.get(call.tenant)
+    config = tenant.jobs.get(job) if tenant is not None else None
+    done_by = config.deadline(at.instant) if config is not None else None
+    if config is None or done_by is None:
+        return None
+    begins = now if running is None else running.since
+    ends = max(now, begins + timedelta(seconds=call.expected_s or 0.0))
+    zone = config.schedule.zone
+    if ends <= done_by:
+        return None
+    return RunOverdue(job, at.business_date, ends.astimezone(zone), done_by.astimezone(zone))

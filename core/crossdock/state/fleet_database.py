@@ -1,0 +1,173 @@
+"""The database of a fleet: which scheduler leads it, and what was last known of each tenant's jobs.
+
+The states of the tenants stay the truth. What is known here only saves looking into each of them: it may be behind,
+never ahead, because it is written after a run has ended. So it can be lost, and is then read from the states again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+from sqlalchemy import Boolean, Column, Connection, Double, Integer, MetaData, String, Table, Text, delete, inspect
+from sqlalchemy import select as select_columns
+
+from crossdock.errors import StateError
+from crossdock.state.db import migrations, run_lease, schema, sql_statements
+from crossdock.state.db.column_types import UtcDateTime
+from crossdock.state.db.database_errors import place_of, translated
+from crossdock.state.db.engine import StateUrl, changing_tables, open_shared, reading
+from crossdock.state.tables.scheduled_runs import ScheduledRun
+
+_metadata = MetaData()
+_jobs = Table(
+    "fleet_jobs",
+    _metadata,
+    Column("tenant", String(64), primary_key=True),
+    Column("job", String(64), primary_key=True),
+    Column("since", UtcDateTime, nullable=False),
+    Column("paused", Boolean, nullable=False),
+    Column("expected_s", Double),
+    Column("due", UtcDateTime),  # of the last finished run, as everything below
+    Column("business_date", String(10)),
+    Column("status", String(16)),
+    Column("attempts", Integer),
+    Column("run_id", Integer),
+    Column("started_at", UtcDateTime),
+    Column("finished_at", UtcDateTime),
+    Column("note", Text),
+)
+_LAST = ("due", "business_date", "status", "attempts", "run_id", "started_at", "finished_at", "note")
+_NAMES = tuple(column.name for column in _jobs.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class JobFacts:
+    """What is known of one job of a tenant.
+
+    Attributes:
+        since: When the job was first seen; nothing was due before.
+        expected_s: How long its next run will take; None if none has completed yet.
+        last: The finished scheduled run that was due last.
+    """
+
+    job: str
+    since: datetime
+    paused: bool
+    expected_s: float | None = None
+    last: ScheduledRun | None = None
+
+
+class FleetDatabase:
+    """An open fleet database, created if it does not exist.
+
+    Raises:
+        StateError: From every method, if the database fails, or is the state of a tenant.
+    """
+
+    def __init__(self, url: StateUrl) -> None:
+        self._url = url
+        with translated(url):
+            self._engine = open_shared(url)
+            with reading(self._engine) as connection:
+                is_current = _is_current(connection, url)
+            if not is_current:
+                self._create()
+
+    def _create(self) -> None:
+        with changing_tables(self._engine) as connection:
+            if _is_current(connection, self._url):
+                return
+            _metadata.drop_all(connection)  # those of an older version; they are read from the states again
+            _metadata.create_all(connection)
+            if not inspect(connection).has_table(schema.leases.name):
+                schema.leases.create(connection)
+                migrations.seed_lease(connection)
+
+    @contextmanager
+    def leading(self, owner: str) -> Iterator[Leader]:
+        """Be the scheduler that leads the fleet during the block.
+
+        Args:
+            owner: Shown to other schedulers.
+
+        Raises:
+            StateBusyError: If another scheduler leads it.
+        """
+        with translated(self._url), run_lease.held(self._engine, self._url, owner) as lease:
+            yield Leader(self, lease)
+
+    def jobs(self) -> dict[str, dict[str, JobFacts]]:
+        """What is known, by tenant and job."""
+        found: dict[str, dict[str, JobFacts]] = {}
+        with translated(self._url), reading(self._engine) as connection:
+            for row in connection.execute(select_columns(_jobs)).mappings():
+                found.setdefault(row["tenant"], {})[row["job"]] = _facts(row)
+        return found
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+
+class Leader:
+    """What only the leading scheduler writes.
+
+    Raises:
+        StateError: From every method, if another scheduler has taken over.
+    """
+
+    def __init__(self, database: FleetDatabase, lease: run_lease.Lease) -> None:
+        self._database, self._lease = database, lease
+
+    def write(self, known: Mapping[str, Iterable[JobFacts]]) -> None:
+        """Store what is known of the jobs of tenants; with nothing it only confirms that this scheduler leads."""
+        rows = [_row(tenant, facts) for tenant, each in known.items() for facts in each]
+        with self._writing() as connection:
+            sql_statements.upsert(connection, _jobs, rows)
+
+    def forget(self, tenants: Sequence[str]) -> None:
+        """Remove what is known of tenants that are no longer in the fleet."""
+        with self._writing() as connection:
+            for some in sql_statements.chunks(tenants):
+                connection.execute(delete(_jobs).where(_jobs.c.tenant.in_(some)))
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        with translated(self._database._url), self._database._engine.begin() as connection:  # noqa: SLF001  its own part
+            self._lease.confirm(connection)
+            yield connection
+
+
+def _is_current(connection: Connection, url: StateUrl) -> bool:
+    """True if the tables exist with the columns of this version."""
+    found = inspect(connection)
+    if found.has_table(schema.meta.name):
+        hint = "give the fleet a database of its own"
+        raise StateError("is the state of a tenant, not the database of a fleet", where=place_of(url), hint=hint)
+    if not found.has_table(_jobs.name):
+        return False
+    return {each["name"] for each in found.get_columns(_jobs.name)} == set(_NAMES)
+
+
+def _facts(row: Mapping[Any, Any]) -> JobFacts:
+    last = None
+    if row["due"] is not None:
+        values = {name: row[name] for name in ("job", *_LAST)}
+        last = ScheduledRun(**{**values, "business_date": date.fromisoformat(row["business_date"])})
+    return JobFacts(row["job"], row["since"], row["paused"], row["expected_s"], last)
+
+
+def _row(tenant: str, facts: JobFacts) -> dict[str, object]:
+    last = facts.last
+    row: dict[str, object] = {
+        "tenant": tenant,
+        "job": facts.job,
+        "since": facts.since,
+        "paused": facts.paused,
+        "expected_s": facts.expected_s,
+    }
+    row |= {name: None if last is None else getattr(last, name) for name in _LAST}
+    return row | {"business_date": None if last is None else last.business_date.isoformat()}

@@ -394,7 +394,7 @@ def any_exception(folder: Path, url: StateUrl, *, examples: int) -> Counter[str]
             bench.begin([stream, _Invoices()])
             expected, stops = _expected(fates, limits)
             with pytest.MonkeyPatch.context() as patch:
-                defaults = {**planning.Planner.__init__.__kwdefaults__, "at_once": at_once}
+                defaults = {**(planning.Planner.__init__.__kwdefaults__ or {}), "at_once": at_once}
                 patch.setattr(planning.Planner.__init__, "__kwdefaults__", defaults)
                 planned, foreseen = bench.plan()
                 report = bench.sync()

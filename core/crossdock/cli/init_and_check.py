@@ -6,14 +6,15 @@ import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.shared_options import common_options, example, load
+from crossdock.cli.fleet_states import FleetStates
+from crossdock.cli.shared_options import common_options, example, fleet_base, fleet_option, load
 from crossdock.clock import SystemClock
-from crossdock.errors import CrossdockError
+from crossdock.errors import ConfigError, CrossdockError
 
 if TYPE_CHECKING:
     from crossdock.connector import Finding
@@ -21,19 +22,40 @@ if TYPE_CHECKING:
     from crossdock.project.project import Project
 
 
-@click.command(epilog=example("crossdock init -C acme.yaml"))
+@click.command(epilog=example("crossdock init -C acme.yaml", "crossdock -C base.yaml init --fleet 'tenants/*.yaml'"))
+@fleet_option
 @common_options
-def init(config: Path, *, as_json: bool) -> None:
+def init(config: Path, *, fleet: str | None, as_json: bool) -> int:
     """Create the state. It is pinned to the platform and tenant of the config."""
-    loaded = load(config)
+    if fleet is None:
+        document, text = _created(load(config))
+        terminal_output.print_result(document, text, as_json=as_json)
+        return 0
+    states = FleetStates(fleet, fleet_base(config))
+    found = list(states.each(_created))
+    lines = [f"{name}: {text}" for name, (_, text) in found]
+    document_of_all = [{"tenant": name, **document} for name, (document, _) in found]
+    terminal_output.print_result(document_of_all, *lines, as_json=as_json)
+    return states.exit_code
+
+
+def _created(loaded: Project) -> tuple[dict[str, Any], str]:
+    """Create the state; what is said about it, as JSON and as a sentence."""
     created = loaded.init()
     url, pin = loaded.state_url.render_as_string(hide_password=True), loaded.pin
     document = {"state": url, "made": created, "base_url": pin.base_url, "tenant": pin.tenant}
     text = f"state {'created' if created else 'already exists'}: {url}, for tenant {pin.tenant!r} of {pin.base_url}"
-    terminal_output.print_result(document, text, as_json=as_json)
+    return document, text
 
 
-@click.command(epilog=example("crossdock check", "crossdock check --openapi openapi.json"))
+@click.command(
+    epilog=example(
+        "crossdock check",
+        "crossdock check --openapi openapi.json",
+        "crossdock -C base.yaml check --fleet 'tenants/*.yaml'",
+    )
+)
+@fleet_option
 @common_options
 @click.option(
     "--openapi",
@@ -41,11 +63,17 @@ def init(config: Path, *, as_json: bool) -> None:
     metavar="FILE",
     help="Only compare the platform's OpenAPI document with what is sent to it; no connection is opened.",
 )
-def check(config: Path, *, as_json: bool, openapi: Path | None) -> int:
+def check(config: Path, *, fleet: str | None, as_json: bool, openapi: Path | None) -> int:
     """Test state, platform, credentials and sources; change nothing.
 
     Also lists what is assumed about the platform. Exit codes: 0 all tests passed; 2 invalid config; 3 a test failed.
     """
+    if fleet is not None:
+        if openapi is not None:
+            raise ConfigError(
+                "--openapi does not go with --fleet", hint="crossdock -C BASE -C TENANT check --openapi FILE"
+            )
+        return _check_fleet(FleetStates(fleet, fleet_base(config)), as_json=as_json)
     loaded = load(config)
     if openapi is not None:
         from crossdock.cli import openapi_check
@@ -63,6 +91,20 @@ def check(config: Path, *, as_json: bool, openapi: Path | None) -> int:
         console.print()
         console.print(terminal_output.table("Assumptions (undocumented)", ("what", "value"), assumptions.items()))
     return 0 if all(item.ok for _, item in findings) else 3
+
+
+def _check_fleet(states: FleetStates, *, as_json: bool) -> int:
+    """Test each tenant; without the assumptions, which each tenant's own check lists."""
+    found = [
+        {"tenant": tenant, "subject": subject, "ok": item.ok, "text": item.text}
+        for tenant, findings in states.each(lambda loaded: list(_findings(loaded)))
+        for subject, item in findings
+    ]
+    lines = [
+        f"{'ok  ' if each['ok'] else 'FAIL'}  {each['tenant']}: {each['subject']}: {each['text']}" for each in found
+    ]
+    terminal_output.print_result({"findings": found}, *lines, as_json=as_json)
+    return states.exit_code or (0 if all(each["ok"] for each in found) else 3)
 
 
 def _findings(loaded: Project) -> Iterator[tuple[str, Finding]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.shared_options import MOST, common_options, counted, example, load, parents_text, utf8
+from crossdock.cli.fleet_states import FleetStates
+from crossdock.cli.shared_options import (
+    MOST,
+    common_options,
+    counted,
+    example,
+    fleet_base,
+    fleet_option,
+    load,
+    parents_text,
+    utf8,
+)
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -23,6 +35,7 @@ INBOX = "inbox"
 OPEN = ("rejected", "waiting", "in-doubt")
 _STATES = (*OPEN, "pending", "dropped", INBOX)
 _LISTED_BY_DEFAULT = (*OPEN, "pending")
+_COLUMNS = ("state", "stream", "key", "why", "pointer", "at")
 _SHOWN_ROOTS = 3  # of a group that waits for many records
 
 Item = dict[str, Any]
@@ -35,6 +48,7 @@ stream_option = click.option("--stream", metavar="STREAM", help="Only records of
     epilog=example(
         "crossdock records list --state rejected",
         "crossdock records list --stream wms.products --reason bad_value",
+        "crossdock -C base.yaml records list --fleet 'tenants/*.yaml'",
     ),
 )
 @click.option("--state", type=click.Choice(_STATES), help="Only these; default: all but dropped and inbox.")
@@ -49,41 +63,70 @@ stream_option = click.option("--stream", metavar="STREAM", help="Only records of
     show_default=True,
     help="Maximum number of lines for each state.",
 )
+@fleet_option
 @common_options
 def list_(
     state: str | None,
     stream: str | None,
     reason: str | None,
     key: str | None,
+    fleet: str | None,
     config: Path,
     *,
     every: bool,
     limit: int,
     as_json: bool,
-) -> None:
+) -> int:
     """List records that were rejected, are waiting, in doubt or pending.
 
     Records that wait for the same record are one line, and counted. A pending record is sent by the next sync. The
     inbox has the records that are to be fetched because of webhooks, and webhooks that cannot be read.
     """
-    loaded, choice = load(config), selection(stream, key, reason, None)
-    kinds = _LISTED_BY_DEFAULT if state is None else (state,)
+    choice, kinds = selection(stream, key, reason, None), _LISTED_BY_DEFAULT if state is None else (state,)
+    read = partial(_listed, choice=choice, kinds=kinds, limit=limit, every=every, as_json=as_json)
+    states = None if fleet is None else FleetStates(fleet, fleet_base(config))
+    listed = [("", read(load(config)))] if states is None else list(states.each(read))
+    items = [({"tenant": name} if name else {}) | item for name, each in listed for item in each.items]
+    if as_json:
+        terminal_output.print_json(items)
+    else:
+        totals = {kind: sum(each.totals[kind] for _, each in listed) for kind in _STATES}
+        columns = (*(() if fleet is None else ("tenant",)), *_COLUMNS)
+        _print(items, kinds, totals, columns, is_narrowed=choice != selection(None, None, None, None))
+    return 0 if states is None else states.exit_code
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """The records of one tenant.
+
+    Attributes:
+        items: As they are shown.
+        totals: How many there are in each state.
+    """
+
+    items: list[Item]
+    totals: Mapping[str, int]
+
+
+def _listed(
+    loaded: Project, choice: DeadLetterFilter, kinds: Sequence[str], limit: int, *, every: bool, as_json: bool
+) -> _Listed:
     with loaded.look() as tx:
-        if as_json:
-            terminal_output.print_json([public(item) for item in found(tx, choice, kinds, limit)])
-            return
-        items = found(tx, choice, [kind for kind in kinds if every or kind != "waiting"], limit)
-        groups = [] if every or "waiting" not in kinds or reason else _groups(loaded, tx, choice, limit)
         totals = {kind: _count(tx, kind, choice) for kind in _STATES}
-    shown = sorted([*map(public, items), *groups], key=lambda item: kinds.index(item["state"]))
-    _print(shown, kinds, totals, is_narrowed=choice != selection(None, None, None, None))
+        if as_json:
+            return _Listed([public(item) for item in found(tx, choice, kinds, limit)], totals)
+        items = found(tx, choice, [kind for kind in kinds if every or kind != "waiting"], limit)
+        groups = [] if every or "waiting" not in kinds or choice.code else _groups(loaded, tx, choice, limit)
+    return _Listed(sorted([*map(public, items), *groups], key=lambda item: kinds.index(item["state"])), totals)
 
 
-def _print(shown: list[Item], kinds: Iterable[str], totals: Mapping[str, int], *, is_narrowed: bool) -> None:
+def _print(
+    shown: list[Item], kinds: Iterable[str], totals: Mapping[str, int], columns: tuple[str, ...], *, is_narrowed: bool
+) -> None:
     console, which = terminal_output.out(), "such record" if is_narrowed else "record"
     elsewhere = {kind: totals[kind] for kind in ("dropped", INBOX) if kind not in kinds and totals[kind]}
     if shown:
-        columns = ("state", "stream", "key", "why", "pointer", "at")
         rows = [tuple(item.get(name, "") for name in columns) for item in shown]
         console.print(terminal_output.table("Records", columns, rows))
         numbers = ", ".join(f"{totals[kind]:,} {kind.replace('-', ' ')}" for kind in kinds if totals[kind])

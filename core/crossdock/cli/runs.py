@@ -2,33 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from crossdock.cli import tally_lines, terminal_output, timing_lines
-from crossdock.cli.shared_options import MOST, common_options, counted, example, load, say
+from crossdock.cli.fleet_states import FleetStates
+from crossdock.cli.shared_options import (
+    MOST,
+    common_options,
+    counted,
+    example,
+    fleet_base,
+    fleet_option,
+    load,
+    say,
+)
 from crossdock.clock import SystemClock
 from crossdock.errors import ConfigError
 from crossdock.times_in_text import instant_text
 
 if TYPE_CHECKING:
+    from crossdock.project.project import Project
     from crossdock.state import RunRecord, Transaction
 
 
-@click.command(epilog=example("crossdock runs", "crossdock runs --limit 5 --json"))
+@click.command(
+    epilog=example(
+        "crossdock runs", "crossdock runs --limit 5 --json", "crossdock -C base.yaml runs --fleet 'tenants/*.yaml'"
+    )
+)
 @click.option("--limit", type=click.IntRange(1, MOST), default=20, show_default=True, help="Runs to list.")
+@fleet_option
 @common_options
-def runs(config: Path, *, limit: int, as_json: bool) -> None:
+def runs(config: Path, *, limit: int, fleet: str | None, as_json: bool) -> int:
     """List runs, newest first."""
-    with load(config).look() as tx:
-        listed = tx.runs.listed(limit=limit)
+    if fleet is None:
+        with load(config).look() as tx:
+            _print_runs([(None, run) for run in tx.runs.listed(limit=limit)], as_json=as_json)
+        return 0
+    states = FleetStates(fleet, fleet_base(config))
+    found = [(name, run) for name, listed in states.each(partial(_listed, limit=limit)) for run in listed]
+    newest = sorted(found, key=lambda each: (each[1].started_at, each[0], each[1].id), reverse=True)
+    _print_runs(newest[:limit], as_json=as_json, of_fleet=True)
+    return states.exit_code
+
+
+def _listed(loaded: Project, limit: int) -> list[RunRecord]:
+    with loaded.look() as tx:
+        return tx.runs.listed(limit=limit)
+
+
+def _print_runs(found: Sequence[tuple[str | None, RunRecord]], *, as_json: bool, of_fleet: bool = False) -> None:
+    """Print runs with the names of their tenants, if they are those of a fleet."""
     if as_json:
-        terminal_output.print_json([tally_lines.facts(run) for run in listed])
+        document = [({"tenant": tenant} if of_fleet else {}) | tally_lines.facts(run) for tenant, run in found]
+        terminal_output.print_json(document)
         return
     rows = [
         (
+            *((tenant or "",) if of_fleet else ()),
             run.id,
             run.job or "",
             run.business_date,
@@ -38,11 +74,12 @@ def runs(config: Path, *, limit: int, as_json: bool) -> None:
             "" if run.open is None else run.open.total,
             run.requests,
         )
-        for run in listed
+        for tenant, run in found
     ]
     columns = ("run", "job", "business date", "started", "duration", "status", "open", "requests")
     numbers = ("run", "duration", "open", "requests")
-    terminal_output.out().print(terminal_output.table("Runs", columns, rows, numbers=numbers))
+    shown = ("tenant", *columns) if of_fleet else columns
+    terminal_output.out().print(terminal_output.table("Runs", shown, rows, numbers=numbers))
 
 
 @click.command(epilog=example("crossdock show", "crossdock show 7", "crossdock show 7 -o report.html"))

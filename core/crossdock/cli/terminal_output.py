@@ -45,12 +45,12 @@ def _json_text(value: Any) -> str:
     return time_text(value) if isinstance(value, date) else str(value)
 
 
-def print_result(document: Any, text: str, *, as_json: bool) -> None:
-    """Print the result of a command: *document* with ``--json``, else the sentence *text*."""
+def print_result(document: Any, *lines: str, as_json: bool) -> None:
+    """Print the result of a command: *document* with ``--json``, else sentences."""
     if as_json:
         print_json(document)
-    else:
-        say(text)
+    elif lines:
+        say(*lines)
 
 
 def table(

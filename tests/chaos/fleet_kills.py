@@ -1,0 +1,153 @@
+"""A fleet on a Dask cluster, of which a worker, a scheduler and a database connection are lost while it works."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+import psycopg
+from tests.chaos.fleet_stage import RECORDS, FleetStage
+from tests.waiting import WITHIN_S, eventually
+
+Process = subprocess.Popen[bytes]
+
+
+@contextmanager
+def process(arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> Iterator[Process]:
+    """``python`` with *arguments* while the block lasts; it is killed if it has not ended by then."""
+    with log.open("ab") as out:
+        one = subprocess.Popen(
+            [sys.executable, *arguments], env={**os.environ, **environment}, stdout=out, stderr=subprocess.STDOUT
+        )
+        try:
+            yield one
+        finally:
+            one.kill()
+            one.wait()
+
+
+@dataclass
+class Cluster:
+    """A Dask scheduler and its workers, as users start them.
+
+    Attributes:
+        environment: Of the workers; the secrets are in it.
+    """
+
+    folder: Path
+    environment: Mapping[str, str]
+    workers: list[Process] = field(default_factory=list)
+    address: str = ""
+    _opened: ExitStack = field(default_factory=ExitStack)
+
+    def __enter__(self) -> Self:
+        self.start_scheduler()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
+
+    def start_scheduler(self, port: int = 0) -> Process:
+        """Start the Dask scheduler on a free port, or on one that it had before."""
+        file = self.folder / "dask-scheduler.json"
+        file.unlink(missing_ok=True)
+        where = ("--host", "127.0.0.1", "--port", str(port), "--no-dashboard", "--scheduler-file", str(file))
+        self.scheduler = self._start("dask_scheduler", *where)
+        eventually(lambda: file.exists() and '"address": "tcp' in file.read_text())
+        self.address = file.read_text().split('"address": "')[1].split('"')[0]
+        return self.scheduler
+
+    def add_worker(self, **environment: str) -> Process:
+        """Start a worker with two threads."""
+        where = (self.address, "--host", "127.0.0.1", "--nthreads", "2", "--no-nanny", "--no-dashboard")
+        self.workers.append(self._start("dask_worker", *where, **environment))
+        return self.workers[-1]
+
+    def _start(self, program: str, *arguments: str, **environment: str) -> Process:
+        folder = self.folder / "dask-space"
+        command = ("-m", f"distributed.cli.{program}", *arguments)
+        mine = {**self.environment, "DASK_TEMPORARY_DIRECTORY": str(folder), **environment}
+        return self._opened.enter_context(process(command, mine, self.folder / "dask.log"))
+
+
+def service(stage: FleetStage, executor: str, log: str, *options: str) -> tuple[Sequence[str], Mapping[str, str], Path]:
+    """What `process` needs to start ``crossdock schedule --fleet``."""
+    command = ["-m", "crossdock", "-C", str(stage.base), "schedule", "--fleet", stage.pattern]
+    return [*command, "--executor", executor, *options], stage.environment, stage.folder / log
+
+
+def begun(stage: FleetStage) -> set[str]:
+    """The tenants of which something was delivered."""
+    return {effect["tenant"] for effect in stage.effects()}
+
+
+def cut_connection(postgres: str) -> str:
+    """End a session of some tenant's state that is in the middle of a run; the name of its database."""
+    query = (
+        "SELECT pg_terminate_backend(pid), datname FROM pg_stat_activity WHERE datname ~ '^new_[0-9]+$'"
+        " AND query ~* 'UPDATE leases' AND pid <> pg_backend_pid() LIMIT 1"
+    )
+    found: list[str] = []
+
+    def cut() -> bool:
+        found.extend(row[1] for row in connection.execute(query).fetchall() if row[0])
+        return bool(found)
+
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        eventually(cut)
+    return found[0]
+
+
+def lossy_night(stage: FleetStage, postgres: str, *, workers: int) -> dict[str, int]:
+    """Run the jobs of all tenants while a worker, the leading scheduler and a connection are lost.
+
+    Returns:
+        How much of the night was done at each loss, in records.
+    """
+    done: dict[str, int] = {}
+    with Cluster(stage.folder, stage.environment) as cluster, ExitStack() as services:
+        for _ in range(workers):
+            cluster.add_worker()
+        first = services.enter_context(process(*service(stage, f"dask={cluster.address}", "first.log")))
+        eventually(lambda: "leading a fleet" in (stage.folder / "first.log").read_text())
+        second = services.enter_context(process(*service(stage, f"dask={cluster.address}", "second.log")))
+        eventually(lambda: "stands by" in (stage.folder / "second.log").read_text())
+        eventually(lambda: bool(begun(stage)))
+        cluster.workers[0].send_signal(signal.SIGKILL)
+        done["worker"] = len(stage.effects())
+        cut_connection(postgres)
+        done["connection"] = len(stage.effects())
+        quarter = len(stage.names) * RECORDS // 4
+        eventually(lambda: len(stage.effects()) >= quarter)
+        first.send_signal(signal.SIGKILL)
+        done["scheduler"] = len(stage.effects())
+        eventually(lambda: "leading a fleet" in (stage.folder / "second.log").read_text())
+        settled(stage)
+        second.send_signal(signal.SIGTERM)
+        assert second.wait(WITHIN_S) == 0, (stage.folder / "second.log").read_text()
+    return done
+
+
+def settled(stage: FleetStage, within_s: float = 4 * WITHIN_S) -> None:
+    """Wait until each run has ended in its state."""
+    open_runs = list(stage.names)
+    deadline = time.monotonic() + within_s
+    while open_runs:
+        assert time.monotonic() < deadline, f"{len(open_runs)} runs have not ended: {open_runs[:5]}"
+        open_runs = [name for name in open_runs if not any(status == "done" for _, status in stage.runs(name))]
+        time.sleep(0.5)
+
+
+def judged(stage: FleetStage) -> None:
+    """Each run was carried out once, and the platform holds what an independent script reads from the exports."""
+    assert stage.delivered() == stage.expected()
+    for name in stage.names:
+        assert [status for _, status in stage.runs(name)] == ["done"], name

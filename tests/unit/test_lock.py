@@ -19,7 +19,7 @@ ENTRY = re.compile(
     r"([a-z0-9-]+)==([^ ;]+)( ; [^\\]+)? \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)(?:    # .*\n)*"
 )
 # Data whose version is a date, of which every later one is wanted.
-UNBOUNDED = {"tzdata"}
+UNBOUNDED = {"distributed", "tzdata"}
 
 
 def requirements(project: dict[str, Any]) -> Iterator[Requirement]:

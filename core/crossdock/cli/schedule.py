@@ -38,7 +38,7 @@ AT_ONCE = 4
         "crossdock schedule --listen 8090",
         "crossdock schedule --preview 7",
         "crossdock schedule --once 2026-11-20 --job nightly",
-        "crossdock -C base.yaml schedule --fleet 'tenants/*.yaml' --executor processes",
+        "crossdock schedule --fleet 'tenants/*.yaml' --executor processes",
     )
 )
 @click.option("--once", "once", metavar="DATE", help="Run what is due for this business date, and exit.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from crossdock.errors import ConfigError
@@ -28,9 +28,9 @@ class Changes:
         broken: By name or path: why a config cannot be used; its tenant runs no longer.
     """
 
-    loaded: list[Tenant] = field(default_factory=list)
-    removed: list[str] = field(default_factory=list)
-    broken: dict[str, str] = field(default_factory=dict)
+    loaded: list[Tenant]
+    removed: list[str]
+    broken: dict[str, str]
 
     def __bool__(self) -> bool:
         return bool(self.loaded or self.removed or self.broken)
@@ -78,49 +78,41 @@ class TenantFiles:
         Args:
             reload: Load all files again.
         """
-        changes, found = Changes(), self.paths()
+        tenants, broken, found = self.tenants, self.broken, self.paths()
         for path in self._loaded.keys() - set(found):
-            self._unload(path, changes)
+            self._unload(path)
         seen = {path: _signature(self._base.files(path)) for path in found}
         stable = [path for path in found if self._is_first or self._seen.get(path, ()) == seen[path]]
         for path in stable:
             if reload or path not in self._loaded or self._loaded[path][0] != seen[path]:
-                self._load(path, seen[path], changes)
-        if changes:  # what was in conflict with another tenant may not be any more
+                self._load(path, seen[path])
+        if self.tenants != tenants:  # what was in conflict with another tenant may not be any more
             for path in stable:
                 if isinstance(self._loaded[path][1], str):
-                    self._load(path, seen[path], changes)
+                    self._load(path, seen[path])
         self._seen, self._is_first = seen, False
-        return changes
+        return Changes(
+            [tenant for name, tenant in self.tenants.items() if tenants.get(name) != tenant],
+            [name for name in tenants if name not in self.tenants],
+            {name: error for name, error in self.broken.items() if broken.get(name) != error},
+        )
 
-    def _unload(self, path: Path, changes: Changes) -> Tenant | str | None:
+    def _unload(self, path: Path) -> None:
         _, before = self._loaded.pop(path, (None, None))
         for claim in [claim for claim in _claims(before) if self._owners.get(claim) == path]:
             del self._owners[claim]
-        if isinstance(before, Tenant):
-            changes.removed.append(before.name)
-        return before
 
-    def _load(self, path: Path, signature: Signature | None, changes: Changes) -> None:
+    def _load(self, path: Path, signature: Signature | None) -> None:
         self._loading()
-        before = self._unload(path, changes)
+        self._unload(path)
         try:
             tenant = load_tenant(path, self._base)
             self._check(tenant, path)
         except ConfigError as error:
             self._loaded[path] = signature, str(error)
-            changes.broken.pop(path.stem, None)
-            if before != str(error):
-                changes.broken[path.stem] = str(error)
             return
         self._loaded[path] = signature, tenant
         self._owners |= dict.fromkeys(_claims(tenant), path)
-        changes.broken.pop(path.stem, None)
-        if before == tenant:
-            changes.removed.remove(tenant.name)
-        else:
-            changes.removed = [name for name in changes.removed if name != tenant.name]
-            changes.loaded.append(tenant)
 
     def _check(self, tenant: Tenant, path: Path) -> None:
         """Refuse what only shows in a fleet.

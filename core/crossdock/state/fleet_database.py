@@ -72,13 +72,18 @@ class FleetDatabase:
         self._url = url
         with translated(url):
             self._engine = open_shared(url)
-            with reading(self._engine) as connection:
-                is_current = _is_current(connection, url)
-            if not is_current:
-                self._create()
+        try:
+            self._ensure()
+        except BaseException:
+            self._engine.dispose()
+            raise
 
-    def _create(self) -> None:
-        with changing_tables(self._engine) as connection:
+    def _ensure(self) -> None:
+        """Create the tables, if they are missing or of another version."""
+        with translated(self._url), reading(self._engine) as connection:
+            if _is_current(connection, self._url):
+                return
+        with translated(self._url), changing_tables(self._engine) as connection:
             if _is_current(connection, self._url):
                 return
             _metadata.drop_all(connection)  # those of an older version; they are read from the states again

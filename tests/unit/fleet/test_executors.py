@@ -1,0 +1,67 @@
+"""Executors are found by entry point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from crossdock.errors import ConfigError
+from crossdock.fleet import executors
+from crossdock.fleet.executors import ExecutorKind, chosen
+
+OURS = ExecutorKind(lambda _address, at_once: ThreadPoolExecutor(at_once))
+NOT_ONE = "an executor"
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Executors of other packages."""
+    real: Callable[..., tuple[EntryPoint, ...]] = executors.entry_points
+    others = {"ours": "OURS", "wrong": "NOT_ONE", "missing": "NOWHERE"}
+    points = [EntryPoint(name, f"{__name__}:{value}", executors.GROUP) for name, value in others.items()]
+    points.append(EntryPoint("broken", "crossdock_no_such_module:KIND", executors.GROUP))
+    monkeypatch.setattr(executors, "entry_points", lambda group: [*real(group=group), *points])
+
+
+@pytest.mark.usefixtures("installed")
+def test_an_executor_of_another_package() -> None:
+    """It is opened with the number of runs at the same time."""
+    found = chosen("ours")
+    with found.open(3) as opened:
+        assert opened.submit(int, "7").result() == 7
+        assert isinstance(opened, ThreadPoolExecutor)
+        assert opened._max_workers == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "elsewhere", "address"), [("threads", False, False), ("processes", False, False), ("dask", True, True)]
+)
+def test_the_bundled_ones(name: str, elsewhere: bool, address: bool) -> None:
+    """Only a cluster has an address and other hosts."""
+    kind = chosen(f"{name}=tcp://127.0.0.1:1" if address else name).kind
+    assert (kind.on_other_hosts, kind.needs_address) == (elsewhere, address)
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("spark", "no executor is called 'spark'"),
+        ("", "no executor is called ''"),
+        ("dask", "dask needs an address"),
+        ("dask=", "dask needs an address"),
+        ("threads=4", "threads takes no address"),
+        ("wrong", "is not an ExecutorKind but a str"),
+        ("missing", "the executor 'missing' cannot be loaded: AttributeError"),
+        ("broken", "the executor 'broken' cannot be loaded: ModuleNotFoundError"),
+    ],
+)
+def test_a_wrong_choice_is_refused(text: str, said: str) -> None:
+    """With what there is, or what to do."""
+    with pytest.raises(ConfigError) as refused:
+        chosen(text)
+    assert said in str(refused.value)
+    assert str(refused.value).startswith("--executor: ")

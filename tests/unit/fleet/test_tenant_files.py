@@ -1,0 +1,152 @@
+"""The config files of a fleet, watched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.unit.fleet.fleet_folder import FleetFolder
+
+from crossdock.errors import ConfigError
+from crossdock.fleet.tenant_files import Changes, TenantFiles, find
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> FleetFolder:
+    made = FleetFolder(tmp_path)
+    for name in ("acme", "bolt"):
+        made.write(name)
+    return made
+
+
+def files(folder: FleetFolder, *, on_other_hosts: bool = False) -> TenantFiles:
+    return TenantFiles(str(folder.tenants), folder.base, on_other_hosts=on_other_hosts)
+
+
+def settled(watched: TenantFiles) -> Changes:
+    """What two scans have found, of which the first sees that a file has changed."""
+    assert not watched.scan()
+    return watched.scan()
+
+
+def names(changes: Changes) -> tuple[list[str], list[str], list[str]]:
+    return [each.name for each in changes.loaded], sorted(changes.removed), sorted(changes.broken)
+
+
+def test_the_first_scan_loads_all_and_the_next_nothing(folder: FleetFolder) -> None:
+    """Files that are not configs are left alone."""
+    (folder.tenants / "README.md").write_text("no config")
+    (folder.tenants / ".hidden.yaml").write_text("[")
+    watched = files(folder)
+    assert names(watched.scan()) == (["acme", "bolt"], [], [])
+    assert not watched.scan()
+    assert sorted(watched.tenants) == ["acme", "bolt"]
+
+
+def test_a_new_a_changed_and_a_removed_file_are_noticed(folder: FleetFolder) -> None:
+    """The others are not loaded again."""
+    watched = files(folder)
+    watched.scan()
+    folder.write("acme", retention="off")
+    folder.write("cask")
+    assert names(settled(watched)) == (["acme", "cask"], [], [])
+    (folder.tenants / "bolt.yaml").unlink()
+    assert names(watched.scan()) == ([], ["bolt"], [])
+    assert sorted(watched.tenants) == ["acme", "cask"]
+
+
+def test_a_file_that_is_being_written_is_left_until_it_stays_the_same(folder: FleetFolder) -> None:
+    """A half of it is no config of anybody."""
+    watched = files(folder)
+    watched.scan()
+    for _ in range(3):
+        path = folder.write("acme", retention="off")
+        path.write_text(path.read_text()[:40])
+        assert not watched.scan()
+    folder.write("acme", retention="off")
+    assert names(settled(watched)) == (["acme"], [], [])
+
+
+def test_a_broken_config_stops_its_tenant_only_and_is_told_once(folder: FleetFolder) -> None:
+    """Until it is mended."""
+    watched = files(folder)
+    watched.scan()
+    folder.write("acme", retention="sometimes")
+    changes = settled(watched)
+    assert names(changes) == ([], ["acme"], ["acme"])
+    assert "retention: must be a number of days" in changes.broken["acme"]
+    assert not watched.scan()
+    assert (sorted(watched.tenants), sorted(watched.broken)) == (["bolt"], ["acme"])
+    folder.write("acme")
+    assert names(settled(watched)) == (["acme"], [], [])
+    assert not watched.broken
+
+
+def test_a_change_of_the_base_is_a_change_of_all(folder: FleetFolder) -> None:
+    """Whether or not their own files have changed."""
+    watched = files(folder)
+    watched.scan()
+    folder.write_base(retention="30d")
+    assert names(settled(watched)) == (["acme", "bolt"], [], [])
+
+
+def test_all_can_be_loaded_again(folder: FleetFolder) -> None:
+    """What is the same as before is no change."""
+    watched = files(folder)
+    watched.scan()
+    assert not watched.scan(reload=True)
+
+
+@pytest.mark.parametrize(
+    ("sections", "what"),
+    [
+        ({"state": "postgresql://db.example.com/acme", "spool": "other"}, "state"),
+        ({"spool": "acme.spool"}, "spool"),
+    ],
+)
+def test_two_tenants_with_one_state_or_spool_are_refused(
+    folder: FleetFolder, sections: dict[str, str], what: str
+) -> None:
+    """The second in the order of the paths, until the first is gone."""
+    folder.write("bolt", **sections)
+    watched = files(folder)
+    assert names(watched.scan()) == (["acme"], [], ["bolt"])
+    assert f"acme.yaml has the same {what}" in watched.broken["bolt"]
+    (folder.tenants / "acme.yaml").unlink()
+    assert names(watched.scan()) == (["bolt"], ["acme"], [])
+
+
+def test_two_files_with_one_name_are_refused(folder: FleetFolder) -> None:
+    """In whatever folders they are."""
+    (folder.tenants / "more").mkdir()
+    again = folder.write("acme", state="postgresql://db.example.com/other", spool="other")
+    again.rename(folder.tenants / "more" / "acme.yaml")
+    folder.write("acme")
+    watched = TenantFiles(str(folder.tenants / "**" / "*.yaml"), folder.base)
+    assert names(watched.scan())[2] == ["acme"]
+    assert "has the same name" in watched.broken["acme"]
+
+
+def test_a_state_in_a_file_is_refused_for_runs_on_other_hosts(folder: FleetFolder) -> None:
+    """And welcome on this one."""
+    folder.write("acme", state="sqlite:///acme.db")
+    assert names(files(folder).scan()) == (["acme", "bolt"], [], [])
+    watched = files(folder, on_other_hosts=True)
+    assert names(watched.scan()) == (["bolt"], [], ["acme"])
+    assert "is a file of one host, and its runs may be on other hosts" in watched.broken["acme"]
+
+
+def test_what_a_pattern_finds(folder: FleetFolder) -> None:
+    """A folder, a file, or what matches; a path to nothing is refused."""
+    both = [folder.tenants / "acme.yaml", folder.tenants / "bolt.yaml"]
+    assert find(str(folder.tenants)) == find(str(folder.tenants / "*.yaml")) == both
+    assert find(str(folder.tenants / "acme.yaml")) == both[:1]
+    assert find(str(folder.tenants / "x*.yaml")) == []
+    with pytest.raises(ConfigError, match="there is no such folder or file"):
+        find(str(folder.folder / "nowhere"))
+
+
+def test_the_base_is_no_tenant(folder: FleetFolder) -> None:
+    """Even if the pattern finds it."""
+    watched = TenantFiles(str(folder.folder / "**" / "*.yaml"), folder.base)
+    assert names(watched.scan()) == (["acme", "bolt"], [], [])

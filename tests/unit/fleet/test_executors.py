@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, entry_points
 
 import pytest
 
@@ -19,11 +18,10 @@ NOT_ONE = "an executor"
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Executors of other packages."""
-    real: Callable[..., tuple[EntryPoint, ...]] = executors.entry_points
     others = {"ours": "OURS", "wrong": "NOT_ONE", "missing": "NOWHERE"}
     points = [EntryPoint(name, f"{__name__}:{value}", executors.GROUP) for name, value in others.items()]
     points.append(EntryPoint("broken", "crossdock_no_such_module:KIND", executors.GROUP))
-    monkeypatch.setattr(executors, "entry_points", lambda group: [*real(group=group), *points])
+    monkeypatch.setattr(executors, "entry_points", lambda group: [*entry_points(group=group), *points])
 
 
 @pytest.mark.usefixtures("installed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.unit.fleet.fleet_folder import FleetFolder
@@ -79,7 +80,7 @@ def test_findings_in_the_base_have_their_places(folder: FleetFolder) -> None:
     ],
 )
 def test_what_is_wrong_with_a_tenant_is_said_with_its_file(
-    folder: FleetFolder, name: str, sections: dict[str, object], said: str
+    folder: FleetFolder, name: str, sections: dict[str, Any], said: str
 ) -> None:
     """As for any config."""
     if name == "no_jobs":

@@ -1,0 +1,341 @@
+"""Which calls a fleet makes, and what becomes of those that fail or are lost; with an executor that a test controls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from crossdock.errors import UnavailableError
+from crossdock.fleet.fleet_scheduler import LATEST, FleetScheduler
+from crossdock.fleet.run_slots import RunSlots
+from crossdock.fleet.scheduled_call import CallResult, RunFacts, ScheduledCall
+from crossdock.fleet.tenants import Tenant
+from crossdock.notifications.events import ScheduledRunEnded
+from crossdock.scheduling.due_times import Due
+from crossdock.scheduling.job_config import JobConfig
+from crossdock.state import ScheduledRun
+from crossdock.state.fleet_database import JobFacts
+from crossdock.testing.manual_clock import ManualClock
+
+NOW, SINCE = datetime(2026, 6, 4, 3, tzinfo=UTC), datetime(2026, 6, 4, 1, tzinfo=UTC)
+TODAY = Due(datetime(2026, 6, 4, 2, tzinfo=UTC), date(2026, 6, 4))
+NIGHTLY = JobConfig.model_validate({"schedule": {"time_zone": "UTC", "at": "02:00"}})
+T = TypeVar("T")
+
+
+def tenant(name: str, *hosts: str, credential: str = "", shares_limit: bool = False) -> Tenant:
+    return Tenant(
+        name, (Path("base.yaml"), Path(f"{name}.yaml")), "00", {"nightly": NIGHTLY}, {"nightly": frozenset(hosts)},
+        f"postgresql://db/{name}", Path(name), is_local=False, credential=credential or name,
+        shares_limit=shares_limit, has_own_notify=False,
+    )  # fmt: skip
+
+
+def unended() -> JobFacts:
+    return JobFacts("nightly", SINCE, paused=False)
+
+
+def ended(seconds: float = 1.0, status: Any = "done") -> CallResult:
+    """The result of the run that is due."""
+    run = ScheduledRun("nightly", TODAY.instant, TODAY.business_date, status, 1, 7, NOW, NOW, None)
+    event = ScheduledRunEnded("nightly", TODAY.business_date, TODAY.instant, 7, status, seconds, 8, None, None)
+    facts = RunFacts(status=status, event=event, exit_code=0, throttled=0, tallies={}, open={})
+    return CallResult(outcome="ended", run=facts, jobs=(replace(unended(), last=run, expected_s=seconds),))
+
+
+def ended_next_day() -> CallResult:
+    """The result of the run that is due a day later."""
+    result, day = ended(), timedelta(days=1)
+    last = result.jobs[0].last
+    assert last is not None
+    later = replace(last, due=last.due + day, business_date=last.business_date + day)
+    return result.model_copy(update={"jobs": (replace(result.jobs[0], last=later),)})
+
+
+@dataclass
+class ManualExecutor(Executor):
+    """Keeps the calls that were made until the test ends them."""
+
+    calls: dict[str, tuple[ScheduledCall, Future[str]]] = field(default_factory=dict)
+    made: list[str] = field(default_factory=list)
+    refusals: list[Exception] = field(default_factory=list)
+    opened: int = 0
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        if self.refusals:
+            raise self.refusals.pop()
+        call, future = ScheduledCall.model_validate_json(args[0]), Future[Any]()
+        assert call.tenant not in self.calls, "one call for each tenant at a time"
+        self.calls[call.tenant] = call, future
+        self.made.append(f"{call.tenant} {call.job or 'looked at'}")
+        return future
+
+    def end(self, name: str, result: CallResult | BaseException) -> None:
+        _, future = self.calls.pop(name)
+        if isinstance(result, BaseException):
+            future.set_exception(result)
+        else:
+            future.set_result(result.model_dump_json())
+
+    @contextmanager
+    def open(self) -> Iterator[Executor]:
+        self.opened += 1
+        yield self
+
+
+@dataclass
+class Said:
+    """What the scheduler says."""
+
+    all: list[str] = field(default_factory=list)
+
+    def began(self, tenant: str, job: str, at: Due) -> None:
+        self.all.append(f"{tenant} began")
+
+    def ended(self, tenant: str, run: RunFacts, problems: Iterable[str]) -> None:
+        self.all.append(f"{tenant} {run.status}")
+
+    def failed(self, tenant: str, job: str, at: Due, error: str) -> None:
+        self.all.append(f"{tenant} failed: {error}")
+
+    def broken(self, tenant: str, error: str) -> None:
+        self.all.append(f"{tenant} broken: {error}")
+
+    def lost(self, tenant: str, reason: str) -> None:
+        self.all.append(f"{tenant} lost: {reason}")
+
+    def found(self, part: str, problem: str | None) -> None:
+        if problem is not None:
+            self.all.append(f"{part}: {problem}")
+
+
+class Fleet:
+    """A scheduler with its clock, executor and listener."""
+
+    def __init__(self, at_once: int = 2, per_host: int = 1) -> None:
+        self.clock, self.executor, self.said, self.known = ManualClock(NOW), ManualExecutor(), Said(), dict[str, Any]()
+        self.wakes: list[int] = []
+        self.scheduler = FleetScheduler(
+            self.clock,
+            RunSlots(at_once, per_host),
+            self.executor.open,
+            "postgresql://db/fleet",
+            self.said,
+            self.known.__setitem__,
+            lambda: self.wakes.append(1),
+        )
+
+    def work(self) -> None:
+        while self.scheduler.step():
+            """There is more to do."""
+
+    def running(self) -> list[str]:
+        self.work()
+        return sorted(self.executor.calls)
+
+    def later(self, seconds: float) -> list[str]:
+        self.work()
+        self.clock.advance(seconds)
+        return self.running()
+
+
+@pytest.fixture
+def fleet() -> Fleet:
+    return Fleet()
+
+
+def test_a_run_begins_when_there_is_a_slot(fleet: Fleet) -> None:
+    """Each tenant is run once, at most two at the same time, and the next one at the end of another."""
+    for name in "abc":
+        fleet.scheduler.put(tenant(name), [unended()])
+    assert fleet.running() == ["a", "b"]
+    fleet.executor.end("a", ended())
+    assert fleet.wakes
+    assert fleet.running() == ["b", "c"]
+    fleet.executor.end("b", ended())
+    fleet.executor.end("c", ended(status="degraded"))
+    assert fleet.later(3600) == []
+    assert fleet.executor.made == ["a nightly", "b nightly", "c nightly"]
+    assert fleet.said.all[-2:] == ["b done", "c degraded"]
+    assert set(fleet.known) == set("abc")
+
+
+def test_one_run_at_a_time_reads_a_host(fleet: Fleet) -> None:
+    """Others are not held up by it."""
+    for name, host in (("a", "ftp"), ("b", "ftp"), ("c", "shop")):
+        fleet.scheduler.put(tenant(name, host), [unended()])
+    assert fleet.running() == ["a", "c"]
+    fleet.executor.end("c", ended())
+    assert fleet.running() == ["a"]
+    fleet.executor.end("a", ended())
+    assert fleet.running() == ["b"]
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        pytest.param(RuntimeError("the worker was killed"), id="the worker was killed"),
+        pytest.param(CallResult(outcome="busy", error="another run is using this state"), id="the state is in use"),
+        pytest.param(CallResult(outcome="changed", error="it differs"), id="the config differs on the worker"),
+        pytest.param(CallResult(outcome="failed", error="no route"), id="it could not start"),
+    ],
+)
+def test_a_call_that_was_not_carried_out_is_made_again(fleet: Fleet, loss: CallResult | Exception) -> None:
+    """After pauses that grow to some minutes, until it is; others go on meanwhile."""
+    fleet.scheduler.put(tenant("a"), [unended()])
+    fleet.scheduler.put(tenant("b"), [unended()])
+    assert fleet.running() == ["a", "b"]
+    pauses = list[float]()
+    for _ in range(12):
+        fleet.executor.end("a", loss)
+        waited = 0.0
+        while "a" not in fleet.running():
+            fleet.clock.advance(1.0)
+            waited += 1.0
+        pauses.append(waited)
+    assert pauses[0] <= 2.0
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == LATEST.total_seconds()
+    fleet.executor.end("a", ended())
+    fleet.executor.end("b", ended())
+    assert fleet.later(LATEST.total_seconds()) == []
+    assert fleet.executor.made.count("b nightly") == 1
+    assert sorted(fleet.said.all[-2:]) == ["a done", "b done"]
+
+
+def test_a_failure_is_told_once_until_it_is_another(fleet: Fleet) -> None:
+    """However often the run is tried again."""
+    fleet.scheduler.put(tenant("a"), [unended()])
+    for error in ("no route", "no route", "no key", "no route"):
+        assert fleet.later(LATEST.total_seconds()) == ["a"]
+        fleet.executor.end("a", CallResult(outcome="failed", error=error))
+    fleet.work()
+    assert [each for each in fleet.said.all if "failed" in each] == [
+        "a failed: no route",
+        "a failed: no key",
+        "a failed: no route",
+    ]
+
+
+def test_a_cancelled_call_is_made_again(fleet: Fleet) -> None:
+    """As the calls of a cluster whose scheduler was restarted."""
+    fleet.scheduler.put(tenant("a"), [unended()])
+    fleet.work()
+    _, future = fleet.executor.calls.pop("a")
+    assert future.cancel()
+    future.set_running_or_notify_cancel()
+    assert fleet.later(2) == ["a"]
+    assert any("lost: CancelledError" in each for each in fleet.said.all)
+
+
+def test_an_executor_that_cannot_be_used_is_opened_anew(fleet: Fleet) -> None:
+    """What is due waits, and nothing is lost."""
+    fleet.executor.refusals = [RuntimeError("shut down"), UnavailableError("the scheduler does not answer")]
+    fleet.scheduler.put(tenant("a"), [unended()])
+    assert fleet.running() == []
+    assert fleet.said.all == ["executor: the scheduler does not answer"]
+    assert fleet.later(1) == []
+    assert fleet.later(1) == []
+    assert fleet.said.all[1:] == ["executor: RuntimeError: shut down"]
+    assert fleet.later(4) == ["a"]
+    assert fleet.executor.opened == 3
+
+
+def test_a_worker_of_another_version_is_a_problem_of_the_executor(fleet: Fleet) -> None:
+    """The run waits for a worker that fits."""
+    fleet.scheduler.put(tenant("a"), [unended()])
+    fleet.work()
+    fleet.executor.end("a", CallResult(outcome="refused", error="this worker has crossdock 9"))
+    assert fleet.running() == []
+    assert fleet.said.all[-1] == "executor: this worker has crossdock 9"
+    assert fleet.later(2) == ["a"]
+    fleet.executor.end("a", ended())
+    fleet.work()
+    assert fleet.said.all[-1] == "a done"
+
+
+def test_a_state_of_which_nothing_is_known_is_looked_at_first(fleet: Fleet) -> None:
+    """And a state that cannot be used is told once."""
+    fleet.scheduler.put(tenant("a"), [])
+    assert fleet.running() == ["a"]
+    fleet.executor.end("a", CallResult(outcome="failed", error="there is no state here"))
+    assert fleet.later(2) == ["a"]
+    fleet.executor.end("a", CallResult(outcome="failed", error="there is no state here"))
+    fleet.work()
+    assert fleet.said.all == ["a broken: there is no state here"]
+    assert fleet.later(LATEST.total_seconds()) == ["a"]
+    fleet.executor.end("a", CallResult(outcome="looked", jobs=(unended(),)))
+    assert fleet.running() == ["a"]
+    assert fleet.executor.made[-1] == "a nightly"
+
+
+def test_a_removed_tenant_ends_its_run(fleet: Fleet) -> None:
+    """The end is told, and no other run begins."""
+    fleet.scheduler.put(tenant("a"), [unended()])
+    fleet.work()
+    fleet.scheduler.remove("a")
+    fleet.executor.end("a", ended())
+    assert fleet.later(86_400) == []
+    assert fleet.said.all[-1] == "a done"
+
+
+def test_a_changed_config_is_used_from_the_next_run_on(fleet: Fleet) -> None:
+    """A tenant never has two runs at the same time, and what waited is decided about again."""
+    fleet.scheduler.put(tenant("a"), [unended()])
+    fleet.work()
+    fleet.scheduler.put(replace(tenant("a"), digest="11"), [unended()])
+    assert fleet.running() == ["a"]
+    fleet.executor.end("a", CallResult(outcome="changed", error="it differs"))
+    assert fleet.later(2) == ["a"]
+    call, _ = fleet.executor.calls["a"]
+    assert call.digest == "11"
+
+
+def test_tenants_with_one_credential_share_its_bucket(fleet: Fleet) -> None:
+    """Others keep theirs, and so does one whose config says where its bucket is."""
+    fleet.scheduler.put(tenant("a", credential="k"), [unended()])
+    fleet.scheduler.put(tenant("b", credential="k"), [unended()])
+    fleet.work()
+    limits = [fleet.executor.calls[name][0].shared_limit for name in "ab"]
+    assert limits[0] == limits[1] is not None
+    assert limits[0].database == "postgresql://db/fleet"
+    for name in "ab":
+        fleet.executor.end(name, ended())
+    fleet.scheduler.put(tenant("c"), [unended()])
+    fleet.scheduler.put(tenant("d", credential="k", shares_limit=True), [unended()])
+    fleet.work()
+    assert [fleet.executor.calls[name][0].shared_limit for name in "cd"] == [None, None]
+
+
+def test_slow_and_failing_tenants_do_not_delay_others() -> None:
+    """Those that did not complete the last time hang again: two of them, and the others run meanwhile."""
+    fleet = Fleet(at_once=4, per_host=9)
+    for name in ("a0", "a1", "a2"):
+        fleet.scheduler.put(tenant(name), ended(status="failed").jobs)
+    for number in range(6):
+        fleet.scheduler.put(tenant(f"b{number}"), ended().jobs)
+    assert fleet.later(timedelta(hours=23).total_seconds()) == ["a0", "a1", "b0", "b1"]
+    done = []
+    while quick := [name for name in fleet.running() if name.startswith("b")]:
+        done.append(quick[0])
+        fleet.executor.end(quick[0], ended_next_day())
+    assert done == [f"b{number}" for number in range(6)]
+    assert fleet.running() == ["a0", "a1"]
+    fleet.executor.end("a0", ended_next_day())
+    assert fleet.running() == ["a1", "a2"]
+
+
+def test_closing_cancels_what_has_not_begun(fleet: Fleet) -> None:
+    """And calls the executor no more."""
+    fleet.scheduler.put(tenant("a"), [unended()])
+    fleet.work()
+    _, future = fleet.executor.calls["a"]
+    fleet.scheduler.close()
+    assert future.cancelled()

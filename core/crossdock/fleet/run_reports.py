@@ -68,14 +68,12 @@ class RunReports:
         LOGGER.warning("%s: its call to the executor was lost and is made again: %s", tenant, reason)
 
     def found(self, part: Part, problem: str | None) -> None:
-        if self._problems.get(part) == problem:
-            return
-        if problem is None:
-            LOGGER.info("%s: usable again", part)
-        else:
-            LOGGER.error("%s: %s", part, problem)
-        self._problems[part] = problem
+        before, self._problems[part] = self._problems.get(part), problem
         self._metrics.found(part, problem)
+        if problem is not None and problem != before:
+            LOGGER.error("%s: %s", part, problem)
+        elif problem is None and before is not None:
+            LOGGER.info("%s: usable again", part)
 
     def late(self, scheduler: FleetScheduler, now: datetime) -> None:
         """Report each run once that will end after ``done_by``, or that could not start for some time."""

@@ -15,7 +15,7 @@ import pytest
 from crossdock.errors import UnavailableError
 from crossdock.fleet.fleet_scheduler import LATEST, FleetScheduler
 from crossdock.fleet.run_slots import RunSlots
-from crossdock.fleet.scheduled_call import CallResult, RunFacts, ScheduledCall
+from crossdock.fleet.scheduled_call import CallResult, RunFacts, ScheduledCall, SharedLimit
 from crossdock.fleet.tenants import Tenant
 from crossdock.notifications.events import ScheduledRunEnded
 from crossdock.scheduling.due_times import Due
@@ -304,8 +304,7 @@ def test_tenants_with_one_credential_share_its_bucket(fleet: Fleet) -> None:
     fleet.scheduler.put(tenant("b", credential="k"), [unended()])
     fleet.work()
     limits = [fleet.executor.calls[name][0].shared_limit for name in "ab"]
-    assert limits[0] == limits[1] is not None
-    assert limits[0].database == "postgresql://db/fleet"
+    assert limits == [SharedLimit(database="postgresql://db/fleet", name="credential k")] * 2
     for name in "ab":
         fleet.executor.end(name, ended())
     fleet.scheduler.put(tenant("c"), [unended()])

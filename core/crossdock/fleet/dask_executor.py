@@ -6,9 +6,10 @@ Facts about ``Client`` and ``Client.get_executor``: https://distributed.dask.org
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from concurrent.futures import Executor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from distributed import Client
 from distributed.security import Security
@@ -16,6 +17,7 @@ from distributed.security import Security
 from crossdock.errors import ConfigError, UnavailableError
 from crossdock.fleet.executors import ExecutorKind
 
+T = TypeVar("T")
 CONNECT_S = 10.0
 _SCHEMES = ("tcp://", "tls://")
 logging.getLogger("distributed").addHandler(logging.NullHandler())
@@ -32,10 +34,24 @@ def _cluster(address: str, at_once: int) -> Iterator[Executor]:  # noqa: ARG001 
         hint = "start it with 'dask scheduler'; runs that are due wait for it"
         raise UnavailableError("the Dask scheduler does not answer", where=address, hint=hint) from error
     try:
-        # Not pure: two calls for one run are two calls. A call whose worker was killed is made again by the cluster.
-        yield client.get_executor(pure=False)
+        yield _ClusterExecutor(client, address)
     finally:
         client.close(timeout=CONNECT_S)
+
+
+class _ClusterExecutor(Executor):
+    """The executor of a client. It takes no call without workers, so that calls wait where they are reported."""
+
+    def __init__(self, client: Client, address: str) -> None:
+        self._client, self._address = client, address
+        # Not pure: two calls for one run are two calls. A call whose worker was killed is made again by the cluster.
+        self._executor: Executor = client.get_executor(pure=False)
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        if not self._client.nthreads():
+            hint = "start some with 'dask worker'; runs that are due wait for them"
+            raise UnavailableError("the Dask cluster has no workers", where=self._address, hint=hint)
+        return self._executor.submit(fn, *args, **kwargs)
 
 
 def _security(address: str) -> Security | None:

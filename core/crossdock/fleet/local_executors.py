@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
-from multiprocessing.synchronize import Event
+from multiprocessing.connection import Connection
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -42,11 +42,13 @@ class _Processes(Executor):
 
     def __init__(self, at_once: int) -> None:
         self._at_once, self._context = at_once, get_context("forkserver")
-        self._stop = self._context.Event()
+        # The processes notice that the other end of a pipe is closed, also when this process is killed. An event of
+        # multiprocessing would wait for processes that were killed while they waited for it.
+        self._followed, self._open_end = self._context.Pipe(duplex=False)
         self._pool = self._new()
 
     def _new(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(self._at_once, self._context, _begin, (self._stop,))
+        return ProcessPoolExecutor(self._at_once, self._context, _begin, (self._followed,))
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         try:
@@ -57,11 +59,12 @@ class _Processes(Executor):
             return self._pool.submit(fn, *args, **kwargs)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        self._stop.set()
+        self._open_end.close()
         self._pool.shutdown(wait, cancel_futures=cancel_futures)
+        self._followed.close()
 
 
-def _begin(stop: Event) -> None:
+def _begin(followed: Connection) -> None:
     """Prepare a process: its runs stop with the pool, and when somebody ends the process."""
 
     def end(_number: int, _frame: FrameType | None) -> None:
@@ -69,11 +72,11 @@ def _begin(stop: Event) -> None:
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of the terminal; the first one decides
     signal.signal(signal.SIGTERM, end)
-    threading.Thread(target=_follow, args=(stop,), name="stop", daemon=True).start()
+    threading.Thread(target=_follow, args=(followed,), name="stop", daemon=True).start()
 
 
-def _follow(stop: Event) -> None:
-    stop.wait()
+def _follow(followed: Connection) -> None:
+    followed.poll(None)
     worker.stop()
 
 

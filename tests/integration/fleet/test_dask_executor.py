@@ -1,0 +1,60 @@
+"""Runs on a Dask cluster."""
+
+from __future__ import annotations
+
+import signal
+from concurrent.futures import CancelledError
+from pathlib import Path
+
+import pytest
+from tests.chaos.fleet_kills import Cluster
+from tests.waiting import WITHIN_S, eventually
+
+from crossdock.errors import ConfigError, UnavailableError
+from crossdock.fleet import dask_executor, worker
+from crossdock.fleet.dask_executor import DASK
+from crossdock.fleet.scheduled_call import CallResult, ScheduledCall
+
+CALL = ScheduledCall(tenant="acme", files=(), digest="00").model_dump_json()
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:8786", "http://127.0.0.1:8786", "tcp:/", "x"])
+def test_an_address_that_cannot_be_right_is_refused(address: str) -> None:
+    """It is one of Dask's, such as tcp://127.0.0.1:8786."""
+    with pytest.raises(ConfigError, match="is not the address of a Dask scheduler"), DASK.open(address, 1):
+        pass
+
+
+def test_a_cluster_that_is_not_there_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is tried again later."""
+    monkeypatch.setattr(dask_executor, "CONNECT_S", 0.5)
+    with pytest.raises(UnavailableError, match="does not answer"), DASK.open("tcp://127.0.0.1:1", 1):
+        pass
+
+
+def test_calls_on_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal calls are calls of their own; without workers none is taken; a cluster that ends loses its calls."""
+    monkeypatch.setattr(dask_executor, "CONNECT_S", 5.0)
+    with Cluster(tmp_path, {}) as cluster, DASK.open(cluster.address, 1) as executor:
+        with pytest.raises(UnavailableError, match="has no workers"):
+            executor.submit(worker.execute, CALL)
+        cluster.add_worker()
+        eventually(lambda: _is_taken(executor))
+        first, second = executor.submit(worker.execute, CALL), executor.submit(worker.execute, CALL)
+        results = [CallResult.model_validate_json(each.result(WITHIN_S)) for each in (first, second)]
+        assert [each.outcome for each in results] == ["changed", "changed"], "no file has this digest"
+        waiting = executor.submit(worker._INTERRUPT.wait, 30.0)
+        cluster.scheduler.send_signal(signal.SIGKILL)
+        with pytest.raises((CancelledError, Exception)):
+            waiting.result(WITHIN_S)
+
+
+def _is_taken(executor: object) -> bool:
+    from concurrent.futures import Executor
+
+    assert isinstance(executor, Executor)
+    try:
+        executor.submit(int, "7").result(WITHIN_S)
+    except UnavailableError:
+        return False
+    return True

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 
 from crossdock import exact_json
 from crossdock.notifications import events
-from crossdock.notifications.events import RunOverdue, ScheduledRunEnded, kinds
+from crossdock.notifications.events import (
+    Event,
+    RunOverdue,
+    RunWaiting,
+    ScheduledRunEnded,
+    compose,
+    compose_group,
+    kinds,
+)
 from crossdock.printable import printable
 from crossdock.tally import OpenCounts
 
@@ -163,3 +171,36 @@ def test_a_long_error_is_cut() -> None:
 def test_ids_are_unique() -> None:
     """Receivers drop messages with repeated ids."""
     assert events.compose(GOOD, {"failed"}, AT).id != events.compose(GOOD, {"failed"}, AT).id
+
+
+DUE = AT
+
+
+def test_a_run_that_has_not_started_is_late() -> None:
+    """With the reason."""
+    event = RunWaiting("nightly", date(2026, 11, 24), AT, "the Dask scheduler does not answer\nat all")
+    assert kinds(event) == {"late"}
+    message = compose(event, kinds(event), AT)
+    assert message.subject == "nightly has not started (2026-11-24)"
+    assert any(line.startswith("Reason: the Dask scheduler does not answer") for line in message.lines)
+    assert message.payload["data"]["due"] == AT
+
+
+def test_the_events_of_many_tenants_are_one_message() -> None:
+    """The worst first, a line each, and what is too much for people is in the data."""
+    run = ScheduledRunEnded("nightly", date(2026, 11, 24), AT, 7, "failed", 1.0, 8, "wms: no route\nhint", None)
+    degraded = replace(run, status="degraded", error=None, open=OpenCounts(rejected=2))
+    events: list[tuple[str, Event]] = [(f"t{number:02}", degraded) for number in range(30)]
+    events += [("zinc", run), ("acme", RunWaiting("nightly", date(2026, 11, 24), AT, "no workers"))]
+    message = compose_group(events, 300, AT)
+    assert message.subject == "32 of 300 tenants: 1 failed, 1 late, 30 degraded"
+    assert message.lines[:4] == (
+        "32 of 300 tenants: 1 failed, 1 late, 30 degraded.",
+        "zinc: nightly failed for 2026-11-24. wms: no route",
+        "acme: nightly has not started for 2026-11-24. Reason: no workers",
+        "t00: nightly completed with open records for 2026-11-24. Open records: 2 rejected",
+    )
+    assert message.lines[-1] == "... and 12 more; 'crossdock runs --fleet' lists them"
+    assert message.payload["type"] == "fleet.failed"
+    assert len(message.payload["data"]["events"]) == 32
+    assert message.payload["data"]["events"][0]["tenant"] == "zinc"

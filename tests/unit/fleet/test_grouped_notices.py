@@ -1,0 +1,69 @@
+"""Events of a fleet as one message."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import cast
+
+import pytest
+
+from crossdock.fleet.grouped_notices import AT_LEAST, AT_MOST, GroupedNotices
+from crossdock.notifications.events import Event, RunWaiting
+from crossdock.notifications.notifier import Notifier
+
+NOW = datetime(2026, 11, 24, 3, tzinfo=UTC)
+EVENT = RunWaiting("nightly", date(2026, 11, 24), NOW, "no workers")
+
+
+class Recorder:
+    """As much of a notifier as is needed."""
+
+    def __init__(self, *, selects: bool = True, problem: str = "") -> None:
+        self.groups: list[tuple[list[str], int]] = []
+        self._selects, self._problem = selects, problem
+
+    def is_selected(self, event: Event) -> bool:
+        return self._selects
+
+    def notify_group(self, events: Sequence[tuple[str, Event]], tenants: int) -> list[str]:
+        self.groups.append(([tenant for tenant, _ in events], tenants))
+        return [self._problem] if self._problem else []
+
+
+def notices(recorder: Recorder | None) -> GroupedNotices:
+    return GroupedNotices(cast("Notifier | None", recorder))
+
+
+@pytest.mark.parametrize(("is_idle", "wait"), [(True, AT_LEAST), (False, AT_MOST)])
+def test_what_happens_within_some_minutes_is_one_message(is_idle: bool, wait: timedelta) -> None:
+    """Sooner once all runs have ended."""
+    recorder = Recorder()
+    group = notices(recorder)
+    group.add("acme", EVENT, NOW)
+    group.add("bolt", EVENT, NOW + wait / 2)
+    group.flush(NOW + wait - timedelta(seconds=1), tenants=9, is_idle=is_idle)
+    assert recorder.groups == []
+    group.flush(NOW + wait, tenants=9, is_idle=is_idle)
+    group.flush(NOW + 2 * wait, tenants=9, is_idle=is_idle)
+    group.close(tenants=9)
+    assert recorder.groups == [(["acme", "bolt"], 9)]
+
+
+def test_what_is_left_at_the_end_is_sent() -> None:
+    """At once, and a failure is logged only."""
+    recorder = Recorder(problem="the mail server did not answer")
+    group = notices(recorder)
+    group.add("acme", EVENT, NOW)
+    group.close(tenants=1)
+    assert recorder.groups == [(["acme"], 1)]
+
+
+@pytest.mark.parametrize("recorder", [None, Recorder(selects=False)])
+def test_what_nobody_wants_is_not_kept(recorder: Recorder | None) -> None:
+    """Without recipients, or of a kind that they did not choose."""
+    group = notices(recorder)
+    group.add("acme", EVENT, NOW)
+    group.flush(NOW + 2 * AT_MOST, tenants=1, is_idle=True)
+    group.close(tenants=1)
+    assert recorder is None or recorder.groups == []

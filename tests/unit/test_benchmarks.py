@@ -10,6 +10,7 @@ import pytest
 from tests.benchmarks import (
     bench_delivery,
     bench_fixed_width,
+    bench_fleet,
     bench_hints,
     bench_listen,
     bench_migration,
@@ -21,6 +22,8 @@ from tests.benchmarks import (
 )
 
 ROOT = Path(__file__).parents[2]
+
+from crossdock.state import parse_url
 
 
 @pytest.mark.parametrize("delay_ms", [0, 50])
@@ -121,3 +124,12 @@ def test_a_migration_is_reconciled_with_one_request_for_each_page(tmp_path: Path
 def test_the_sync_beside_a_migration_sends_each_record_once(tmp_path: Path) -> None:
     """A plain sync of as many records."""
     assert bench_migration.plain_sync(tmp_path / "sync", 300).requests == 300
+
+
+@pytest.mark.parametrize("equal", [True, False])
+def test_what_is_due_in_a_fleet_is_computed(tmp_path: Path, equal: bool) -> None:
+    """A scheduler that takes over decides about every second tenant, over two connections."""
+    url = parse_url("sqlite:///fleet.db", tmp_path)
+    measured = bench_fleet.measure(url, 100, equal=equal)
+    assert (measured.due, measured.tenants) == (50, 100)
+    assert measured.connections <= 3

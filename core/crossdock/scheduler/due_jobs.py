@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta
 from typing import Literal, Protocol
 
 from crossdock.scheduling.blackouts import free_from
-from crossdock.scheduling.due_times import Due, due, due_after, missed
+from crossdock.scheduling.due_times import Due, caught_up, due, due_after
 from crossdock.scheduling.job_config import JobConfig, ordered
 from crossdock.state import ScheduledRun, SkippedRun
 
@@ -97,7 +97,7 @@ class DueJobs:
         after = Due(last.due, last.business_date) if last else since
         asked = list(due_after(job.schedule, after, now))
         on_time = [one for one in asked if one.instant > on_time_since]
-        wanted = {*on_time, *missed(job.schedule, after, now)}
+        wanted = {*on_time, *caught_up(job.schedule, asked, now)}
         plan = DueJob(name, on_time[0].instant - timedelta.resolution if on_time else now)
         for one in asked:
             status: Literal["failed", "skipped"] = "skipped"

@@ -59,23 +59,22 @@ def due_after(schedule: Schedule, last: Due | datetime, until: datetime) -> Iter
     return (one for one in due(schedule, last.instant - timedelta.resolution, until) if one > last)
 
 
-def missed(schedule: Schedule, last_finished: Due | datetime, now: datetime) -> list[Due]:
+def caught_up(schedule: Schedule, asked: Iterable[Due], now: datetime) -> list[Due]:
     """The missed runs to catch up with at *now*, in order, by ``catch_up`` and ``catch_up_within``.
 
     Blackouts that began since are not considered; see `free_from`.
 
     Args:
-        last_finished: The last run that finished; before there is one, the instant from which the job counts.
+        asked: What was due since the last run that finished, as `due_after` gives it.
 
     Raises:
-        ValueError: If *now* or *last_finished* has no time zone.
+        ValueError: If *now* has no time zone.
     """
     if schedule.catch_up == "none":
         return []
-    now, earliest = _utc(now), _utc(now) - schedule.within
-    begin = last_finished if isinstance(last_finished, datetime) else last_finished.instant
-    found = due_after(schedule, last_finished if _utc(begin) > earliest else earliest, now)
-    return list(found if schedule.catch_up == "all" else deque(found, maxlen=1))
+    earliest = _utc(now) - schedule.within
+    recent = (one for one in asked if one.instant > earliest)
+    return list(recent if schedule.catch_up == "all" else deque(recent, maxlen=1))
 
 
 def _planned(schedule: Schedule, since: datetime, until: datetime) -> Iterator[tuple[datetime, date]]:

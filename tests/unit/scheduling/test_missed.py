@@ -7,10 +7,15 @@ from datetime import date, datetime
 import pytest
 from tests.unit.scheduling.wallclock import schedule, utc
 
-from crossdock.scheduling.due_times import Due, missed
+from crossdock.scheduling.due_times import Due, caught_up, due_after
+from crossdock.scheduling.schedule_config import Schedule
 
 NIGHTLY = {"at": "02:30", "time_zone": "UTC"}
 NOW = utc(2026, 6, 10, 9)
+
+
+def missed(plan: Schedule, last: Due | datetime, now: datetime) -> list[Due]:
+    return caught_up(plan, due_after(plan, last, now), now)
 
 
 def run_of(day: int) -> Due:

@@ -21,9 +21,9 @@ from tests.benchmarks import (
     results,
 )
 
-ROOT = Path(__file__).parents[2]
-
 from crossdock.state import parse_url
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("delay_ms", [0, 50])

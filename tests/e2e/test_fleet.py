@@ -96,6 +96,10 @@ def test_what_is_wrong_with_the_options_is_said(tmp_path: Path, platform: Sandbo
         assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
     alone = in_process(stage.base, "-C", str(stage.config("t000")), "schedule", "--executor", "threads", environment={})
     assert (alone.exit_code, "--executor applies to a fleet" in alone.stderr) == (2, True)
+    many = in_process(stage.base, "-C", str(stage.config("t000")), "schedule", "--at-once", "17", environment={})
+    assert (many.exit_code, "at most 16 for one config" in many.stderr) == (2, True)
+    page = in_process(stage.base, "runs", "-o", str(tmp_path / "x.html"), environment={})
+    assert (page.exit_code, "-o is for --fleet" in page.stderr) == (2, True)
     nowhere = in_process(stage.base, "runs", "--fleet", str(tmp_path / "nowhere"), environment={})
     assert (nowhere.exit_code, "there is no such folder or file" in nowhere.stderr) == (2, True)
 
@@ -126,7 +130,11 @@ def test_all_tenants_are_shown_and_those_that_cannot_be_read_do_not_hide_them(
     table = run(stage, "records", "list")
     assert "tenant" in table.stdout
     assert "1 rejected, 1 waiting" in table.stdout
-    assert "t000" in run(stage, "runs").stdout
+    shown = run(stage, "runs", "-o", str(tmp_path / "fleet.html"))
+    assert "t000" in shown.stdout
+    page = (tmp_path / "fleet.html").read_text()
+    assert "<h1>3 tenants</h1>" in page
+    assert page.index(">t002:") < page.index(">t001<") < page.index(">t000<")
     preview = run(stage, "schedule", "--preview", "2", "--json")
     assert {each["tenant"] for each in json.loads(preview.stdout)} == {"t000", "t001"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +43,29 @@ class FleetOptions:
     at_once: int | None = None
     health: int | None = None
     allowed_hosts: tuple[str, ...] = ()
+
+
+def run(
+    pattern: str,
+    base_files: Sequence[Path],
+    options: FleetOptions,
+    others: Mapping[str, object],
+    days: int | None,
+    *,
+    as_json: bool,
+) -> int:
+    """Run the service, or show the runs of the next *days*.
+
+    Args:
+        others: Options of ``crossdock schedule`` that do not go with ``--fleet``, with what was given.
+
+    Raises:
+        ConfigError: If one was given.
+    """
+    if given := [name for name, value in others.items() if value is not None]:
+        hint = f"for one tenant: crossdock -C BASE -C TENANT schedule {given[0]}"
+        raise ConfigError(f"{given[0]} does not go with --fleet", hint=hint)
+    return serve(pattern, base_files, options) if days is None else preview(pattern, base_files, days, as_json=as_json)
 
 
 def serve(pattern: str, base_files: Sequence[Path], options: FleetOptions) -> int:

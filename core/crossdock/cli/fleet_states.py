@@ -21,7 +21,7 @@ class FleetStates:
     """The tenants of a fleet.
 
     Attributes:
-        exit_code: 0, or that of the most severe error so far.
+        errors: Why tenants could not be read, so far.
     """
 
     def __init__(self, pattern: str, base_files: Sequence[Path]) -> None:
@@ -29,11 +29,12 @@ class FleetStates:
 
         self._paths = [path for path in find(pattern) if path not in base_files]
         self._base_files = base_files
-        self._errors: list[CrossdockError] = []
+        self.errors: dict[str, CrossdockError] = {}
 
     @property
     def exit_code(self) -> int:
-        return most_severe(self._errors)
+        """0, or that of the most severe error so far."""
+        return most_severe(self.errors.values())
 
     def each(self, read: Callable[[Project], T]) -> Iterator[tuple[str, T]]:
         """The name of each tenant, in order, with what *read* returns; errors are shown on stderr."""
@@ -42,7 +43,7 @@ class FleetStates:
                 try:
                     yield path.stem, future.result()
                 except CrossdockError as error:
-                    self._errors.append(error)
+                    self.errors[path.stem] = error
                     say(*f"crossdock: {path.stem}: {error}".split("\n"), err=True)
 
     def _read(self, path: Path, read: Callable[[Project], T]) -> T:

@@ -32,20 +32,38 @@ if TYPE_CHECKING:
 
 @click.command(
     epilog=example(
-        "crossdock runs", "crossdock runs --limit 5 --json", "crossdock -C base.yaml runs --fleet 'tenants/*.yaml'"
+        "crossdock runs",
+        "crossdock runs --limit 5 --json",
+        "crossdock -C base.yaml runs --fleet 'tenants/*.yaml' -o fleet.html",
     )
 )
 @click.option("--limit", type=click.IntRange(1, MOST), default=20, show_default=True, help="Runs to list.")
 @fleet_option
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False, writable=True),
+    help="With --fleet: write a web page about the newest run of each tenant.",
+)
 @common_options
-def runs(config: Path, *, limit: int, fleet: str | None, as_json: bool) -> int:
+def runs(config: Path, *, limit: int, fleet: str | None, out: Path | None, as_json: bool) -> int:
     """List runs, newest first."""
     if fleet is None:
+        if out is not None:
+            raise ConfigError("-o is for --fleet", hint="'crossdock show RUN -o FILE' writes a page about one run")
         with load(config).look() as tx:
             _print_runs([(None, run) for run in tx.runs.listed(limit=limit)], as_json=as_json)
         return 0
+    from crossdock.cli import fleet_page, html_page
+
     states = FleetStates(fleet, fleet_base(config))
-    found = [(name, run) for name, listed in states.each(partial(_listed, limit=limit)) for run in listed]
+    listed = dict(states.each(partial(_listed, limit=limit)))
+    found = [(name, run) for name, each in listed.items() for run in each]
+    if out is not None:
+        newest_of = {name: next(iter(each), None) for name, each in listed.items()}
+        errors = {name: str(error) for name, error in states.errors.items()}
+        html_page.write(out, fleet_page.page(newest_of, errors, at=SystemClock().now()))
+        say(f"report written to {out}", err=as_json)
     newest = sorted(found, key=lambda each: (each[1].started_at, each[0], each[1].id), reverse=True)
     _print_runs(newest[:limit], as_json=as_json, of_fleet=True)
     return states.exit_code

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from crossdock.state import DueRun
 
 
-AT_ONCE = 4
+AT_ONCE, MOST_AT_ONCE = 4, 16
 
 
 @click.command(
@@ -100,20 +100,13 @@ def schedule(
         raise ConfigError(
             "--allow-host applies to the health endpoints, which are not served", hint="Add --health PORT."
         )
-    if fleet is None and executor is not None:
-        raise ConfigError("--executor applies to a fleet", hint="Add --fleet PATTERN.")
     if fleet is not None:
-        others = {"--once": once, "--job": job, "--listen": listen}
-        if given := [name for name, value in others.items() if value is not None]:
-            hint = "for one tenant: crossdock -C BASE -C TENANT schedule " + given[0]
-            raise ConfigError(f"{given[0]} does not go with --fleet", hint=hint)
         from crossdock.cli import fleet_schedule
 
-        base = fleet_base(config)
-        if days is not None:
-            return fleet_schedule.preview(fleet, base, days, as_json=as_json)
+        others = {"--once": once, "--job": job, "--listen": listen}
         options = fleet_schedule.FleetOptions(log_format, executor or "threads", at_once, health, allow_host)
-        return fleet_schedule.serve(fleet, base, options)
+        return fleet_schedule.run(fleet, fleet_base(config), options, others, days, as_json=as_json)
+    _check_options_of_one(executor, at_once)
     loaded = load(config)
     if not loaded.jobs:
         hint = "docs/schedule.md has an example"
@@ -126,6 +119,21 @@ def schedule(
         return _once(loaded, once, job, log_format, as_json=as_json)
     address = None if listen is None else listen_address(listen, "--listen")
     return serve(loaded, config, ServiceOptions(log_format, at_once or AT_ONCE, health, allow_host, address))
+
+
+def _check_options_of_one(executor: str | None, at_once: int | None) -> None:
+    """Refuse what only a fleet can do.
+
+    Raises:
+        ConfigError: If it is given.
+    """
+    from crossdock.errors import ConfigError
+
+    if executor is not None:
+        raise ConfigError("--executor applies to a fleet", hint="Add --fleet PATTERN.")
+    if at_once is not None and at_once > MOST_AT_ONCE:
+        hint = "With --fleet it is at most 1000."
+        raise ConfigError(f"--at-once is at most {MOST_AT_ONCE} for one config", hint=hint)
 
 
 def _preview(loaded: Project, days: int, *, as_json: bool) -> int:
@@ -171,9 +179,9 @@ def show_preview(rows: list[dict[str, Any]], columns: tuple[str, ...], days: int
 
 
 def _once(loaded: Project, text: str, job: str | None, log_format: LogFormat, *, as_json: bool) -> int:
-    from crossdock.cli.trace_export import traced
     from crossdock.clock import SystemClock
     from crossdock.errors import ConfigError
+    from crossdock.observability.trace_export import traced
     from crossdock.scheduler import stderr_log
     from crossdock.scheduling.due_times import due
     from crossdock.state import DueRun

@@ -91,12 +91,12 @@ class ServiceOptions:
 
 def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
     """Run jobs when they are due, and deliver what webhooks are about, until a signal stops it."""
-    from crossdock.cli.trace_export import traced
     from crossdock.clock import SystemClock
     from crossdock.inbox.hint_worker import HintWorker, Worked
     from crossdock.inbox.receiver import RefusedCounts
     from crossdock.observability.health import serve as serve_health
     from crossdock.observability.metrics import Metrics
+    from crossdock.observability.trace_export import traced
     from crossdock.scheduler import stderr_log
     from crossdock.scheduler.daemon import Daemon
     from crossdock.scheduler.monitored_scheduler import Service

@@ -19,6 +19,7 @@ from crossdock.cli.shared_options import (
     overrides,
     say,
     utf8_each,
+    warn,
 )
 from crossdock.clock import SystemClock
 
@@ -55,11 +56,11 @@ def sync(
     file is missing; 4 refused for safety: a source, removals or updates beyond the limits, or a mapping that fails too
     often; 70 the tally does not balance; 130 interrupted.
     """
-    from crossdock.cli.trace_export import traced
+    from crossdock.observability.trace_export import traced
     from crossdock.runs.run import run
     from crossdock.runs.timings import Timings
 
-    with traced() as trace:
+    with traced(warn) as trace:
         with interruptible() as interrupt, terminal_output.progress(wanted=not as_json) as progress:
             timings = Timings(SystemClock(), progress)
             try:

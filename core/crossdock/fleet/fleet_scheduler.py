@@ -142,6 +142,11 @@ class FleetScheduler:
         for each in self.running.values():
             each.future.cancel()
         self._close_executor()
+        for name, each in self.running.items():
+            if each.future.done() and not each.future.cancelled() and each.future.exception() is None:
+                self._take(name, each.call, CallResult.model_validate_json(each.future.result()))
+        self.running.clear()
+        self.waiting.clear()
 
     def _collect(self) -> bool:
         ended = [name for name, each in self.running.items() if each.future.done()]

@@ -158,6 +158,9 @@ class FleetService:
 
     def _known(self, tenant: str, facts: Iterable[JobFacts]) -> None:
         self._facts.setdefault(tenant, {}).update({each.job: each for each in facts})
+        if tenant in self._scheduler.tenants:
+            for job, instant in self._scheduler.schedule.next_due(tenant, self._clock.now()).items():
+                self._metrics.of(tenant).due(job, instant)
 
     def _report(self) -> None:
         now, scheduler, tenants = self._clock.now(), self._scheduler, len(self._files.tenants)

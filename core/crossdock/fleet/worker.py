@@ -13,12 +13,13 @@ from crossdock.fleet.scheduled_call import VERSION, CallResult, RunFacts, Schedu
 from crossdock.fleet.tenants import digest_of
 from crossdock.notifications.events import ScheduledRunEnded
 from crossdock.notifications.notifier import Notifier
+from crossdock.observability.trace_export import traced
 from crossdock.project import project as projects
 from crossdock.project.project import Project
 from crossdock.runs import runner, state_session
 from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings
-from crossdock.scheduler import run_events
+from crossdock.scheduler import run_events, stderr_log
 from crossdock.scheduler.retention_task import RetentionTask
 from crossdock.scheduling.due_times import Due
 from crossdock.state import DueRun, Transaction
@@ -86,7 +87,9 @@ def _run(loaded: Project, call: ScheduledCall, due_run: DueRun, clock: Clock) ->
         if due_run.job in state.ask(lambda tx: tx.scheduled_runs.paused()):
             return CallResult(outcome="paused", jobs=state.apply(lambda tx: _facts(tx, loaded)))
         timings = Timings(clock)
-        report = runner.run_scheduled(session, due_run, progress=timings, interrupt=_INTERRUPT)
+        with traced(stderr_log.warn) as trace:
+            report = runner.run_scheduled(session, due_run, progress=timings, interrupt=_INTERRUPT)
+            trace(timings)
         jobs = state.apply(lambda tx: _facts(tx, loaded))
         if report is None:
             return CallResult(outcome="ended_before", jobs=jobs)

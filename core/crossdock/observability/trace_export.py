@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from crossdock.cli.shared_options import warn
-
 if TYPE_CHECKING:
     from crossdock.runs.timings import Timings
 
@@ -16,7 +14,7 @@ _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT
 
 
 @contextmanager
-def traced(warn: Callable[[str], None] = warn) -> Iterator[Callable[[Timings], None]]:
+def traced(warn: Callable[[str], None]) -> Iterator[Callable[[Timings], None]]:
     """Yield what to call with each run that ended. OpenTelemetry is imported only if it is enabled.
 
     A failure is a warning and never affects the run.
@@ -26,7 +24,7 @@ def traced(warn: Callable[[str], None] = warn) -> Iterator[Callable[[Timings], N
         yield _ignore
         return
     try:
-        from crossdock.observability.traces import Traces
+        from crossdock.observability.traces import Traces  # noqa: PLC0415  an extra
     except ImportError:
         warn(f"traces are not sent, although {variable} is set: pip install 'crossdock[otel]'")
         yield _ignore

@@ -1,0 +1,62 @@
+"""The report of a fleet: the newest run of each tenant, as one self-contained page without record data (law 8)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+
+from crossdock.cli import html_page
+from crossdock.cli.html_elements import row, table, text
+from crossdock.cli.shared_options import counted
+from crossdock.state import RunRecord
+from crossdock.times_in_text import duration_text, instant_text
+
+_COLUMNS = ("tenant", "job", "business date", "started", "duration", "status", "open", "requests")
+_WORST_FIRST = ("failed", "incomplete", "running", "degraded", "done")
+
+
+def page(newest: Mapping[str, RunRecord | None], errors: Mapping[str, str], *, at: datetime) -> str:
+    """The report as known *at* that instant, those that need a person first.
+
+    Args:
+        newest: The newest run of each tenant; None for one that has not run yet.
+        errors: Why the other tenants cannot be read.
+    """
+    runs = {tenant: run for tenant, run in newest.items() if run is not None}
+    statuses = Counter(run.status for run in runs.values())
+    counts = ", ".join(f"{number:,} {status}" for status, number in statuses.most_common())
+    tenants = counted(len(newest) + len(errors), "tenant")
+    parts = [
+        f"<h1>{tenants}</h1>",
+        f'<p class="soft">Newest run of each tenant as of {instant_text(at)}: {text(counts or "none")}.</p>',
+        *_errors(errors),
+        table(_COLUMNS, _rows(runs)) if runs else "",
+        *_without_runs([tenant for tenant, run in newest.items() if run is None]),
+    ]
+    return html_page.document(f"{tenants}: {text(counts)}", parts)
+
+
+def _rows(runs: Mapping[str, RunRecord]) -> Iterator[str]:
+    for tenant, run in sorted(runs.items(), key=lambda each: (_severity(each[1]), each[0])):
+        cells = (
+            *(tenant, run.job or "", run.business_date, instant_text(run.started_at)),
+            "" if run.duration is None else duration_text(run.duration),
+            *(run.status, 0 if run.open is None else run.open.total, run.requests),
+        )
+        yield row(_COLUMNS, cells)
+
+
+def _severity(run: RunRecord) -> int:
+    return _WORST_FIRST.index(run.status) if run.status in _WORST_FIRST else 0
+
+
+def _errors(errors: Mapping[str, str]) -> Iterator[str]:
+    for tenant, error in errors.items():
+        lines = "<br>".join(text(line) for line in error.split("\n"))
+        yield f'<p class="bad">{text(tenant)}: {lines}</p>'
+
+
+def _without_runs(tenants: Sequence[str]) -> Iterator[str]:
+    if tenants:
+        yield f"<h2>No run yet</h2><p>{', '.join(text(tenant) for tenant in tenants)}</p>"

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crossdock.errors import UnavailableError
 from crossdock.fleet.fleet_scheduler import LATEST, FleetScheduler
@@ -338,3 +340,53 @@ def test_closing_cancels_what_has_not_begun(fleet: Fleet) -> None:
     _, future = fleet.executor.calls["a"]
     fleet.scheduler.close()
     assert future.cancelled()
+
+
+TROUBLE: list[CallResult | Exception] = [
+    RuntimeError("the worker was killed"),
+    CallResult(outcome="busy", error="another run is using this state"),
+    CallResult(outcome="refused", error="another version"),
+    CallResult(outcome="changed", error="another config"),
+    CallResult(outcome="failed", error="no route"),
+]
+
+
+@given(
+    tenants=st.integers(1, 6),
+    fates=st.lists(st.tuples(st.integers(0, 9), st.integers(0, len(TROUBLE)), st.booleans()), max_size=60),
+    changes=st.lists(st.integers(0, 5), max_size=4),
+)
+def test_every_run_takes_place_whatever_happens_to_its_calls(
+    tenants: int, fates: list[tuple[int, int, bool]], changes: list[int]
+) -> None:
+    """In the end each tenant has run once, although calls are lost before and after they were carried out."""
+    fleet, done = Fleet(at_once=2), set[str]()
+    names = [f"t{number}" for number in range(tenants)]
+    for name in names:
+        fleet.scheduler.put(tenant(name), [unended()])
+
+    def carried_out(name: str) -> CallResult:
+        """The run takes place, unless it has, or the state is only looked at."""
+        call, _ = fleet.executor.calls[name]
+        if call.job is None:
+            return CallResult(outcome="looked", jobs=ended().jobs if name in done else (unended(),))
+        if name in done:
+            return ended().model_copy(update={"outcome": "ended_before", "run": None})
+        done.add(name)
+        return ended()
+
+    for which, what, after in fates:
+        if running := fleet.running():
+            name, trouble = running[which % len(running)], TROUBLE[what] if what < len(TROUBLE) else None
+            result = carried_out(name) if trouble is None or after else trouble  # what took place stays so
+            fleet.executor.end(name, trouble or result)
+        if changes and which == 0:
+            name = names[changes.pop() % tenants]
+            fleet.scheduler.put(replace(tenant(name), digest=str(len(changes))), [])
+        fleet.clock.advance(which)
+    for _ in range(20 * tenants):
+        for name in fleet.running():
+            fleet.executor.end(name, carried_out(name))
+        fleet.clock.advance(LATEST.total_seconds())
+    assert done == set(names)
+    assert fleet.running() == []

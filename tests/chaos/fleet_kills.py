@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -138,12 +137,13 @@ def lossy_night(stage: FleetStage, postgres: str, *, workers: int) -> dict[str, 
 
 def settled(stage: FleetStage, within_s: float = 4 * WITHIN_S) -> None:
     """Wait until each run has ended in its state."""
-    open_runs = list(stage.names)
-    deadline = time.monotonic() + within_s
-    while open_runs:
-        assert time.monotonic() < deadline, f"{len(open_runs)} runs have not ended: {open_runs[:5]}"
-        open_runs = [name for name in open_runs if not any(status == "done" for _, status in stage.runs(name))]
-        time.sleep(0.5)
+    left = list(stage.names)
+
+    def has_ended() -> bool:
+        left[:] = [name for name in left if not any(status == "done" for _, status in stage.runs(name))]
+        return not left
+
+    eventually(has_ended, within_s)
 
 
 def judged(stage: FleetStage) -> None:

@@ -28,7 +28,7 @@ JOB = "nightly"
 
 
 def settings() -> SandboxSettings:
-    """Of a sandbox whose rate limit is no limit to so few records."""
+    """Of a sandbox whose rate limit does not slow down so few records."""
     return SandboxSettings(rate_per_min=600_000, burst=10_000)
 
 

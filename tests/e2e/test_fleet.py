@@ -30,7 +30,7 @@ def run(stage: FleetStage, *arguments: str) -> Done:
 
 
 def test_a_service_of_a_fleet(tmp_path: Path, platform: SandboxServer) -> None:
-    """It runs what is due, takes up a new tenant, serves metrics of each, and ends in order."""
+    """It runs what is due, picks up a new tenant, serves metrics of each, and ends in order."""
     stage = FleetStage(tmp_path, platform, 2)
     log = tmp_path / "service.log"
     later = FleetStage(_folder(tmp_path / "later"), platform, 0)

@@ -79,7 +79,7 @@ def chosen(text: str) -> ChosenExecutor:
 def _loaded(point: EntryPoint) -> ExecutorKind:
     try:
         kind = point.load()
-    except Exception as error:  # of any class: the module is somebody else's
+    except Exception as error:  # of any class: the module belongs to another package
         message = f"the executor {point.name!r} cannot be loaded: {type(error).__name__}: {error}"
         hint = f"pip install 'crossdock[{point.name}]'" if point.extras or point.name == "dask" else None
         raise ConfigError(message, where="--executor", hint=hint) from error

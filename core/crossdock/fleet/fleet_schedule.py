@@ -92,7 +92,7 @@ class FleetSchedule:
         self._tenants.pop(tenant, None)
 
     def update(self, tenant: str, facts: Iterable[JobFacts], now: datetime) -> None:
-        """A call has told what the state knows."""
+        """Take over what a call has read from the state."""
         found = self._tenants.get(tenant)
         if found is not None:
             found.facts |= {each.job: each for each in facts if each.job in found.configs}

@@ -29,7 +29,7 @@ SOONEST, LATEST = timedelta(seconds=2), timedelta(minutes=5)
 
 
 class Listener(Protocol):
-    """Is told what happens; always from the thread that calls the scheduler."""
+    """Receives what happens, always from the thread that calls the scheduler."""
 
     def began(self, tenant: str, job: str, at: Due) -> None:
         """A run was given to the executor."""
@@ -38,10 +38,10 @@ class Listener(Protocol):
         """A run has ended; *problems* are about notifications that were not sent."""
 
     def failed(self, tenant: str, job: str, at: Due, error: str) -> None:
-        """A run could not start and is tried again; each error is told once."""
+        """A run could not start and is tried again; called once for each error in turn."""
 
     def broken(self, tenant: str, error: str) -> None:
-        """No run of the tenant can start; each error is told once."""
+        """No run of the tenant can start; called once for each error in turn."""
 
     def lost(self, tenant: str, reason: str) -> None:
         """A call was lost with its worker, and is made again."""
@@ -177,10 +177,10 @@ class FleetScheduler:
             tries, error = self._tries.setdefault(name, _Tries()), result.error or "unknown error"
             if tries.reported != (call.at, error):
                 tries.reported = call.at, error
-                self._tell(name, call, error)
+                self._report(name, call, error)
         self._retry(name)
 
-    def _tell(self, name: str, call: DueCall, error: str) -> None:
+    def _report(self, name: str, call: DueCall, error: str) -> None:
         if call.job is None or call.at is None:
             self._listener.broken(name, error)
         else:

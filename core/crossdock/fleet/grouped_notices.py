@@ -17,7 +17,7 @@ class GroupedNotices:
     """Collects events and sends them from a thread, so that a slow channel delays nothing.
 
     Args:
-        notifier: None if nobody is notified.
+        notifier: None if the config names no recipients.
     """
 
     def __init__(self, notifier: Notifier | None) -> None:

@@ -65,7 +65,7 @@ class _Processes(Executor):
 
 
 def _begin(followed: Connection) -> None:
-    """Prepare a process: its runs stop with the pool, and when somebody ends the process."""
+    """Prepare a process: its runs stop with the pool, and when the process receives SIGTERM."""
 
     def end(_number: int, _frame: FrameType | None) -> None:
         worker.stop()

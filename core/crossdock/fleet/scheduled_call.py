@@ -25,7 +25,7 @@ Outcome = Literal["ended", "ended_before", "looked", "busy", "paused", "changed"
 """How a call ended.
 
 ``ended``: with a report. ``ended_before``: the run had ended already. ``looked``: the state was looked at, as asked.
-``busy``: another process uses the state. ``paused``: somebody paused the job. ``changed``: the config differs from the
+``busy``: another process uses the state. ``paused``: the job is paused. ``changed``: the config differs from the
 one that the scheduler read. ``refused``: the worker cannot run it. ``failed``: the run could not start.
 """
 
@@ -110,7 +110,7 @@ class CallResult(_Text):
 
 
 def version_of(text: str) -> str:
-    """The version of crossdock that wrote the text of a call; empty if it cannot be told."""
+    """The version of crossdock that wrote the text of a call; empty if the text does not say."""
     try:
         found: Any = json.loads(text)
         return str(found["version"])

@@ -212,7 +212,7 @@ def test_a_call_that_was_not_carried_out_is_made_again(fleet: Fleet, loss: CallR
     assert sorted(fleet.said.all[-2:]) == ["a done", "b done"]
 
 
-def test_a_failure_is_told_once_until_it_is_another(fleet: Fleet) -> None:
+def test_a_failure_is_reported_once_until_it_is_another(fleet: Fleet) -> None:
     """However often the run is tried again."""
     fleet.scheduler.put(tenant("a"), [unended()])
     for error in ("no route", "no route", "no key", "no route"):
@@ -238,7 +238,7 @@ def test_a_cancelled_call_is_made_again(fleet: Fleet) -> None:
 
 
 def test_an_executor_that_cannot_be_used_is_opened_anew(fleet: Fleet) -> None:
-    """What is due waits, and nothing is lost."""
+    """Runs that are due wait, and none is lost."""
     fleet.executor.refusals = [RuntimeError("shut down"), UnavailableError("the scheduler does not answer")]
     fleet.scheduler.put(tenant("a"), [unended()])
     assert fleet.running() == []
@@ -264,7 +264,7 @@ def test_a_worker_of_another_version_is_a_problem_of_the_executor(fleet: Fleet) 
 
 
 def test_a_state_of_which_nothing_is_known_is_looked_at_first(fleet: Fleet) -> None:
-    """And a state that cannot be used is told once."""
+    """A state that cannot be used is reported once."""
     fleet.scheduler.put(tenant("a"), [])
     assert fleet.running() == ["a"]
     fleet.executor.end("a", CallResult(outcome="failed", error="there is no state here"))
@@ -279,7 +279,7 @@ def test_a_state_of_which_nothing_is_known_is_looked_at_first(fleet: Fleet) -> N
 
 
 def test_a_removed_tenant_ends_its_run(fleet: Fleet) -> None:
-    """The end is told, and no other run begins."""
+    """The end is reported, and no other run begins."""
     fleet.scheduler.put(tenant("a"), [unended()])
     fleet.work()
     fleet.scheduler.remove("a")

@@ -59,7 +59,7 @@ def test_a_run_is_carried_out_once(stage: FleetStage) -> None:
     assert stage.delivered() == stage.expected()
 
 
-def test_a_look_tells_what_the_state_knows(stage: FleetStage) -> None:
+def test_a_look_returns_what_the_state_knows(stage: FleetStage) -> None:
     """And records what is skipped."""
     (facts,) = executed(call(stage, None)).jobs
     assert (facts.job, facts.paused, facts.last) == (JOB, False, None)
@@ -106,7 +106,7 @@ def test_a_state_in_use_is_busy(stage: FleetStage, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_paused_job_is_not_run(stage: FleetStage) -> None:
-    """Even if the scheduler does not know of the pause yet; the result tells of it."""
+    """Even if the scheduler does not know of the pause yet; the result says so."""
     with closing(project.load(stage.base, stage.config("t000")).open_state()) as state, state.begin() as tx:
         tx.scheduled_runs.pause(JOB, stage.due, paused=True)
     result = executed(call(stage))
@@ -143,7 +143,7 @@ def test_a_shared_limit_is_taken_from_its_database(stage: FleetStage) -> None:
 
 
 def test_the_next_run_is_compared_with_the_last(stage: FleetStage) -> None:
-    """A tenant that stays degraded is not told of each night."""
+    """A tenant that stays degraded is not reported after each run."""
     invoices = stage.folder / "out" / "t000" / "INV1.csv"
     invoices.write_text(invoices.read_text() + "9;C7;P0;1;1.5\n")
     first = executed(call(stage)).run

@@ -39,5 +39,5 @@ def test_those_that_need_a_person_are_first(run: RunRecord) -> None:
 
 
 def test_an_empty_fleet_has_a_page() -> None:
-    """It says that there is no run."""
+    """It shows that none has run."""
     assert "as of 2026-11-24 06:00:00Z: none." in fleet_page.page({}, {}, at=AT)

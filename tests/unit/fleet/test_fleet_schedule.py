@@ -42,7 +42,7 @@ def decided(schedule: FleetSchedule, now: datetime) -> list[DueCall]:
 
 
 def test_a_tenant_of_which_nothing_is_known_is_looked_at() -> None:
-    """And when its state has told what has ended, what is due is run."""
+    """Once its state has been read, its jobs run when they are due."""
     schedule = FleetSchedule()
     schedule.put("acme", {"a": job()}, [], NOW)
     assert decided(schedule, NOW) == [DueCall("acme")]

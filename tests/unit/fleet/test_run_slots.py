@@ -67,6 +67,6 @@ def test_no_limit_is_exceeded_and_no_slot_is_left_empty(waiting: list[Place], at
         assert len(running) <= at_once
         assert max(Counter(host for each in running for host in each.hosts).values()) <= per_host
         assert sum(each.is_slow for each in running) <= slots.for_slow
-        assert running, "somebody may always start"
+        assert running, "one may always start"
         running.pop(0)
     assert sorted(started) == sorted(waiting)

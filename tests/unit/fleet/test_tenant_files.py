@@ -56,7 +56,7 @@ def test_a_new_a_changed_and_a_removed_file_are_noticed(folder: FleetFolder) -> 
 
 
 def test_a_file_that_is_being_written_is_left_until_it_stays_the_same(folder: FleetFolder) -> None:
-    """A half of it is no config of anybody."""
+    """Half of a file is not a config."""
     watched = files(folder)
     watched.scan()
     for _ in range(3):
@@ -67,7 +67,7 @@ def test_a_file_that_is_being_written_is_left_until_it_stays_the_same(folder: Fl
     assert names(settled(watched)) == (["acme"], [], [])
 
 
-def test_a_broken_config_stops_its_tenant_only_and_is_told_once(folder: FleetFolder) -> None:
+def test_a_broken_config_stops_its_tenant_only_and_is_reported_once(folder: FleetFolder) -> None:
     """Until it is mended."""
     watched = files(folder)
     watched.scan()
@@ -91,7 +91,7 @@ def test_a_change_of_the_base_is_a_change_of_all(folder: FleetFolder) -> None:
 
 
 def test_all_can_be_loaded_again(folder: FleetFolder) -> None:
-    """What is the same as before is no change."""
+    """An equal config is not a change."""
     watched = files(folder)
     watched.scan()
     assert not watched.scan(reload=True)

@@ -140,7 +140,8 @@ def settled(stage: FleetStage, within_s: float = 4 * WITHIN_S) -> None:
     left = list(stage.names)
 
     def has_ended() -> bool:
-        left[:] = [name for name in left if not any(status == "done" for _, status in stage.runs(name))]
+        while left and any(status == "done" for _, status in stage.runs(left[-1])):
+            left.pop()
         return not left
 
     eventually(has_ended, within_s)

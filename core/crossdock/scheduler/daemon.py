@@ -98,7 +98,7 @@ class Daemon:
         """Call *service* until *interrupt* is set and its runs have ended.
 
         Args:
-            asked: Returns a call that was requested meanwhile, such as to use another config; made before the next look.
+            asked: Returns a call to make before the next look, such as one that reloads the config; None without one.
         """
         self._service, self._interrupt = service, interrupt
         offset_s = _clock_offset_s()  # before anything is planned: the clock may be set while this starts

@@ -25,6 +25,7 @@ class Trial:
 
     Attributes:
         taken_over: Ids of records that the migration takes over: customers by name, products by SKU.
+        seeded: What was damaged.
         figures: For the report.
     """
 
@@ -32,6 +33,7 @@ class Trial:
     files: list[Path]
     before: Records = field(default_factory=dict)
     taken_over: set[str] = field(default_factory=set)
+    seeded: Seeded = field(default_factory=Seeded)
     figures: dict[str, Any] = field(default_factory=dict)
 
     def prepare(self, late: int) -> None:
@@ -101,7 +103,7 @@ class Trial:
 
     def diverge(self, number: int) -> None:
         """Seeded divergences are found, nothing else is, and the plan repairs them."""
-        seeded = Divergences(self.stage, number).seed()
+        self.seeded = seeded = Divergences(self.stage, number).seed()
         plan = self.stage.folder / "repair.plan"
         found = self.stage.reconciled("-o", str(plan), "--remove-extra")
         _same(_listed(found), seeded, seeded.found.keys(), "found")
@@ -118,24 +120,38 @@ class Trial:
     # ---- undo
 
     def undo(self) -> None:
-        """Only what was there before is left, and the migration's invoices, which the platform keeps as they are."""
+        """Only what was there before is left, the invoices, which the platform keeps, and what the invoices name."""
         plan, began = self.stage.folder / "undo.plan", self.stage.records()
         planned = self.stage.run("migrate", "undo", "-o", str(plan), "--json", exit_codes=FEW).document
         self.stage.run("apply", str(plan), exit_codes=FEW)
         after = self.stage.records()
         assert after["invoice"] == began["invoice"]
         after["invoice"] = self.before["invoice"]
+        named = _named_by(began["invoice"]) - {each["id"] for of in self.before.values() for each in of}
         for resource, held in after.items():
-            wanted, left = _by_id(self.before[resource], self.taken_over), _by_id(held, self.taken_over)
+            stays = [each for each in began[resource] if each["id"] in named]
+            wanted, left = _by_id([*self.before[resource], *stays], self.taken_over), _by_id(held, self.taken_over)
             odd = {name: (left.get(name), wanted.get(name)) for name in left.keys() | wanted.keys()}
             assert left == wanted, [each for each in odd.items() if each[1][0] != each[1][1]][:5]
         self.figures["undo"] = planned["operations"]
-        self.figures["kept by the undo"] = kept = {each["reason"]: each["records"] for each in planned["kept"]}
+        self.figures["kept by the undo"] = kept = Counter[str]()
+        for each in planned["kept"]:
+            kept[each["reason"]] += each["records"]
         invoices = len(self.stage.ids("invoice"))
         assert kept == {
             "what is written once can be neither changed nor deleted": invoices,
             "it was deleted, and a new record would have another id": self.figures["divergences"]["product added"],
+            "an invoice that stays refers to it": len(named),
         }
+
+    def load_again(self) -> None:
+        """What was undone is loaded, and what stayed is found again: nothing new differs, and no invoice is created."""
+        began = self.stage.records()["invoice"]
+        self.stage.load(exit_codes=frozenset({4}))  # what was seeded and stays closes the last gate
+        after = self.stage.records()
+        assert after["invoice"] == began
+        assert _named_by(began) <= {each["id"] for of in after.values() for each in of}
+        _same(_listed(self.stage.reconciled()), self.seeded, self.seeded.stays, "left after the load")
 
 
 def retail_migration(folder: Path, *, seed: int, days: int, late: int, kills: int, divergences: int) -> str:
@@ -157,6 +173,7 @@ def retail_migration(folder: Path, *, seed: int, days: int, late: int, kills: in
         trial.nothing_differs()
         trial.diverge(divergences)
         trial.undo()
+        trial.load_again()
         return "\n".join(f"{name}: {figure}" for name, figure in trial.figures.items())
 
 
@@ -173,6 +190,11 @@ def _same(found: set[Found], seeded: Seeded, expected: AbstractSet[Found], what:
         return [f"{kinds.get(each[1:], 'nothing')}: {each}" for each in sorted(differences)]
 
     assert found == expected, f"not {what}: {named(expected - found)[:30]}; more: {named(found - expected)[:30]}"
+
+
+def _named_by(invoices: list[dict[str, Any]]) -> set[str]:
+    """The ids of the records that *invoices* refer to."""
+    return {name for each in invoices for name in (each["customerId"], *(item["productId"] for item in each["items"]))}
 
 
 def _by_id(records: list[dict[str, Any]], restored: AbstractSet[str]) -> dict[str, dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 from tests.e2e.folder_project import FolderProject, table
-from tests.e2e.project_folder import Done, balance
+from tests.e2e.project_folder import LISTS, Done, balance
 from tests.e2e.warehouse import ask
 
 from crossdock.sandbox import SandboxServer
@@ -116,3 +116,11 @@ class MigratedFolder(FolderProject):
         """The resource of each create, in order."""
         assert {each["operation"] for each in self.effects()} <= {"create"}
         return [each["resource"] for each in self.effects()]
+
+    def stored(self) -> dict[str, list[dict[str, Any]]]:
+        """What the platform has, by resource."""
+        headers = {"authorization": f"Bearer {self.platform.api_key}", "x-tenant-slug": self.platform.tenant}
+        netloc, found = self.platform.base_url.removeprefix("http://"), dict[str, list[dict[str, Any]]]()
+        for resource, path in LISTS.items():
+            found[resource] = json.loads(ask(netloc, "GET", f"{path}?limit=1000", headers=headers).body)["data"]
+        return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.e2e.migrated_folder import MigratedFolder
@@ -181,3 +182,34 @@ def test_an_undone_migration_is_loaded_again(migrated: MigratedFolder) -> None:
     assert {state for state, _ in migrated.states().values()} == {"not begun"}
     migrated.load()
     assert [each["operation"] for each in migrated.effects()] == ["create"] * 6 + ["delete"] * 6 + ["create"] * 6
+
+
+def test_what_invoices_refer_to_outlives_the_undo_of_their_migration(migrated: MigratedFolder) -> None:
+    """The next load creates the others again, and nothing refers to a record that does not exist."""
+    migrated.fill(customers=4, products=5, invoices=3)
+    migrated.load()
+    before, plan = migrated.stored(), str(migrated.folder / "undo.plan")
+    needed = referred(before["invoice"])
+    planned = migrated.migrate("undo", "-o", plan, "--json").document
+    assert planned["operations"] == {"delete": 3}
+    assert {each["stream"]: (each["reason"], each["records"]) for each in planned["kept"]} == {
+        "wms.invoices": ("what is written once can be neither changed nor deleted", 3),
+        "wms.customers": ("an invoice that stays refers to it", 3),
+        "wms.products": ("an invoice that stays refers to it", 3),
+    }
+    assert migrated.run("apply", plan).exit_code == 0
+    after = migrated.stored()
+    assert after["invoice"] == before["invoice"]
+    for resource in ("customer", "product"):
+        assert after[resource] == [each for each in before[resource] if each["id"] in needed]
+    migrated.load()
+    loaded = migrated.stored()
+    assert loaded["invoice"] == before["invoice"]
+    assert needed <= {each["id"] for resource in ("customer", "product") for each in loaded[resource]}
+    assert len(loaded["product"]) == len(before["product"])
+    assert migrated.migrate("reconcile").exit_code == 0
+
+
+def referred(invoices: list[dict[str, Any]]) -> set[str]:
+    """The ids that *invoices* hold."""
+    return {name for each in invoices for name in (each["customerId"], *(line["productId"] for line in each["items"]))}

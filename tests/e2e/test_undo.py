@@ -5,8 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.e2e.test_reconcile import call, held
-from tests.e2e.warehouse import BREAK, CUSTOMERS, FORWARD, LOSE, PRODUCTS, Front, Result, Site, once
+from tests.e2e.test_reconcile import SOLD, call, held
+from tests.e2e.warehouse import (
+    BREAK,
+    CUSTOMERS,
+    FORWARD,
+    INVOICES,
+    LOSE,
+    PERSON,
+    PRODUCTS,
+    Front,
+    Result,
+    Site,
+    once,
+)
 
 
 def run_of(result: Result) -> str:
@@ -95,17 +107,79 @@ def test_an_edit_after_the_plan_is_noticed(synced: Site, member: str) -> None:
     assert held(synced, "product")["wms:P2"]["name"] == "Hex nut"
 
 
-def test_an_invoice_cannot_be_taken_back(site: Site) -> None:
-    """It is listed; what it refers to is deleted all the same, if that is approved."""
+def test_what_an_invoice_refers_to_stays_with_it(site: Site) -> None:
+    """An invoice cannot be taken back, so nothing that it names may go; the next sync finds everything consistent."""
     site.init()
     site.fill()
-    run = run_of(site.sync())
-    planned = site.run("undo", run, "--json")
-    assert planned.code == 1
+    site.export("CUST_1.csv", f"{CUSTOMERS}C3;{PERSON} Star\n")
+    site.export("PROD_1.csv", SOLD)
+    run, plan = run_of(site.sync()), str(site.folder / "undo.plan")
+    planned = site.run("undo", run, "-o", plan, "--json")
+    assert (planned.code, planned.json["operations"]) == (1, {"delete": 2})
+    referred = dict.fromkeys(("C1", "C2", "P1", "P2"), "an invoice that stays refers to it")
     reason = "what is written once can be neither changed nor deleted"
-    assert kept(planned) == dict.fromkeys("123", reason)
-    assert planned.json["streams"]["wms.customers"] == {"delete": 2}
+    assert kept(planned) == dict.fromkeys("123", reason) | referred
+    assert planned.json["streams"]["wms.customers"] == {"delete": 1, "left alone": 2}
     assert list(planned.json["streams"]) == ["wms.invoices", "wms.products", "wms.customers"]
+    assert "wms.customers: 2 records left as they are: an invoice that stays refers to it" in site.run("undo", run).out
+    assert site.run("apply", plan).code == 0
+    assert (sorted(held(site, "customer")), sorted(held(site, "product"))) == (
+        ["wms:C1", "wms:C2"],
+        ["wms:P1", "wms:P2"],
+    )
+    for name, text, more in (
+        ("CUST", f"{CUSTOMERS}C3;{PERSON} Star\n", f"C4;{PERSON} Kauz"),
+        ("PROD", SOLD, "P4;Pin;1"),
+        ("INV", INVOICES, "4;C4;P4;1;1;EUR"),
+    ):
+        site.export(f"{name}_2.csv", f"{text}{more}\n")
+    again = site.sync()
+    assert (again.code, again.records("invoices")) == (0, {"read": 4, "unchanged": 3, "created": 1})
+    assert referring(site) <= existing(site)
+    reconciled = site.run("reconcile", "--json")
+    assert (reconciled.code, reconciled.json["differences"]) == (0, [])
+
+
+def test_what_an_invoice_of_another_run_refers_to_stays(synced: Site) -> None:
+    """It was delivered by a run that is not undone."""
+    synced.export("INV_1.csv", INVOICES)
+    assert synced.sync("wms.invoices").code == 0
+    synced.export("PROD_2.csv", "SKU;NAME;PRICE\nP3;Washer;0.05\n")
+    assert synced.sync("wms.products").code == 0
+    first = synced.run("undo", "1", "--json")
+    reason = "an invoice that stays refers to it"
+    assert kept(first) == dict.fromkeys(("C1", "C2", "P1", "P2"), reason)
+    assert first.json["operations"] == {}
+    assert synced.run("undo", "3", "--json").json["operations"] == {"delete": 1}
+
+
+def test_what_an_edited_order_refers_to_stays(site: Site) -> None:
+    """Somebody edited it, so it stays, and so does what it names."""
+    at = 'currency: CURRENCY\n          placedAt: {const: "2026-03-01T08:00:00Z"}'
+    site.edit("resource: invoice", "resource: order")
+    site.edit("currency: CURRENCY", at)
+    site.init()
+    site.fill()
+    run, plan = run_of(site.sync()), str(site.folder / "undo.plan")
+    orders = {each["externalId"]: each["id"] for each in call(site, "GET", "sales/orders")["data"]}
+    call(site, "PATCH", f"sales/orders/{orders['wms:2']}", {"currency": "USD"})
+    planned = site.run("undo", run, "-o", plan, "--json")
+    reason = "an order that stays refers to it"
+    assert kept(planned) == {"2": "somebody else has changed it since", "P1": reason, "C2": reason}
+    assert planned.json["operations"] == {"delete": 4}
+    assert site.run("apply", plan).code == 0
+    assert [each["externalId"] for each in call(site, "GET", "sales/orders")["data"]] == ["wms:2"]
+    assert (list(held(site, "customer")), list(held(site, "product"))) == (["wms:C2"], ["wms:P1"])
+
+
+def referring(site: Site) -> set[str]:
+    """The ids that the invoices of the platform hold."""
+    invoices = held(site, "invoice").values()
+    return {name for each in invoices for name in (each["customerId"], *(line["productId"] for line in each["items"]))}
+
+
+def existing(site: Site) -> set[str]:
+    return {each["id"] for resource in ("customer", "product") for each in held(site, resource).values()}
 
 
 def test_an_undo_survives_lost_answers(site: Site, front: Front) -> None:

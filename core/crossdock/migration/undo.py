@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from crossdock.clock import Clock
@@ -13,7 +14,8 @@ from crossdock.errors import ConfigError, RefusedError
 from crossdock.migration.platform_comparison import PlatformComparison
 from crossdock.migration.reconcile import keep_bucket, platform_context
 from crossdock.migration.reconciliation import Reconciliation
-from crossdock.migration.undone_records import Undoing, UndoneRecord, undone_records
+from crossdock.migration.remaining_references import RemainingReferences
+from crossdock.migration.undone_records import Referred, Undoing, UndoneRecord, nothing_referred, undone_records
 from crossdock.platform_source.live_records import LiveRecords
 from crossdock.progress import Progress, Silent
 from crossdock.project.connector_instances import BoundStream
@@ -119,25 +121,46 @@ def plan(
         ConfigError: If the config has no such stream any more.
         CrossdockError: If the platform cannot be read.
     """
-    names = _streams(session, undone)
-    return _planned(session, undone, names, _changed(session, names, progress), listener, progress)
+    return _planned(_Undo(session, undone, progress), listener, progress)
 
 
-def _planned(
-    session: Session,
-    undone: UndoneRuns,
-    names: list[str],
-    changed: Changed,
-    listener: Callable[[UndoneRecord], None],
-    progress: Progress,
-) -> tuple[UndoPlan, PlanFile]:
-    found, digest = UndoPlan(undone), DecisionHash.over(PlanListener.ignoring())
-    run = platform_context(session, Silent())
-    with run.at_end:
-        for bound in session.project.bind(set(names), targets=session.targets, run=run)[::-1]:
+class _Undo:
+    """What is known before the records are decided about. The platform and the state are read for it.
+
+    Attributes:
+        names: Of the streams.
+    """
+
+    def __init__(self, session: Session, undone: UndoneRuns, progress: Progress) -> None:
+        self.session, self.undone = session, undone
+        self.names = _streams(session, undone)
+        self._changed = _changed(session, self.names, progress)
+        self._references = RemainingReferences(session.state, session.targets)
+        with self.bound() as streams:
+            self._references.find(streams, lambda bound: _operations(self._records(bound, nothing_referred)))
+
+    @contextmanager
+    def bound(self) -> Iterator[list[BoundStream]]:
+        """The streams, those that refer to others first."""
+        run = platform_context(self.session, Silent())
+        with run.at_end:
+            yield self.session.project.bind(set(self.names), targets=self.session.targets, run=run)[::-1]
+
+    def records(self, bound: BoundStream) -> Iterator[UndoneRecord]:
+        """What happens to each record of *bound*."""
+        return self._records(bound, lambda ids: self._references.among(bound.scope, ids))
+
+    def _records(self, bound: BoundStream, referred: Referred) -> Iterator[UndoneRecord]:
+        return undone_records(self.session.state, bound, self.undone.runs, self._changed(bound), referred)
+
+
+def _planned(undo: _Undo, listener: Callable[[UndoneRecord], None], progress: Progress) -> tuple[UndoPlan, PlanFile]:
+    found, digest = UndoPlan(undo.undone), DecisionHash.over(PlanListener.ignoring())
+    with undo.bound() as streams:
+        for bound in streams:
             found.streams.append(bound.name)
             progress.begin(f"planning {bound.name}", None)
-            for each in undone_records(session.state, bound, undone.runs, changed(bound)):
+            for each in undo.records(bound):
                 found.counts[each.stream, each.undoing] += 1
                 if each.operation is None:
                     found.kept[each.stream, each.reason] += 1
@@ -145,7 +168,7 @@ def _planned(
                     digest.add(each.undoing, each.stream, each.key, each.operation.changes)
                 listener(each)
                 progress.advance(1)
-    pin = session.project.pin
+    undone, pin = undo.undone, undo.session.project.pin
     return found, PlanFile(
         kind="undo",
         run=None if undone.migration_id is not None else next(iter(undone.runs)),
@@ -177,17 +200,15 @@ def apply(
         def count(each: UndoneRecord) -> None:
             expected[each.stream] += each.operation is not None
 
-        names = _streams(session, undone)
-        changed = _changed(session, names, progress)
-        found, again = _planned(session, undone, names, changed, count, progress)
+        undo = _Undo(session, undone, progress)
+        found, again = _planned(undo, count, progress)
         if again != approved:
             raise outdated("crossdock undo")
         part = None if undone.migration_id is None else MigrationPart(undone.migration_id, "undo")
         run = OpenRun(session, progress, interrupt, part=part, only_unchanged="record")
 
         def source(bound: BoundStream, _tally: Tally, _run_id: int) -> PreparedOperations:
-            records = undone_records(session.state, bound, undone.runs, changed(bound))
-            return PreparedOperations(bound, _operations(records), expected[bound.name])
+            return PreparedOperations(bound, _operations(undo.records(bound)), expected[bound.name])
 
         report = run.execute(set(found.streams), source, reads=False, children_first=True)
         if undone.migration_id is not None and report.completed:

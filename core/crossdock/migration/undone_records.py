@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from crossdock.delivery.operations import Kind, Operation
@@ -17,6 +17,8 @@ from crossdock.targets.merge_patch import difference
 _SOURCE = "undo"
 AT_ONCE = 1_000  # records that are looked up together
 Undoing = Literal["delete", "restore", "left alone", "impossible"]
+Referred = Callable[[Sequence[str]], Mapping[str, str]]
+"""Those of some ids that a record which stays refers to, each with the resource of that record."""
 
 CHANGED = "somebody else has changed it since"
 _GONE = "it was deleted, and a new record would have another id"
@@ -40,31 +42,66 @@ class UndoneRecord:
     reason: str = ""
     operation: Operation | None = None
 
+    @property
+    def deleted_id(self) -> str | None:
+        """Of the record if it is to be deleted."""
+        if self.operation is None or self.operation.kind != "delete" or self.operation.binding is None:
+            return None
+        return self.operation.binding.target_id
+
+
+def nothing_referred(ids: Sequence[str]) -> Mapping[str, str]:  # noqa: ARG001  see `Referred`
+    """No record refers to any."""
+    return {}
+
 
 def undone_records(
-    state: State, bound: BoundStream, runs: AbstractSet[int], changed: Callable[[str], bool]
+    state: State,
+    bound: BoundStream,
+    runs: AbstractSet[int],
+    changed: Callable[[str], bool],
+    referred: Referred = nothing_referred,
 ) -> Iterator[UndoneRecord]:
     """Decide about each record of *bound* that *runs* have delivered; those that need nothing are left out.
 
     Args:
         runs: Ids; what other runs have delivered later is not undone.
         changed: Whether the target's record of this id differs from what the target last accepted.
+        referred: Which records are not deleted, because others refer to them; asked about many at once.
     """
     scope, after, wanted = bound.scope, None, sorted(runs)
     while True:
         with state.look() as tx:
             keys = tx.delivered.keys(scope, wanted, after=after, limit=AT_ONCE)
             histories, bindings = tx.delivered.of(scope, keys), tx.bindings.get(scope, keys)
+        page = list[UndoneRecord]()
         for key_hash in keys:
             history = histories[key_hash]
             start = next(number for number, each in enumerate(history) if each.run_id in runs)
             decision = _Decision(bound, history[start:], bindings.get(key_hash), is_first=not start)
             found = decision.made(runs, changed)
             if found is not None:
-                yield found
+                page.append(found)
+        yield from _without_referred(page, referred)
         if len(keys) < AT_ONCE:
             return
         after = keys[-1]
+
+
+def _without_referred(page: Sequence[UndoneRecord], referred: Referred) -> Iterator[UndoneRecord]:
+    """The records of *page*; those that are to be deleted and that others refer to stay."""
+    ids = referred([each.deleted_id for each in page if each.deleted_id is not None])
+    for each in page:
+        resource = None if each.deleted_id is None else ids.get(each.deleted_id)
+        if resource is None:
+            yield each
+        else:
+            yield replace(each, undoing="left alone", reason=_referred_by(resource), operation=None)
+
+
+def _referred_by(resource: str) -> str:
+    article = "an" if resource[0] in "aeiou" else "a"
+    return f"{article} {resource.replace('_', ' ')} that stays refers to it"
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,15 +124,24 @@ class Bindings:
             yield Scope(target, resource, namespace), Binding(*fields)
 
     def of_resource(
-        self, target: str, resource: str, *, after: tuple[str, int] | None, limit: int
+        self,
+        target: str,
+        resource: str,
+        *,
+        after: tuple[str, int] | None,
+        limit: int,
+        contributions: bool = False,
     ) -> list[tuple[Scope, Binding]]:
         """The next *limit* live bindings of whole records, by namespace and key hash.
 
         Args:
             after: Namespace and key hash of the last one of the page before; None at first.
+            contributions: Include those of contributions.
         """
         place = table.c.namespace, table.c.key_hash
-        query = select(table.c.namespace, *_FIELDS).where(*_OF_RESOURCE, _IS_LIVE, _IS_WHOLE)
+        query = select(table.c.namespace, *_FIELDS).where(*_OF_RESOURCE, _IS_LIVE)
+        if not contributions:
+            query = query.where(_IS_WHOLE)
         if after is not None:
             namespace, key_hash = after
             later = and_(table.c.namespace == namespace, table.c.key_hash > key_hash)

@@ -1,0 +1,65 @@
+"""The ids that a payload holds: those of the records that it refers to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, get_args
+
+from crossdock.resource_types import ResourceType
+from crossdock.resources import Reference, ResourceModel
+
+_Members = Mapping[str, Mapping[str, Any] | None]  # by wire name: None for a reference, else those inside
+
+
+def referred_ids(kind: ResourceType, payload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The resource and id of each record that a *payload* of *kind* refers to.
+
+    Where the name of a member does not tell the resource, the id counts for each that the kind may refer to.
+    """
+    for name, found in _ids(_references(kind.draft), payload):
+        for resource in _resources(kind, name):
+            yield resource, found
+
+
+def _ids(members: _Members, payload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, inside in members.items():
+        value = payload.get(name)
+        if inside is None:
+            if isinstance(value, str):
+                yield name, value
+            continue
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, dict):
+                yield from _ids(inside, each)
+
+
+@cache
+def _references(model: type[ResourceModel]) -> _Members:
+    """The members of *model* that are references, or that hold some."""
+    found: dict[str, Mapping[str, Any] | None] = {}
+    for name, field in model.model_fields.items():
+        kinds = set(_types(field.annotation))
+        inside = [_references(each) for each in kinds if isinstance(each, type) and issubclass(each, ResourceModel)]
+        if Reference in kinds:
+            found[field.alias or name] = None
+        elif any(inside):
+            found[field.alias or name] = {member: deeper for each in inside for member, deeper in each.items()}
+    return found
+
+
+def _types(annotation: Any) -> Iterator[Any]:
+    yield annotation
+    for each in get_args(annotation):
+        yield from _types(each)
+
+
+@cache
+def _named(parents: frozenset[str], name: str) -> tuple[str, ...]:
+    ending = name.removesuffix("Id").lower()
+    named = [each for each in sorted(parents) if ending.endswith(each.rpartition("_")[2])]
+    return tuple(named or sorted(parents))
+
+
+def _resources(kind: ResourceType, name: str) -> tuple[str, ...]:
+    return _named(kind.parents, name)

@@ -1,0 +1,145 @@
+"""Which records an undo must leave alone, because a record that stays refers to them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+
+from crossdock.delivery.operations import Operation, payload_after
+from crossdock.migration.id_set import IdSet
+from crossdock.migration.referred_ids import referred_ids
+from crossdock.project.connector_instances import BoundStream
+from crossdock.state import Binding, Scope, State
+from crossdock.targets import Target
+
+Operations = Callable[[BoundStream], Iterator[Operation]]
+"""What would undo the records of a stream if nothing referred to them."""
+_PAGE = 5_000  # bindings that are read together
+_Payloads = Mapping[str, object]
+
+
+class RemainingReferences:
+    """What the records refer to that are there after an undo.
+
+    Records of the state count, of all runs and streams, and operations that are not settled. Each id takes 8 bytes.
+    """
+
+    def __init__(self, state: State, targets: Mapping[str, Target]) -> None:
+        self._state, self._targets = state, targets
+        self._referred = defaultdict[str, IdSet](IdSet)  # by the resource of the record that refers to them
+        self._deleted, self._restored, self._kept = IdSet(), IdSet(), IdSet()
+
+    def find(self, undone: Sequence[BoundStream], operations: Operations) -> None:
+        """Look for them.
+
+        Args:
+            undone: The streams that are undone, those that refer to others first.
+        """
+        is_any = False
+        for bound in undone:
+            for each in operations(bound):
+                is_any |= self._plan(each)
+        if not is_any:
+            return
+        for target in sorted({bound.scope.target for bound in undone}):
+            for resource, kind in self._targets[target].resources.items():
+                if kind.parents:
+                    self._take_remaining(target, resource)
+        self._take_unsettled()
+        self._keep([bound for bound in undone if bound.kind.parents], operations)
+
+    def among(self, scope: Scope, ids: Sequence[str]) -> dict[str, str]:
+        """Those of *ids* that a remaining record refers to, each with the resource of such a record."""
+        places = {_place(scope.target, scope.resource, each): each for each in ids}
+        found = dict[str, str]()
+        for resource, referred in sorted(self._referred.items()):
+            found = {places[place]: resource for place in referred.among(list(places))} | found
+        return found
+
+    def _plan(self, operation: Operation) -> bool:
+        """Take an operation of the plan; True for a delete."""
+        scope, binding = operation.scope, operation.binding
+        assert binding is not None
+        if operation.kind == "delete":
+            self._deleted.add([_place(scope.target, scope.resource, binding.target_id)])
+            return True
+        self._restored.add([_own_place(scope, binding)])
+        self._refer(scope, operation.after)
+        return False
+
+    def _refer(self, scope: Scope, payload: _Payloads) -> set[str]:
+        """Note what *payload* refers to; the resources of these records."""
+        kind = self._targets[scope.target].resources[scope.resource]
+        found = list(referred_ids(kind, payload))
+        self._referred[scope.resource].add([_place(scope.target, *each) for each in found])
+        return {resource for resource, _ in found}
+
+    def _take_remaining(self, target: str, resource: str) -> None:
+        """Note what the records of the state refer to that are neither deleted nor restored."""
+        after: tuple[str, int] | None = None
+        while True:
+            with self._state.look() as tx:
+                page = tx.bindings.of_resource(target, resource, after=after, limit=_PAGE, contributions=True)
+            if not page:
+                return
+            gone = self._deleted.among([_place(target, resource, each.target_id) for _, each in page])
+            restored = self._restored.among([_own_place(*each) for each in page])
+            for scope, binding in page:
+                is_gone = _place(target, resource, binding.target_id) in gone
+                if not is_gone and _own_place(scope, binding) not in restored:
+                    self._refer(scope, binding.payload)
+            scope, last = page[-1]
+            after = scope.namespace, last.key_hash
+
+    def _take_unsettled(self) -> None:
+        """Note what operations refer to that may still be carried out."""
+        with self._state.look() as tx:
+            unsettled = tx.intents.unsettled()
+        for intent in unsettled:
+            target = self._targets.get(intent.scope.target)
+            if intent.operation != "delete" and target is not None and intent.resource in target.resources:
+                self._refer(intent.scope, payload_after(intent))
+
+    def _keep(self, undone: Sequence[BoundStream], operations: Operations) -> None:
+        """Note what records refer to that stay only because others refer to them, and so on."""
+        again = bool(undone)
+        while again:
+            again, passed = False, set[tuple[str, str]]()
+            for bound in undone:
+                passed.add((bound.scope.target, bound.scope.resource))
+                for page in _pages(each for each in operations(bound) if each.kind == "delete"):
+                    fresh = self._kept_now(bound.scope, page)
+                    again |= any((bound.scope.target, resource) in passed for resource in fresh)
+
+    def _kept_now(self, scope: Scope, page: Sequence[Operation]) -> set[str]:
+        """Keep those of *page* that are referred to; the resources of what they refer to."""
+        ids = [each.binding.target_id for each in page if each.binding is not None]
+        referred = self.among(scope, ids)
+        known = self._kept.among([_place(scope.target, scope.resource, each) for each in referred])
+        fresh = {each for each in referred if _place(scope.target, scope.resource, each) not in known}
+        self._kept.add([_place(scope.target, scope.resource, each) for each in fresh])
+        with self._state.look() as tx:
+            contributed = list(tx.bindings.contributed(scope.target, scope.resource, list(fresh)))
+        found = set[str]()
+        for each in page:
+            if each.binding is not None and each.binding.target_id in fresh:
+                found |= self._refer(scope, each.binding.payload)
+        for _, payload in contributed:
+            found |= self._refer(scope, payload)
+        return found
+
+
+def _pages(operations: Iterable[Operation]) -> Iterator[list[Operation]]:
+    iterator = iter(operations)
+    while page := list(islice(iterator, _PAGE)):
+        yield page
+
+
+def _place(target: str, resource: str, target_id: str) -> str:
+    return f"{target} {resource} {target_id}"
+
+
+def _own_place(scope: Scope, binding: Binding) -> str:
+    """Of a binding: several may have the same id, one for each stream that contributes to the record."""
+    return f"{scope.target} {scope.resource} {scope.namespace} {binding.target_id}"

@@ -70,6 +70,7 @@ def _stream(rehearsed: Rehearsed, name: str, *, raw: bool) -> dict[str, Any]:
         "already_there": None if (there := rehearsed.already_there) is None else there.named.get(name),
         "matched": None if there is None or name not in there.matched else asdict(there.matched[name]),
         "profile": None if profile is None else _profile(profile, raw=raw),
+        "joined_profiles": {part: _profile(found, raw=raw) for part, found in rehearsed.joined.get(name, {}).items()},
     }
 
 

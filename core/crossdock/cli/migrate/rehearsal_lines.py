@@ -18,7 +18,8 @@ COLUMNS = ("column", "filled", "distinct", "length", "forms", "value", "note")
 def show(console: Any, document: Mapping[str, Any]) -> None:
     """Print it: the profiles first, then what would happen, and the waves at the end."""
     for name, stream in document["streams"].items():
-        _print_profile(console, name, stream)
+        for title, profile in profiles(stream).items():
+            _print_profile(console, f"{name}{title}", profile)
     for account in tally_lines.tables(document["streams"]):
         if account.has_counts:
             console.print(
@@ -92,9 +93,13 @@ def remarks(stream: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         )
 
 
-def _print_profile(console: Any, name: str, stream: Mapping[str, Any]) -> None:
-    if (profile := stream["profile"]) is None:
-        return
+def profiles(stream: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The profiles of a stream and of the files that are joined, by what its name is followed by."""
+    own = {} if stream["profile"] is None else {"": stream["profile"]}
+    return own | {f" {part}": profile for part, profile in stream["joined_profiles"].items()}
+
+
+def _print_profile(console: Any, name: str, profile: Mapping[str, Any]) -> None:
     rows = [_column_row(column, profile["rows"]) for column in profile["columns"]]
     title = f"{name}: {counted(profile['rows'], 'row')}"
     console.print(terminal_output.table(title, COLUMNS, rows, numbers=("filled", "distinct", "length")))

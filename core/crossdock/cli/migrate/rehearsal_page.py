@@ -72,8 +72,8 @@ def _tally(document: Mapping[str, Any]) -> Iterator[str]:
             yield f"<h2>{account.title}</h2>{table(account.columns, rows, kind='numbers')}"
 
 
-def _stream(name: str, stream: Mapping[str, Any]) -> Iterator[str]:
-    yield f"<h2>{text(name)}</h2>"
+def _stream(stream_name: str, stream: Mapping[str, Any]) -> Iterator[str]:
+    yield f"<h2>{text(stream_name)}</h2>"
     yield from (f"<p>{text(sentence)}.</p>" for _, sentence in rehearsal_lines.remarks(stream))
     if reasons := stream["rejected_by_reason"]:
         most = max(each["records"] for each in reasons.values())
@@ -82,10 +82,11 @@ def _stream(name: str, stream: Mapping[str, Any]) -> Iterator[str]:
     if unresolved := stream["unresolved"]:
         rows = (row(_UNRESOLVED, _unresolved(each)) for each in unresolved)
         yield f"<h3>References that will not resolve</h3>{table(_UNRESOLVED, rows)}"
-    if profile := stream["profile"]:
+    for title, profile in rehearsal_lines.profiles(stream).items():
         rows = (row(_COLUMNS, _column(each, profile["rows"])) for each in profile["columns"])
         more = "; only the first columns are profiled" * profile["has_more_columns"]
-        yield f"<h3>{counted(profile['rows'], 'row')}{more}</h3>{table(_COLUMNS, rows)}"
+        name = f"{title.strip()}: " if title else ""
+        yield f"<h3>{text(name)}{counted(profile['rows'], 'row')}{more}</h3>{table(_COLUMNS, rows)}"
 
 
 def _reason(code: str, rejected: Mapping[str, Any], most: int) -> tuple[str | int, ...]:

@@ -27,6 +27,7 @@ STREAM: dict[str, Any] = Tally().as_json() | {
     ],
     "waiting": 3, "in_doubt": 0, "on_hold": 0, "already_there": 4, "matched": None,
     "profile": {"rows": 9, "has_more_columns": True, "columns": [COLUMN]},
+    "joined_profiles": {HOSTILE: {"rows": 8, "has_more_columns": False, "columns": [COLUMN]}},
 }  # fmt: skip
 WAVE = {
     "name": "all", "streams": ["wms.invoices"], "requests": 7, "begins_at": "2027-03-01T06:00:00Z",
@@ -58,6 +59,7 @@ def test_what_needs_a_person_comes_first() -> None:
     assert "4 of 0 creates on the platform already under our external id." in text
     assert "2 keys listed several times" in text
     assert "only the first columns are profiled" in text
+    assert "8 rows" in text
 
 
 def test_an_unknown_end_is_said() -> None:

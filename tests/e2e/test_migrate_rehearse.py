@@ -211,7 +211,11 @@ def test_the_platform_is_asked_only_on_request(move: Move) -> None:
         "wms.lots": 0,
     }
     assert move.requests()[len(before) :] == [("GET", "/api/v1/catalog/products"), ("GET", "/api/v1/inventory/lots")]
-    assert "1 of 2 creates on the platform already under our external id" in move.rehearse("--against-platform").stdout
+    shown = move.rehearse("--against-platform").stdout
+    assert "1 of 2 creates on the platform already under our external id" in shown
+    (example,) = asked["streams"]["wms.products"]["already_there_examples"]
+    assert f"{example['key']}: {example['id']}" in shown
+    assert example["id"].startswith("prd_")
 
 
 def test_what_is_taken_over_is_rehearsed(move: Move) -> None:
@@ -230,7 +234,16 @@ def test_what_is_taken_over_is_rehearsed(move: Move) -> None:
             assert client.post("/api/v1/catalog/products", json=body).status_code == 201
     rehearsed = move.rehearse("--json", "--against-platform").document["streams"]["wms.products"]
     assert rehearsed["matched"] == {"one": 1, "several": 1, "none": 2}
-    shown = move.rehearse("--against-platform").stdout
+    ((taken,), (ambiguous,)) = rehearsed["take_over_examples"], rehearsed["ambiguous_examples"]
+    assert (taken["key"], taken["id"][:4], ambiguous["key"], ambiguous["id"]) == ("P1", "prd_", "P2", None)
+    assert "2 records of the target have its sku: prd_" in ambiguous["message"]
+    advice = "rehearse with --against-platform to see which ones"
+    before, asked = move.rehearse(exit_code=0), move.rehearse("--against-platform")
+    assert advice in before.stdout
+    assert "shows which ones" not in asked.stderr + asked.stdout
+    assert advice not in asked.stdout
+    shown = asked.stdout
+    assert f"P1: {taken['id']}" in shown
     assert "of the creates, 1 would take over a record of the platform, 1 ambiguous, 2 new" in shown
     report = move.project.run("sync", "wms.products", "--json").document["streams"]["wms.products"]["records"]
     assert (report["created"], report["updated"], report["rejected"]) == (2, 1, 1)

@@ -34,6 +34,7 @@ class Rehearsed:
         profiles: Of what each stream read, by its name; of one that could not be read, as far as it was.
         joined: Of the files of look-ups and joins, by stream and their name.
         left_out: Streams that are in no wave.
+        matching: The member by which a stream takes over records that the platform has under other names.
         already_there: Which of the planned creates the platform has already; None if it was not asked.
     """
 
@@ -46,6 +47,7 @@ class Rehearsed:
     profiles: Mapping[str, SourceProfile]
     joined: Mapping[str, Mapping[str, SourceProfile]]
     left_out: tuple[str, ...]
+    matching: Mapping[str, str]
     already_there: AlreadyThere | None
 
     @property
@@ -53,7 +55,7 @@ class Rehearsed:
         """Whether some records will not be delivered by the load."""
         found = any(each.is_open for each in self.decisions.streams.values()) or bool(self.planned.rejected_before)
         return found or any(
-            each.several for each in (self.already_there.matched if self.already_there else {}).values()
+            each.counts.several for each in (self.already_there.matched if self.already_there else {}).values()
         )
 
     def document(self) -> Rehearsal:
@@ -95,7 +97,13 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
 
     began, names = clock.now(), [name for wave in waves for name in wave.streams]
     planned = dry_run.plan(
-        project, names, decisions.listener(), clock=clock, progress=progress, summed=True, observe=observe
+        project,
+        names,
+        decisions.listener(),
+        clock=clock,
+        progress=progress,
+        summed=True,
+        observe=observe,
     )
     for profile in (*profiles.values(), *(part for parts in joined.values() for part in parts.values())):
         profile.finish()
@@ -108,5 +116,15 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
         except CrossdockError as error:  # what was found until now is worth showing
             planned.errors[PLATFORM] = error
     return Rehearsed(
-        migration.name, project.pin, began, forecasts, planned, decisions, profiles, joined, left_out, there
+        name=migration.name,
+        pin=project.pin,
+        began=began,
+        waves=forecasts,
+        planned=planned,
+        decisions=decisions,
+        profiles=profiles,
+        joined=joined,
+        left_out=left_out,
+        matching=project.matching,
+        already_there=there,
     )

@@ -14,6 +14,9 @@ from crossdock.times_in_text import duration_text, instant_text
 WAVES = ("wave", "requests", "begins", "ends", "takes")
 COLUMNS = ("column", "filled", "distinct", "length", "forms", "value", "note")
 
+_EXAMPLES = {"there": ("already_there_examples",), "match": ("take_over_examples", "ambiguous_examples")}
+_SHOWN = 5
+
 
 def show(console: Any, document: Mapping[str, Any]) -> None:
     """Print it: the profiles first, then what would happen, and the waves at the end."""
@@ -93,6 +96,13 @@ def remarks(stream: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         )
 
 
+def examples(word: str, stream: Mapping[str, Any]) -> Iterator[str]:
+    """The first records that a remark is about: our key, and the platform's id or why it is ambiguous."""
+    for name in _EXAMPLES.get(word, ()):
+        for each in stream[name][:_SHOWN]:
+            yield f"{each['key']}: {each.get('message') or each['id']}"
+
+
 def profiles(stream: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """The profiles of a stream and of the files that are joined, by what its name is followed by."""
     own = {} if stream["profile"] is None else {"": stream["profile"]}
@@ -123,4 +133,6 @@ def _stream_lines(name: str, stream: Mapping[str, Any]) -> Iterator[str]:
     for found in stream["unresolved"]:
         yield f"wait   {name}: {unresolved_sentence(found)}"
         yield from (f"         {missing_sentence(each)}" for each in found["examples"])
-    yield from (f"{word:6} {name}: {sentence}" for word, sentence in remarks(stream))
+    for word, sentence in remarks(stream):
+        yield f"{word:6} {name}: {sentence}"
+        yield from (f"         {each}" for each in examples(word, stream))

@@ -74,7 +74,10 @@ def _tally(document: Mapping[str, Any]) -> Iterator[str]:
 
 def _stream(stream_name: str, stream: Mapping[str, Any]) -> Iterator[str]:
     yield f"<h2>{text(stream_name)}</h2>"
-    yield from (f"<p>{text(sentence)}.</p>" for _, sentence in rehearsal_lines.remarks(stream))
+    for word, sentence in rehearsal_lines.remarks(stream):
+        yield f"<p>{text(sentence)}.</p>"
+        if items := [f"<li>{text(each)}</li>" for each in rehearsal_lines.examples(word, stream)]:
+            yield f"<ul>{''.join(items)}</ul>"
     if reasons := stream["rejected_by_reason"]:
         most = max(each["records"] for each in reasons.values())
         rows = (row(_REASONS, _reason(code, each, most)) for code, each in reasons.items())

@@ -132,6 +132,8 @@ class Stream(StreamFacts, ABC, Generic[S]):
         incomplete: Rows that lack most columns, so that `to_resource` rejects them: no filter leaves them out, and
             they count as the newest.
         platform_reads: Resources of the platform that `pull` reads; ``crossdock check`` names their scopes.
+        reads_files: Whether the source of each batch is the name of a file, which reports without data may show; the
+            address of a page may hold a key.
     """
 
     name: str
@@ -143,6 +145,7 @@ class Stream(StreamFacts, ABC, Generic[S]):
     fetch_size: int = 50
     incomplete: Filter | None = None
     platform_reads: Sequence[ResourceName] = ()
+    reads_files: bool = False
     member_overrides: MemberOverrides | None = None  # set by a config
     target_resource: ResourceType | None = None  # set by the engine for a stream whose records go to another target
 

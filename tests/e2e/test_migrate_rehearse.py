@@ -211,7 +211,11 @@ def test_the_platform_is_asked_only_on_request(move: Move) -> None:
         "wms.lots": 0,
     }
     assert move.requests()[len(before) :] == [("GET", "/api/v1/catalog/products"), ("GET", "/api/v1/inventory/lots")]
-    assert "1 of 2 creates on the platform already under our external id" in move.rehearse("--against-platform").stdout
+    shown = move.rehearse("--against-platform").stdout
+    assert "1 of 2 creates on the platform already under our external id" in shown
+    (example,) = asked["streams"]["wms.products"]["already_there_examples"]
+    assert f"{example['key']}: {example['id']}" in shown
+    assert example["id"].startswith("prd_")
 
 
 def test_what_is_taken_over_is_rehearsed(move: Move) -> None:
@@ -230,7 +234,16 @@ def test_what_is_taken_over_is_rehearsed(move: Move) -> None:
             assert client.post("/api/v1/catalog/products", json=body).status_code == 201
     rehearsed = move.rehearse("--json", "--against-platform").document["streams"]["wms.products"]
     assert rehearsed["matched"] == {"one": 1, "several": 1, "none": 2}
-    shown = move.rehearse("--against-platform").stdout
+    ((taken,), (ambiguous,)) = rehearsed["take_over_examples"], rehearsed["ambiguous_examples"]
+    assert (taken["key"], taken["id"][:4], ambiguous["key"], ambiguous["id"]) == ("P1", "prd_", "P2", None)
+    assert "2 records of the target have its sku: prd_" in ambiguous["message"]
+    advice = "rehearse with --against-platform to see which ones"
+    before, asked = move.rehearse(exit_code=0), move.rehearse("--against-platform")
+    assert advice in before.stdout
+    assert "shows which ones" not in asked.stderr + asked.stdout
+    assert advice not in asked.stdout
+    shown = asked.stdout
+    assert f"P1: {taken['id']}" in shown
     assert "of the creates, 1 would take over a record of the platform, 1 ambiguous, 2 new" in shown
     report = move.project.run("sync", "wms.products", "--json").document["streams"]["wms.products"]["records"]
     assert (report["created"], report["updated"], report["rejected"]) == (2, 1, 1)
@@ -315,3 +328,42 @@ def test_real_exports_are_profiled(tmp_path: Path, platform: SandboxServer, expo
     assert columns["CustomerID"]["filled"] < len(rows)
     assert columns["Description"]["findings"]["outer_blanks"]["cells"] > 0
     assert columns["InvoiceDate"]["dates"] == len(rows)
+
+
+def test_joined_files_have_profiles_of_their_own(move: Move) -> None:
+    """Every cell of a line file is examined, and what is odd is shown with its file and line; no internal column."""
+    config = yaml.safe_load(move.project.config.read_text())
+    wms = config["connections"]["wms"]
+    wms["sources"] = {
+        "heads": {"files": "out/h*.csv", "format": DELIMITED},
+        "lines": {"files": "out/d*.csv", "format": DELIMITED},
+        "places": {"files": "out/s*.csv", "format": DELIMITED},
+    }
+    wms["streams"]["lots"] = {
+        "source": "heads",
+        "mode": "append",
+        "key": ["LOT"],
+        "resource": "inventory_lot",
+        "join": {"lines": {"source": "lines", "on": ["LOT"]}},
+        "lookup": {"place": {"source": "places", "on": ["PLACE"]}},
+        "map": {"lotNumber": "LOT", "quantity": {"const": 1}, "productId": {"ref": "product", "key": "SKU"}},
+    }
+    move.project.config.write_text(yaml.safe_dump(config, sort_keys=False))
+    move.project.write("h.csv", "LOT;SKU;PLACE\nL1;P1;A\nL2;P1;A\n")
+    move.project.write("d.csv", "LOT;QTY;NOTE\nL1;1;\nL1;2; blank\nL2;3;ok\nL9;4;alone\n")
+    move.project.write("s.csv", "PLACE;TOWN\nA;KÃ¶ln\nB;Ulm\n")
+    page = move.folder / "r.html"
+    stream = move.rehearse("--json", "--html", str(page)).document["streams"]["wms.lots"]
+    assert [each["name"] for each in stream["profile"]["columns"]] == ["LOT", "SKU", "PLACE"]
+    assert stream["profile"]["rows"] == 2
+    lines, places = stream["joined_profiles"]["lines"], stream["joined_profiles"]["place"]
+    assert (lines["rows"], places["rows"]) == (4, 2)
+    columns = {each["name"]: each for each in (*lines["columns"], *places["columns"])}
+    assert [columns[name]["filled"] for name in ("QTY", "NOTE", "TOWN")] == [4, 3, 2]
+    assert columns["NOTE"]["findings"]["outer_blanks"]["examples"] == [{"at": "d.csv:3"}]
+    assert columns["TOWN"]["findings"]["damaged"]["examples"] == [{"at": "s.csv:2"}]
+    assert not any("control" in each["findings"] for each in columns.values())
+    shown = move.rehearse().stdout
+    assert "wms.lots lines: 4 rows" in shown
+    assert "lines.content" not in shown
+    assert "lines: 4 rows" in Page(page.read_text()).text

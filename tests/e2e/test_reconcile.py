@@ -282,3 +282,44 @@ def test_a_sample_states_its_confidence(synced: Site) -> None:
     assert (refused.code, "a sample cannot be repaired" in refused.err) == (2, True)
     change_on_platform(synced)
     assert found(synced.run("reconcile", "--sample", "9", "--json")) == [("diverged", "product", "P1")]
+
+
+BAD = "SKU;NAME;PRICE\nB1;Bolt;x\n;Nut;0.25\nB2;Nut;y\n"
+
+
+def rejected(site: Site) -> list[tuple[str, str]]:
+    """What ``records list`` shows: the key, or the place of a row without one."""
+    return sorted((each["key"], each["at"]) for each in site.listed("--state", "rejected"))
+
+
+def test_every_rejected_record_is_listed(synced: Site) -> None:
+    """As many as ``records list`` shows; a row without a key is listed at its file and line, not under a key."""
+    synced.export("PROD_2.csv", BAD)
+    assert synced.sync().code == 1
+    assert rejected(synced) == [("", "PROD_2.csv:3"), ("B1", "PROD_2.csv:2"), ("B2", "PROD_2.csv:4")]
+    result = synced.run("reconcile", "--json")
+    assert found(result) == [("rejected", "product", key) for key in ("", "B1", "B2")]
+    (without_key, *others) = result.json["shown"]
+    assert (without_key["at"], without_key["remark"]) == ("PROD_2.csv:3", "key_missing")
+    assert {each["at"] for each in others} == {None}
+    shown = synced.run("reconcile", "wms.products").out
+    assert "key_missing at" not in shown
+    assert "wms:key_missing" not in shown
+    synced.run("records", "drop", "wms.products", "--reason", "key_missing", "--yes")
+    assert [key for _, _, key in found(synced.run("reconcile", "--json"))] == [key for key, _ in rejected(synced)]
+
+
+def test_rejected_records_that_no_file_has_are_listed(synced: Site) -> None:
+    """The state knows them, whatever has become of their file."""
+    synced.export("PROD_2.csv", BAD)
+    synced.sync()
+    (synced.out / "PROD_2.csv").unlink()
+    assert [key for _, _, key in found(synced.run("reconcile", "--json"))] == ["", "B1", "B2"]
+
+
+def test_a_record_that_is_rejected_and_differs_is_listed_with_both(synced: Site) -> None:
+    """So that each class has as many records as other commands count."""
+    change_on_platform(synced)
+    synced.export("PROD_2.csv", "SKU;NAME;PRICE\nP1;Bolt;x\n")
+    synced.sync()
+    assert found(synced.run("reconcile", "--json")) == [("diverged", "product", "P1"), ("rejected", "product", "P1")]

@@ -32,6 +32,8 @@ class WarehouseStream(DeclaredStream[W]):
         others: All sources of the connection, by name.
     """
 
+    reads_files = True
+
     def __init__(
         self,
         name: str,

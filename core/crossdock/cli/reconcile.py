@@ -144,6 +144,7 @@ def _document(found: Reconciliation, limit: int) -> dict[str, Any]:
                 "resource": each.scope.resource,
                 "namespace": each.scope.namespace,
                 "key": each.key,
+                "at": each.place or None,
                 "id": each.target_id,
                 "members": list(each.members),
                 "remark": each.remark,
@@ -194,7 +195,9 @@ def _show(found: Reconciliation, limit: int) -> None:
 
 
 def _record(each: Difference) -> str:
-    """Its external id; of a record that only the platform has, its id there."""
+    """Its external id; of a record that only the platform has, its id there; of a row without a key, its place."""
+    if each.place:
+        return each.place
     return f"{each.scope.namespace}:{each.key}" if each.scope.namespace else each.key
 
 

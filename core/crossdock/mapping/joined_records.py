@@ -17,9 +17,10 @@ from crossdock.scheduling.times_and_durations import duration_schema, is_duratio
 MAX_SHOWN = 3  # places of rows in a message
 MAX_WITHIN = timedelta(days=90)
 
-_NO_MAIN_ROW = "no_main_row"
+NO_MAIN_ROW = "no_main_row"
+"""The problem of a row that stands for joined rows without a row of the main source."""
 _PROBLEMS: Mapping[str, tuple[Reason, str]] = {
-    _NO_MAIN_ROW: ("unmatched", "has rows, but the record itself is missing"),
+    NO_MAIN_ROW: ("unmatched", "has rows, but the record itself is missing"),
     "several_files": (
         "rows_disagree", "has rows in several files; set key to tell repeated rows from additional ones",
     ),
@@ -70,7 +71,7 @@ class Join(Lookup):
 
 def without_main_row(joins: Mapping[str, Join]) -> Filter | None:
     """The rows that stand for joined rows without a row of the main source; None without joins."""
-    rows = [Filter(field=f"{name}.problem", equals=_NO_MAIN_ROW) for name in joins]
+    rows = [Filter(field=f"{name}.problem", equals=NO_MAIN_ROW) for name in joins]
     return Filter(any=tuple(rows)) if rows else None
 
 

@@ -26,6 +26,7 @@ class Difference:
     Attributes:
         target_id: At the platform; None if it has none there.
         members: That differ; empty where the whole record does.
+        place: ``FILE:LINE`` of a row without a key.
         remark: What else is known, without data of the record.
     """
 
@@ -35,6 +36,7 @@ class Difference:
     target_id: str | None = None
     members: tuple[str, ...] = ()
     remark: str = ""
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,11 +27,14 @@ from crossdock.sources.source_context import SourceContext
 from crossdock.state import Scope, State
 from crossdock.stream_facts import PLATFORM
 
+EXAMPLES = 1_000  # at most, of each stream and kind
 _HALF = (1 << 64) - 1  # of a key hash: enough to compare with, and 8 bytes in memory
 
 
 class PlannedCreates:
-    """The keys of the records that a plan creates on the platform, 8 bytes for each, and the values that are compared.
+    """The keys of the records that a plan creates on the platform, 8 bytes for each.
+
+    Of streams that take over records the texts of the keys as well, and the values that are compared.
 
     Args:
         members: By stream that takes over records which the platform has under other names: the member to compare.
@@ -41,6 +44,7 @@ class PlannedCreates:
         self.members = members
         self._keys: dict[str, array[int]] = defaultdict(lambda: array("Q"))
         self._values: dict[str, list[str | None]] = defaultdict(list)
+        self._texts: dict[str, list[str]] = defaultdict(list)
 
     def take(self, operation: Operation) -> None:
         stream = operation.identity.stream
@@ -49,10 +53,15 @@ class PlannedCreates:
         self._keys[stream].append(operation.identity.key_hash & _HALF)
         if (member := self.members.get(stream)) is not None:
             self._values[stream].append(operation.after.get(member))
+            self._texts[stream].append(operation.identity.key)
 
     def values(self, stream: str) -> Sequence[str | None]:
         """Of the member that is compared, in the order of the records."""
         return self._values[stream]
+
+    def texts(self, stream: str) -> Sequence[str]:
+        """Of their keys, in the order of the records; only of a stream that compares a member."""
+        return self._texts[stream]
 
     def keys(self, stream: str) -> pl.Series:
         """Their hashes, UInt64."""
@@ -60,16 +69,47 @@ class PlannedCreates:
 
 
 @dataclass(frozen=True, slots=True)
+class Match:
+    """A record that would be created, and what the platform has.
+
+    Attributes:
+        target_id: Of the one record; None if it is ambiguous.
+        why: It is ambiguous.
+    """
+
+    key: str
+    target_id: str | None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Creates that the platform has under our external id: how many, and the first `EXAMPLES` of them."""
+
+    number: int
+    examples: Sequence[Match]
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """What becomes of the creates of a stream that takes over records, with the first `EXAMPLES` of each kind."""
+
+    counts: MatchCounts
+    taken_over: Sequence[Match]
+    ambiguous: Sequence[Match]
+
+
+@dataclass(frozen=True, slots=True)
 class AlreadyThere:
     """Which of the planned creates the platform has already, by stream.
 
     Attributes:
-        named: How many under our external id; without streams whose resource has none, such as invoices.
+        named: Those under our external id; without streams whose resource has none, such as invoices.
         matched: What becomes of those of streams that take over records under other names.
     """
 
-    named: Mapping[str, int]
-    matched: Mapping[str, MatchCounts]
+    named: Mapping[str, Named]
+    matched: Mapping[str, Matched]
 
 
 def already_there(
@@ -94,16 +134,24 @@ def already_there(
     return AlreadyThere(named, matched)
 
 
-def _matched(project: Project, state: State, name: str, creates: PlannedCreates, run: SourceContext) -> MatchCounts:
-    index = LiveIndex()
+def _matched(project: Project, state: State, name: str, creates: PlannedCreates, run: SourceContext) -> Matched:
+    index, keys = LiveIndex(), creates.texts(name)
+    taken_over, ambiguous = list[Match](), list[Match]()
+
+    def decided(number: int, target_id: str | None, why: str) -> None:
+        examples = ambiguous if target_id is None else taken_over
+        if len(examples) < EXAMPLES:
+            examples.append(Match(keys[number], target_id, why))
+
     LiveReader(project.platform, run, state, project.scopes[name], creates.members[name]).read(index)
     index.sort()
-    return counted(index, creates.values(name))
+    return Matched(counted(index, creates.values(name), creates.members[name], decided), taken_over, ambiguous)
 
 
-def _named(project: Project, streams: Iterable[str], creates: PlannedCreates, run: SourceContext) -> dict[str, int]:
-    """How many of *creates* the platform has under our external id."""
+def _named(project: Project, streams: Iterable[str], creates: PlannedCreates, run: SourceContext) -> dict[str, Named]:
+    """Those of *creates* that the platform has under our external id."""
     found: dict[str, set[int]] = defaultdict(set)  # a record that changes meanwhile is listed twice
+    examples: dict[str, list[Match]] = defaultdict(list)
     scopes = {name: scope for name in streams if _has_external_id(scope := project.scopes[name])}
     with LiveRecords(project.platform, run) as live:
         for resource in dict.fromkeys(scope.resource for scope in scopes.values()):
@@ -113,20 +161,25 @@ def _named(project: Project, streams: Iterable[str], creates: PlannedCreates, ru
                 run.progress.advance(len(page))
                 keys = _keys(page)
                 for name, hashes in planned.items():
-                    listed = pl.Series(keys[scopes[name].namespace], dtype=pl.UInt64)
-                    found[name].update(listed.filter(listed.is_in(hashes.implode())))
-    return {name: len(found[name]) for name in scopes}
+                    own = keys[scopes[name].namespace]
+                    listed = pl.Series(list(own), dtype=pl.UInt64)
+                    new = [each for each in listed.filter(listed.is_in(hashes.implode())) if each not in found[name]]
+                    found[name].update(new)
+                    examples[name] += [own[each] for each in new[: EXAMPLES - len(examples[name])]]
+    return {name: Named(len(found[name]), examples[name]) for name in scopes}
 
 
-def _keys(page: list[dict[str, Any]]) -> dict[str, list[int]]:
-    """The hashes of the keys in the external ids of *page*, by namespace."""
-    keys: dict[str, list[str]] = defaultdict(list)
+def _keys(page: list[dict[str, Any]]) -> dict[str, dict[int, Match]]:
+    """The records of *page* that have a name, by namespace and the hash of their key."""
+    ids: dict[str, dict[str, str]] = defaultdict(dict)
     for record in page:
         namespace, colon, key = str(record.get("externalId") or "").partition(":")
         if colon:
-            keys[namespace].append(key)
-    hashes = ((namespace, key_hashes(names).values()) for namespace, names in keys.items())
-    return defaultdict(list, {namespace: [each & _HALF for each in found] for namespace, found in hashes})
+            ids[namespace][key] = str(record.get("id"))
+    found: dict[str, dict[int, Match]] = defaultdict(dict)
+    for namespace, own in ids.items():
+        found[namespace] = {hashed & _HALF: Match(key, own[key]) for key, hashed in key_hashes(list(own)).items()}
+    return found
 
 
 def _has_external_id(scope: Scope) -> bool:

@@ -39,6 +39,8 @@ class Reconciliation:
         compared: Records of the state that were compared, by resource.
         known: Records of the state, by resource.
         differences: By scope and key.
+        undelivered: What the state knows and has not delivered, by class, stream and key hash. A record of it may
+            differ as well, and is listed with both.
         corrections: What a repair writes into the state.
         settled: Operations in doubt about which the platform's records decide.
         removals: Deletes of records that only the platform has; only if asked for.
@@ -55,6 +57,7 @@ class Reconciliation:
     compared: Counter[str] = field(default_factory=Counter)
     known: Counter[str] = field(default_factory=Counter)
     differences: dict[tuple[Scope, str], Difference] = field(default_factory=dict)
+    undelivered: dict[tuple[Class, str, int], Difference] = field(default_factory=dict)
     corrections: dict[tuple[Scope, int], Correction] = field(default_factory=dict)
     settled: list[tuple[Intent, InDoubt]] = field(default_factory=list)
     removals: list[Operation] = field(default_factory=list)
@@ -66,23 +69,28 @@ class Reconciliation:
     requests: int = 0
 
     @property
+    def _all(self) -> list[Difference]:
+        return [*self.differences.values(), *self.undelivered.values()]
+
+    @property
     def counts(self) -> Counter[tuple[str, Class]]:
         """Differences by resource and class."""
-        return Counter((each.scope.resource, each.difference) for each in self.differences.values())
+        return Counter((each.scope.resource, each.difference) for each in self._all)
 
     def differing(self, resource: str) -> int:
         """How many records of *resource* differ."""
-        return sum(number for (of, _), number in self.counts.items() if of == resource)
+        return len({(each.scope, each.key or each.place) for each in self._all if each.scope.resource == resource})
 
     @property
     def exit_code(self) -> int:
-        return most_severe(self.errors.values()) or (1 if self.differences else 0)
+        return most_severe(self.errors.values()) or (1 if self._all else 0)
 
     def listed(self) -> list[Difference]:
         """The differences by resource, class and key."""
         order = {name: number for number, name in enumerate((*RESOURCES, *CLASSES))}
 
-        def place(each: Difference) -> tuple[int, int, str, str]:
-            return order[each.scope.resource], order[each.difference], each.scope.namespace, each.key
+        def place(each: Difference) -> tuple[int, int, str, str, str]:
+            name = each.scope.namespace
+            return order[each.scope.resource], order[each.difference], name, each.key, each.place
 
-        return sorted(self.differences.values(), key=place)
+        return sorted(self._all, key=place)

@@ -32,7 +32,9 @@ class Rehearsed:
     Attributes:
         waves: In the order in which they are loaded.
         profiles: Of what each stream read, by its name; of one that could not be read, as far as it was.
+        joined: Of the files of look-ups and joins, by stream and their name.
         left_out: Streams that are in no wave.
+        matching: The member by which a stream takes over records that the platform has under other names.
         already_there: Which of the planned creates the platform has already; None if it was not asked.
     """
 
@@ -43,7 +45,9 @@ class Rehearsed:
     planned: Planned
     decisions: Decisions
     profiles: Mapping[str, SourceProfile]
+    joined: Mapping[str, Mapping[str, SourceProfile]]
     left_out: tuple[str, ...]
+    matching: Mapping[str, str]
     already_there: AlreadyThere | None
 
     @property
@@ -51,7 +55,7 @@ class Rehearsed:
         """Whether some records will not be delivered by the load."""
         found = any(each.is_open for each in self.decisions.streams.values()) or bool(self.planned.rejected_before)
         return found or any(
-            each.several for each in (self.already_there.matched if self.already_there else {}).values()
+            each.counts.several for each in (self.already_there.matched if self.already_there else {}).values()
         )
 
     def document(self) -> Rehearsal:
@@ -83,15 +87,25 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
     creates = PlannedCreates(project.matching) if against_platform else None
     decisions = Decisions(project.scopes, later_parents(project, waves), creates)
     profiles: dict[str, SourceProfile] = defaultdict(SourceProfile)
+    joined: dict[str, dict[str, SourceProfile]] = defaultdict(lambda: defaultdict(SourceProfile))
 
-    def observe(stream: str, batch: RawBatch) -> None:
-        profiles[stream].take(batch)
+    def observe(stream: str, part: str, batch: RawBatch) -> None:
+        if part:
+            joined[stream][part].take(batch)
+        else:
+            profiles[stream].take(batch, joined[stream])
 
     began, names = clock.now(), [name for wave in waves for name in wave.streams]
     planned = dry_run.plan(
-        project, names, decisions.listener(), clock=clock, progress=progress, summed=True, observe=observe
+        project,
+        names,
+        decisions.listener(),
+        clock=clock,
+        progress=progress,
+        summed=True,
+        observe=observe,
     )
-    for profile in profiles.values():
+    for profile in (*profiles.values(), *(part for parts in joined.values() for part in parts.values())):
         profile.finish()
     forecasts = tuple(wave_forecasts(migration, waves, planned, began))
     left_out = tuple(name for name in project.scopes if name not in names)
@@ -101,4 +115,16 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
             there = already_there(project, names, creates, clock=clock, progress=progress)
         except CrossdockError as error:  # what was found until now is worth showing
             planned.errors[PLATFORM] = error
-    return Rehearsed(migration.name, project.pin, began, forecasts, planned, decisions, profiles, left_out, there)
+    return Rehearsed(
+        name=migration.name,
+        pin=project.pin,
+        began=began,
+        waves=forecasts,
+        planned=planned,
+        decisions=decisions,
+        profiles=profiles,
+        joined=joined,
+        left_out=left_out,
+        matching=project.matching,
+        already_there=there,
+    )

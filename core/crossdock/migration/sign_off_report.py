@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -48,7 +48,8 @@ def sign_off_report(
         sources: A hash of what each stream reads now, as in the last freeze check.
     """
     streams = sorted(name for wave in waves for name in wave.wave.streams)
-    exceptions = _exceptions(tx, migration, streams)
+    reads_files = {name for name in streams if project.stream(name).reads_files}
+    exceptions = _exceptions(tx, migration, streams, reads_files)
     return {
         "format": FORMAT,
         "crossdock": version("crossdock"),
@@ -139,21 +140,24 @@ def _reconciliation(facts: Mapping[str, Any] | None) -> Document | None:
     return {**facts, "totals": totals}
 
 
-def _exceptions(tx: Transaction, migration: Migration, streams: Sequence[str]) -> Document:
+def _exceptions(
+    tx: Transaction, migration: Migration, streams: Sequence[str], reads_files: Collection[str]
+) -> Document:
     found = migration.reconciliation or {"differences": [], "kept": {}}
     return {
         "differences": found["differences"],
         "kept": found["kept"],
         "waiting": [each for name in streams for each in _waiting(tx, name)],
-        **_dead_letters(tx, streams),
+        **_dead_letters(tx, streams, reads_files),
     }
 
 
-def _dead_letters(tx: Transaction, streams: Sequence[str]) -> dict[str, list[Document]]:
+def _dead_letters(tx: Transaction, streams: Sequence[str], reads_files: Collection[str]) -> dict[str, list[Document]]:
     """Rejected and dropped records by stream and reason code, with their files and lines."""
     found: dict[str, list[Document]] = {"rejected": [], "dropped": []}
     for group in tx.migration_facts.dead_letters(streams):
-        places = tx.migration_facts.file_places(group, limit=PLACES)
+        is_file = group.stream in reads_files
+        places = tx.migration_facts.file_places(group, limit=PLACES, reads_files=is_file)
         found[group.status].append(
             {
                 "stream": group.stream,

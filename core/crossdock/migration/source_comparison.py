@@ -22,7 +22,6 @@ from crossdock.sources.source_context import SourceContext
 from crossdock.state import (
     Binding,
     DeadLetter,
-    DeadLetterFilter,
     ExpectedDelivery,
     Intent,
     RecordIdentity,
@@ -69,6 +68,7 @@ class SourceComparison:
         self._found, self._chosen, self._decisions = found, chosen, decisions
         self._scopes = {name: project.scopes[name] for name in names}
         self._inputs: dict[str, FullInput] = {}
+        self._dropped: dict[str, set[int]] = {}
         self._unseen = {
             place
             for place, each in found.corrections.items()
@@ -105,8 +105,7 @@ class SourceComparison:
             corrections=corrections,
         )
         self._found.sources, self._found.errors = planned.sources, planned.errors
-        for name, number in planned.rejected_before.items():
-            self._rejected_before(name, number)
+        self._rejected_before()
         if not planned.errors:
             self._absent()
             self._extra(remove_extra=remove_extra)
@@ -157,25 +156,41 @@ class SourceComparison:
 
     def _refused(self, dead_letter: DeadLetter) -> None:
         self._decisions.refused(dead_letter)
-        identity = dead_letter.identity
-        place = f"{dead_letter.code} at {identity.source}:{identity.line}"
-        self._add("rejected", self._scopes[identity.stream], identity.key or place, remark=place)
+        self._rejected(dead_letter.identity, dead_letter.code)
 
-    def _rejected_before(self, name: str, number: int) -> None:
-        with self._state.look() as tx:
-            listed = tx.dead_letters.listed(limit=number, choice=DeadLetterFilter(stream=name))
-        for row in listed:
-            place = f"{row['code']} at {row['source']}:{row['line']}"
-            self._add("rejected", self._scopes[name], row["key"] or place, remark=place)
+    def _rejected_before(self) -> None:
+        """All dead letters of the state, as ``records list`` shows them; of a sample, those of its records."""
+        for name, scope in self._scopes.items():
+            with self._state.look() as tx:
+                listed = tx.dead_letters.rejected(name)
+            chosen = None if self._chosen is None else self._chosen.get(scope, set())
+            for identity, code in listed:
+                if chosen is None or identity.key_hash in chosen:
+                    self._rejected(identity, code)
+
+    def _rejected(self, identity: RecordIdentity, code: str) -> None:
+        place = f"{identity.source}:{identity.line}"
+        if identity.key:
+            self._undelivered("rejected", identity, f"{code} at {place}")
+        elif not self._is_dropped(identity):
+            self._undelivered("rejected", identity, code, place=place)
+
+    def _is_dropped(self, identity: RecordIdentity) -> bool:
+        """Whether an operator has dropped a row without a key, which is read again nevertheless."""
+        if identity.stream not in self._dropped:
+            with self._state.look() as tx:
+                facts = tx.dead_letters.facts(identity.stream)
+            self._dropped[identity.stream] = {each.key_hash for each in facts if each.status == "dropped"}
+        return identity.key_hash in self._dropped[identity.stream]
 
     def _waiting(self, record: WaitingRecord) -> None:
         self._decisions.waiting(record)
         missing = ", ".join(f"{each['resource']} {each['key']}" for each in record.waits_for)
-        self._add("waiting", self._scopes[record.identity.stream], record.identity.key, remark=f"for {missing}")
+        self._undelivered("waiting", record.identity, f"for {missing}")
 
     def _resend(self, intent: Intent) -> None:
         self._decisions.resend(intent)
-        self._add("in doubt", intent.scope, intent.identity.key, remark="the next sync sends it")
+        self._undelivered("in doubt", intent.identity, "the next sync sends it", scope=intent.scope)
 
     def _in_doubt(self, identity: RecordIdentity) -> None:
         self._decisions.in_doubt(identity)
@@ -183,7 +198,21 @@ class SourceComparison:
         known = outcomes.get((identity.stream, identity.key_hash))
         remark = "a person must decide" if known is None or known.outcome == "unknown" else known.outcome
         target_id = known.target_id if known else None
-        self._add("in doubt", self._scopes[identity.stream], identity.key, target_id, remark=remark)
+        self._undelivered("in doubt", identity, remark, target_id)
+
+    def _undelivered(
+        self,
+        difference: Class,
+        identity: RecordIdentity,
+        remark: str,
+        target_id: str | None = None,
+        *,
+        scope: Scope | None = None,
+        place: str = "",
+    ) -> None:
+        scope = scope or self._scopes[identity.stream]
+        made = Difference(difference, scope, identity.key, target_id, remark=remark, place=place)
+        self._found.undelivered.setdefault((difference, identity.stream, identity.key_hash), made)
 
     def _add(
         self,

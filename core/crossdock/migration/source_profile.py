@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import polars as pl
 
 from crossdock import exact_json
 from crossdock.json_values import text_of
+from crossdock.mapping.joined_records import NO_MAIN_ROW
 from crossdock.migration.column_profile import ColumnProfile, place, profiles
 from crossdock.records import JSON, LINE, RawBatch
 
@@ -34,9 +35,13 @@ class SourceProfile:
         self._sources: list[str] = []
         self._bytes = 0
 
-    def take(self, batch: RawBatch) -> None:
-        """Add the rows of *batch*."""
-        rows = batch.load()
+    def take(self, batch: RawBatch, joined: Collection[str] = ()) -> None:
+        """Add the rows of *batch*.
+
+        Args:
+            joined: The look-ups and joins of the stream, whose columns and rows have profiles of their own.
+        """
+        rows = _own(batch.load(), joined)
         if LINE not in rows.columns:  # the defect of a connector, which is reported when the rows are used
             return
         columns = _members(rows[JSON].to_list()) if JSON in rows.columns else rows.select(pl.col(pl.String))
@@ -68,6 +73,15 @@ class SourceProfile:
             return False
         self.columns[name] = ColumnProfile()
         return True
+
+
+def _own(rows: pl.DataFrame, joined: Collection[str]) -> pl.DataFrame:
+    """What the main source has of *rows*."""
+    for name in joined:
+        if (problem := f"{name}.problem") in rows.columns:
+            rows = rows.filter(pl.col(problem).ne_missing(pl.lit(NO_MAIN_ROW)))
+    added = [each for each in rows.columns if each in joined or each.partition(".")[0] in joined]
+    return rows.drop(added)
 
 
 def _members(texts: Sequence[str | None]) -> pl.DataFrame:

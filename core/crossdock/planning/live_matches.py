@@ -133,15 +133,28 @@ class MatchCounts:
     none: int = 0
 
 
-def counted(index: LiveIndex, values: Iterable[str | None]) -> MatchCounts:
-    """What `LiveMatches` would decide about records with these values of the member, in their order."""
-    matches, one, several, none = LiveMatches("", index), 0, 0, 0
+def counted(
+    index: LiveIndex,
+    values: Iterable[str | None],
+    member: str = "",
+    decided: Callable[[int, str | None, str], None] = lambda _number, _id, _why: None,
+) -> MatchCounts:
+    """What `LiveMatches` would decide about records with these values of the member, in their order.
+
+    Args:
+        decided: Called for each record that takes over another, with its number from 0 and the other's id, and for each
+            that is ambiguous, with the reason.
+    """
+    matches, one, several, none = LiveMatches(member, index), 0, 0, 0
     for number, value in enumerate(values):
         try:
             found = matches.match(number, value)
-        except RecordError:
+        except RecordError as error:
             several += 1
+            decided(number, None, error.message)
         else:
+            if found is not None:
+                decided(number, found, "")
             one += found is not None
             none += found is None
     return MatchCounts(one, several, none)

@@ -35,7 +35,7 @@ def pulled(bound: BoundStream, since: str | None) -> Generator[RawBatch | Checkp
                     continue
                 latest = batch.source
                 if observe is not None:
-                    observe(bound.name, batch)
+                    observe(bound.name, "", batch)
                 yield guard.around(batch)
         finally:
             if isinstance(batches, Generator):

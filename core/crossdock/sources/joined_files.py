@@ -133,7 +133,7 @@ class JoinedFiles:
                 run.failures.setdefault(stream, error)
 
     def _joined(self, read: Sequence[TakenFile], others: Mapping[str, Sequence[TakenFile]]) -> Iterator[RawBatch]:
-        stored = {name: self._stored(other, others[name]) for name, other in self._others.items()}
+        stored = {name: self._stored(name, other, others[name]) for name, other in self._others.items()}
         rules = (
             {name: other.rule for name, other in self._lookups.items()},
             {name: other.rule for name, other in self._joins.items()},
@@ -149,7 +149,7 @@ class JoinedFiles:
         for source, rows in joiner.orphans(columns):
             yield RawBatch(source, rows.select(*columns, LINE), proof=proof)
 
-    def _stored(self, other: Joined, files: Sequence[TakenFile]) -> StoredRows:
+    def _stored(self, name: str, other: Joined, files: Sequence[TakenFile]) -> StoredRows:
         if not files:
             raise self._no_file(other.part)
         stored = StoredRows(other.columns, self._run.work)
@@ -158,7 +158,10 @@ class JoinedFiles:
         for number, file in enumerate(sorted(files, key=lambda each: each.facts.stamp)):
             for rows in other.part.source.rows(file):
                 is_new = file.facts.content_hash not in reported
-                stored.add(file.facts.name, number, other.part.prepare(rows), is_new=is_new)
+                prepared = other.part.prepare(rows)
+                if self._run.observe is not None:
+                    self._run.observe(self._main.stream_id.stream, name, RawBatch(file.facts.name, prepared))
+                stored.add(file.facts.name, number, prepared, is_new=is_new)
         return stored
 
     def _proof(self, read: Sequence[TakenFile], others: Mapping[str, Sequence[TakenFile]]) -> Proof:

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     import httpx
 
 
-Observe = Callable[[str, RawBatch], None]
-"""Called with the name of a stream and each batch that it reads, before the batch is used."""
+Observe = Callable[[str, str, RawBatch], None]
+"""Called with the name of a stream, an empty text, and each batch that it reads, before the batch is used. Before that,
+with the name of each look-up and join of the stream instead, and the rows of their files."""
 
 
 class IntakeLog(Protocol):

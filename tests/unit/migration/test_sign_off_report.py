@@ -71,3 +71,13 @@ def test_a_report_lists_exceptions_without_keys(ready: LoadedMigration) -> None:
 def test_a_reason_without_exceptions_is_not_kept(ready: LoadedMigration) -> None:
     """There was nothing to accept."""
     assert ready.report(accepted="just in case")["migration"]["accepted_exceptions"] is None
+
+
+def test_a_record_of_a_file_that_is_not_known_any_more_has_its_place(ready: LoadedMigration) -> None:
+    """An undo lets files be read again, and forgets them; the dead letters of others stay."""
+    with ready.state.begin() as tx:
+        letters = [dead_letter(n, stream="wms.products", source="old.csv") for n in (1, 2)]
+        tx.dead_letters.put(letters, run_id=1, at=AT)
+        tx.intake.forget("wms.products")
+    (rejected,) = ready.report(accepted="known")["exceptions"]["rejected"]
+    assert (rejected["records"], rejected["places"]) == (2, ["old.csv:1", "old.csv:2"])

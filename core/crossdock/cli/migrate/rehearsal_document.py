@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from crossdock.exact_json import time_text
 
 if TYPE_CHECKING:
     from crossdock.migration.column_profile import Cell, ColumnProfile
+    from crossdock.migration.platform_matches import Match
     from crossdock.migration.rehearse import Rehearsed
     from crossdock.migration.rehearsed_decisions import Decisions, Rejected, StreamDecisions
     from crossdock.migration.source_profile import SourceProfile
@@ -57,7 +59,8 @@ def _wave(forecast: WaveForecast) -> dict[str, Any]:
 
 def _stream(rehearsed: Rehearsed, name: str, *, raw: bool) -> dict[str, Any]:
     planned, decisions = rehearsed.planned, rehearsed.decisions
-    found, profile = decisions.streams[name], rehearsed.profiles.get(name)
+    found, profile, there = decisions.streams[name], rehearsed.profiles.get(name), rehearsed.already_there
+    named, matched = (there.named.get(name), there.matched.get(name)) if there else (None, None)
     return planned.tallies[name].as_json() | {
         "wave": next(wave.wave.name for wave in rehearsed.waves if name in wave.wave.streams),
         "rejected_by_reason": {code: _rejected(each) for code, each in _by_number(found)},
@@ -67,10 +70,18 @@ def _stream(rehearsed: Rehearsed, name: str, *, raw: bool) -> dict[str, Any]:
         "waiting": found.waiting,
         "in_doubt": found.in_doubt,
         "on_hold": found.withheld,
-        "already_there": None if (there := rehearsed.already_there) is None else there.named.get(name),
-        "matched": None if there is None or name not in there.matched else asdict(there.matched[name]),
+        "already_there": named and named.number,
+        "already_there_examples": [_match(each) for each in named.examples] if named else [],
+        "matched": matched and asdict(matched.counts),
+        "take_over_examples": [_match(each) for each in matched.taken_over] if matched else [],
+        "ambiguous_examples": [_match(each) for each in matched.ambiguous] if matched else [],
         "profile": None if profile is None else _profile(profile, raw=raw),
+        "joined_profiles": {part: _profile(found, raw=raw) for part, found in rehearsed.joined.get(name, {}).items()},
     }
+
+
+def _match(found: Match) -> dict[str, Any]:
+    return {"key": found.key, "id": found.target_id} | ({"message": found.why} if found.why else {})
 
 
 def _by_number(found: StreamDecisions) -> list[tuple[str, Rejected]]:
@@ -138,4 +149,18 @@ def _warnings(rehearsed: Rehearsed) -> list[str]:
         for name, decisions in rehearsed.decisions.streams.items()
         for later, number in decisions.refers_to_later.items()
     ]
+    found += _may_be_there(rehearsed)
     return found + [f"{name} is in no wave, and was not rehearsed" for name in rehearsed.left_out]
+
+
+def _may_be_there(rehearsed: Rehearsed) -> Iterator[str]:
+    """Streams of which the platform may have records that would be taken over; unless it was asked."""
+    if rehearsed.already_there is not None:
+        return
+    for name, member in rehearsed.matching.items():
+        tally = rehearsed.planned.tallies.get(name)
+        if tally is not None and (created := tally.records["created"]):
+            yield (
+                f"{name}: of {counted(created, 'create')}, some may take over a record of the platform with the same"
+                f" {member}: rehearse with --against-platform to see which ones"
+            )

@@ -14,11 +14,15 @@ from crossdock.times_in_text import duration_text, instant_text
 WAVES = ("wave", "requests", "begins", "ends", "takes")
 COLUMNS = ("column", "filled", "distinct", "length", "forms", "value", "note")
 
+_EXAMPLES = {"there": ("already_there_examples",), "match": ("take_over_examples", "ambiguous_examples")}
+_SHOWN = 5
+
 
 def show(console: Any, document: Mapping[str, Any]) -> None:
     """Print it: the profiles first, then what would happen, and the waves at the end."""
     for name, stream in document["streams"].items():
-        _print_profile(console, name, stream)
+        for title, profile in profiles(stream).items():
+            _print_profile(console, f"{name}{title}", profile)
     for account in tally_lines.tables(document["streams"]):
         if account.has_counts:
             console.print(
@@ -92,9 +96,20 @@ def remarks(stream: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         )
 
 
-def _print_profile(console: Any, name: str, stream: Mapping[str, Any]) -> None:
-    if (profile := stream["profile"]) is None:
-        return
+def examples(word: str, stream: Mapping[str, Any]) -> Iterator[str]:
+    """The first records that a remark is about: our key, and the platform's id or why it is ambiguous."""
+    for name in _EXAMPLES.get(word, ()):
+        for each in stream[name][:_SHOWN]:
+            yield f"{each['key']}: {each.get('message') or each['id']}"
+
+
+def profiles(stream: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The profiles of a stream and of the files that are joined, by what its name is followed by."""
+    own = {} if stream["profile"] is None else {"": stream["profile"]}
+    return own | {f" {part}": profile for part, profile in stream["joined_profiles"].items()}
+
+
+def _print_profile(console: Any, name: str, profile: Mapping[str, Any]) -> None:
     rows = [_column_row(column, profile["rows"]) for column in profile["columns"]]
     title = f"{name}: {counted(profile['rows'], 'row')}"
     console.print(terminal_output.table(title, COLUMNS, rows, numbers=("filled", "distinct", "length")))
@@ -118,4 +133,6 @@ def _stream_lines(name: str, stream: Mapping[str, Any]) -> Iterator[str]:
     for found in stream["unresolved"]:
         yield f"wait   {name}: {unresolved_sentence(found)}"
         yield from (f"         {missing_sentence(each)}" for each in found["examples"])
-    yield from (f"{word:6} {name}: {sentence}" for word, sentence in remarks(stream))
+    for word, sentence in remarks(stream):
+        yield f"{word:6} {name}: {sentence}"
+        yield from (f"         {each}" for each in examples(word, stream))

@@ -72,9 +72,12 @@ def _tally(document: Mapping[str, Any]) -> Iterator[str]:
             yield f"<h2>{account.title}</h2>{table(account.columns, rows, kind='numbers')}"
 
 
-def _stream(name: str, stream: Mapping[str, Any]) -> Iterator[str]:
-    yield f"<h2>{text(name)}</h2>"
-    yield from (f"<p>{text(sentence)}.</p>" for _, sentence in rehearsal_lines.remarks(stream))
+def _stream(stream_name: str, stream: Mapping[str, Any]) -> Iterator[str]:
+    yield f"<h2>{text(stream_name)}</h2>"
+    for word, sentence in rehearsal_lines.remarks(stream):
+        yield f"<p>{text(sentence)}.</p>"
+        if items := [f"<li>{text(each)}</li>" for each in rehearsal_lines.examples(word, stream)]:
+            yield f"<ul>{''.join(items)}</ul>"
     if reasons := stream["rejected_by_reason"]:
         most = max(each["records"] for each in reasons.values())
         rows = (row(_REASONS, _reason(code, each, most)) for code, each in reasons.items())
@@ -82,10 +85,11 @@ def _stream(name: str, stream: Mapping[str, Any]) -> Iterator[str]:
     if unresolved := stream["unresolved"]:
         rows = (row(_UNRESOLVED, _unresolved(each)) for each in unresolved)
         yield f"<h3>References that will not resolve</h3>{table(_UNRESOLVED, rows)}"
-    if profile := stream["profile"]:
+    for title, profile in rehearsal_lines.profiles(stream).items():
         rows = (row(_COLUMNS, _column(each, profile["rows"])) for each in profile["columns"])
         more = "; only the first columns are profiled" * profile["has_more_columns"]
-        yield f"<h3>{counted(profile['rows'], 'row')}{more}</h3>{table(_COLUMNS, rows)}"
+        name = f"{title.strip()}: " if title else ""
+        yield f"<h3>{text(name)}{counted(profile['rows'], 'row')}{more}</h3>{table(_COLUMNS, rows)}"
 
 
 def _reason(code: str, rejected: Mapping[str, Any], most: int) -> tuple[str | int, ...]:

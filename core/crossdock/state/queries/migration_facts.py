@@ -6,7 +6,7 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import Connection, exists, func, or_, select
+from sqlalchemy import Connection, exists, func, or_, select, true
 
 from crossdock.state.db.schema import dead_letters, intents, migration_runs, taken_files
 
@@ -34,15 +34,21 @@ class MigrationFacts:
         query = select(*by, func.count()).where(dead_letters.c.stream.in_(streams)).group_by(*by).order_by(*by)
         return [DeadLetterCount(*row) for row in self._connection.execute(query)]
 
-    def file_places(self, group: DeadLetterCount, *, limit: int) -> list[tuple[str, int]]:
-        """File and line of at most *limit* dead letters; those that were not read from a file have no such place."""
+    def file_places(self, group: DeadLetterCount, *, limit: int, reads_files: bool = False) -> list[tuple[str, int]]:
+        """File and line of at most *limit* dead letters; those that were not read from a file have no such place.
+
+        Args:
+            reads_files: Whether the stream reads nothing else. Otherwise a file is one that the stream has taken in,
+                and that is still known.
+        """
         source, line = dead_letters.c.source, dead_letters.c.line
         is_file = exists().where(taken_files.c.stream == dead_letters.c.stream, taken_files.c.name == source)
         query = select(source, line).where(
+            line > 0,
             dead_letters.c.stream == group.stream,
             dead_letters.c.code == group.code,
             dead_letters.c.status == group.status,
-            is_file,
+            true() if reads_files else is_file,
         )
         rows = self._connection.execute(query.order_by(source, line).limit(limit))
         return [(name, number) for name, number in rows]

@@ -108,6 +108,13 @@ class DeadLetters:
         query = select(*fields).where(table.c.stream == stream)
         return [DeadLetterFacts(*row) for row in self._connection.execute(query)]
 
+    def rejected(self, stream: str) -> list[tuple[RecordIdentity, str]]:
+        """Those of *stream* that are not dropped, each with its reason code, in the order of their places."""
+        query = select(*(table.c[name] for name in IDENTITY), table.c.code)
+        query = query.where(table.c.stream == stream, table.c.status == "rejected")
+        found = self._connection.execute(query.order_by(table.c.source, table.c.line, table.c.key))
+        return [(RecordIdentity.of_row(row), row.code) for row in found]
+
     def chosen(self, choice: DeadLetterFilter) -> list[DeadLetter]:
         """The dead letters of *choice* that are not dropped, oldest first; also those of rows without a key."""
         fields = [table.c[name] for name in _COLUMNS]

@@ -25,8 +25,12 @@ STREAM: dict[str, Any] = Tally().as_json() | {
         {"resource": "customer", "namespace": "wms", "references": 3, "records": 1, "why": {"not read": 1},
          "examples": [{"key": HOSTILE, "references": 3, "why": "not read"}]},
     ],
-    "waiting": 3, "in_doubt": 0, "on_hold": 0, "already_there": 4, "matched": None,
+    "waiting": 3, "in_doubt": 0, "on_hold": 0, "already_there": 4, "matched": {"one": 1, "several": 1, "none": 0},
+    "already_there_examples": [{"key": HOSTILE, "id": HOSTILE}],
+    "take_over_examples": [{"key": "T1", "id": "prd_1"}],
+    "ambiguous_examples": [{"key": "T2", "id": None, "message": HOSTILE}],
     "profile": {"rows": 9, "has_more_columns": True, "columns": [COLUMN]},
+    "joined_profiles": {HOSTILE: {"rows": 8, "has_more_columns": False, "columns": [COLUMN]}},
 }  # fmt: skip
 WAVE = {
     "name": "all", "streams": ["wms.invoices"], "requests": 7, "begins_at": "2027-03-01T06:00:00Z",
@@ -58,6 +62,8 @@ def test_what_needs_a_person_comes_first() -> None:
     assert "4 of 0 creates on the platform already under our external id." in text
     assert "2 keys listed several times" in text
     assert "only the first columns are profiled" in text
+    assert "8 rows" in text
+    assert "T1: prd_1" in text
 
 
 def test_an_unknown_end_is_said() -> None:

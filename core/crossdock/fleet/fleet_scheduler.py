@@ -6,7 +6,7 @@ The states decide what runs: a call that is made twice, late or by two scheduler
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import CancelledError, Executor, Future
+from concurrent.futures import Executor, Future
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -50,14 +50,33 @@ class Listener(Protocol):
         """Whether a part, such as the executor, can be used; *problem* says why not."""
 
 
+ASK_AFTER = timedelta(minutes=2)
+"""A call that takes longer than this, and than twice what was expected, is made a second time: an engine may have lost
+it. If it is being carried out, the second call finds the state in use."""
+
+
 @dataclass(slots=True)
 class Running:
-    """A call that the executor has."""
+    """A call that the executor has.
+
+    Attributes:
+        text: That was sent.
+        again: The call that was made a second time.
+        ask_at: When it is made a second time.
+    """
 
     call: DueCall
     place: Place
+    text: str
     future: Future[str]
     since: datetime
+    ask_at: datetime
+    again: Future[str] | None = None
+
+    @property
+    def futures(self) -> list[Future[str]]:
+        """Of the call, and of the second one."""
+        return [self.future] if self.again is None else [self.future, self.again]
 
 
 @dataclass(slots=True)
@@ -134,32 +153,56 @@ class FleetScheduler:
         if not may_start:
             return did
         now = self._clock.now()
+        self._ask_again(now)
         self._decide(now)
         return self._start(now) or did
 
     def close(self) -> None:
         """Start nothing more: calls that have not begun are cancelled, others stop, or go on elsewhere."""
         for each in self.running.values():
-            each.future.cancel()
+            _cancel(each.futures)
         self._close_executor()
         for name, each in self.running.items():
-            if each.future.done() and not each.future.cancelled() and each.future.exception() is None:
-                self._take(name, each.call, CallResult.model_validate_json(each.future.result()))
+            for result in filter(None, map(_result, each.futures)):
+                self._take(name, each.call, result)
         self.running.clear()
         self.waiting.clear()
 
     def _collect(self) -> bool:
-        ended = [name for name, each in self.running.items() if each.future.done()]
+        ended = [name for name, each in self.running.items() if self._has_ended(each)]
         for name in ended:
             running = self.running.pop(name)
-            try:
-                result = CallResult.model_validate_json(running.future.result())
-            except (Exception, CancelledError) as error:  # noqa: BLE001  whatever the executor raises, the call is made again
-                self._listener.lost(name, f"{type(error).__name__}: {error}".rstrip(": "))
-                self._retry(name)
-            else:
+            results = list(map(_result, running.futures))
+            result = next((each for each in results if each is not None and each.outcome != "busy"), results[0])
+            _cancel(running.futures)
+            if result is not None:
                 self._take(name, running.call, result)
+                continue
+            self._listener.lost(name, _reason(running.future))
+            self._retry(name)
         return bool(ended)
+
+    @staticmethod
+    def _has_ended(running: Running) -> bool:
+        """Whether the call has; or a second call that found that the first was lost, or had ended."""
+        if running.again is not None and running.again.done():
+            result = _result(running.again)
+            if result is not None and result.outcome != "busy":
+                return True
+            running.again = None
+        return running.future.done()
+
+    def _ask_again(self, now: datetime) -> None:
+        for running in self.running.values():
+            if now < running.ask_at or running.again is not None or self._executor is None:
+                continue
+            running.ask_at = now + max(ASK_AFTER, now - running.since)
+            try:
+                running.again = self._executor.submit(worker.execute, running.text)
+            except Exception as error:  # noqa: BLE001  of any engine: the next attempt may succeed
+                self._listener.found("executor", _text(error))
+            else:
+                running.again.add_done_callback(lambda _: self._wake())
 
     def _take(self, name: str, call: DueCall, result: CallResult) -> None:
         if result.jobs:
@@ -226,11 +269,12 @@ class FleetScheduler:
             self._executor_failed(str(error))
             return False
         except Exception as error:  # noqa: BLE001  of any engine: it is opened anew
-            self._executor_failed(f"{type(error).__name__}: {error}".rstrip(": "))
+            self._executor_failed(_text(error))
             return False
         self._executor_again, self._executor_tries = None, _Tries()
         del self.waiting[place.tenant]
-        self.running[place.tenant] = Running(call, place, future, now)
+        ask_at = now + max(ASK_AFTER, 2 * timedelta(seconds=place.expected_s))
+        self.running[place.tenant] = Running(call, place, text, future, now, ask_at)
         if call.job is not None and call.at is not None:
             self._listener.began(place.tenant, call.job, call.at)
         future.add_done_callback(lambda _: self._wake())
@@ -261,3 +305,28 @@ class FleetScheduler:
     def _close_executor(self) -> None:
         self._executor = None
         self._resources.close()
+
+
+def _result(future: Future[str]) -> CallResult | None:
+    """The result of a call; None if it has none, yet or for good."""
+    if not future.done() or future.cancelled() or future.exception() is not None:
+        return None
+    try:
+        return CallResult.model_validate_json(future.result())
+    except ValueError:
+        return CallResult(outcome="refused", error="the worker's answer cannot be read: has it the same version?")
+
+
+def _cancel(futures: Iterable[Future[str]]) -> None:
+    for each in futures:
+        each.cancel()
+
+
+def _reason(future: Future[str]) -> str:
+    """Why *future* has no result."""
+    error = None if future.cancelled() else future.exception()
+    return "it was cancelled" if error is None else _text(error)
+
+
+def _text(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".rstrip(": ")

@@ -13,10 +13,10 @@ CLASSES: tuple[Class, ...] = (
 )  # fmt: skip
 """The most severe first.
 
-``missing``: the platform does not have the record. ``duplicate``: two records where there must be one. ``diverged``: the
-platform holds something else than it accepted. ``extra``: the platform has it, and the source or the state does not.
-``stale``: the source has changed since it was delivered. ``in doubt``, ``waiting``, ``rejected``: known to the state, and
-not delivered.
+``missing``: the platform does not have the record. ``duplicate``: two records where there must be one. ``diverged``:
+the platform holds something else than it accepted. ``extra``: the platform has it, and the source or the state does
+not. ``stale``: the source has changed since it was delivered. ``in doubt``, ``waiting``, ``rejected``: known to the
+state, and not delivered.
 """
 
 UNKNOWN = "the state does not know it"

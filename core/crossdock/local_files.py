@@ -83,15 +83,8 @@ def replace_file(path: Path, content: bytes) -> None:
     Raises:
         OSError: If it cannot be replaced.
     """
-    try:
-        mode = path.lstat().st_mode
-    except FileNotFoundError:
-        mode = stat.S_IFREG
-    if stat.S_ISLNK(mode):
-        raise OSError(errno.ELOOP, "it is a link, and links are not followed")
-    if not stat.S_ISREG(mode):
-        raise OSError(errno.EINVAL, "it is not a regular file")
-    part = path.with_name(f".crossdock-{token_hex(8)}.part")
+    _refuse_others(path)
+    part = _part_of(path)
     try:
         with create_private(part) as file:
             file.write(content)
@@ -100,6 +93,34 @@ def replace_file(path: Path, content: bytes) -> None:
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def check_replaceable(path: Path) -> None:
+    """Check that `replace_file` could write *path* now; nothing is left behind.
+
+    Raises:
+        OSError: If it could not.
+    """
+    _refuse_others(path)
+    part = _part_of(path)
+    create_private(part).close()
+    part.unlink()
+
+
+def _part_of(path: Path) -> Path:
+    return path.with_name(f".crossdock-{token_hex(8)}.part")
+
+
+def _refuse_others(path: Path) -> None:
+    """Refuse what is neither a regular file nor missing."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        mode = stat.S_IFREG
+    if stat.S_ISLNK(mode):
+        raise OSError(errno.ELOOP, "it is a link, and links are not followed")
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "it is not a regular file")
 
 
 def private_folder(path: Path) -> None:

@@ -148,6 +148,8 @@ def test_a_signed_off_migration_is_not_continued_silently(migrated: MigratedFold
     assert "by Eve" in done.stderr
     assert "--again" in done.stderr
     migrated.load("--again")
+    done = migrated.migrate("load", "--again")
+    assert (done.exit_code, "leave --again out" in done.stderr) == (2, True)
     assert migrated.status()["migration"]["signed_off_by"] is None
 
 

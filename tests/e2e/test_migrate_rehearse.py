@@ -116,6 +116,8 @@ def test_what_is_wrong_is_counted_with_its_places(move: Move) -> None:
     products, lots = document["streams"]["wms.products"], document["streams"]["wms.lots"]
     assert (products["rows"]["read"], products["rows"]["superseded"], products["wave"]) == (6, 1, "products")
     assert (products["repeated_keys"], lots["repeated_keys"]) == (1, 0)
+    assert products["repeated_examples"] == [{"key": "P4", "at": ["p.csv:6", "p.csv:7"]}]
+    assert "P4: p.csv:6, p.csv:7" in move.rehearse().stdout
     assert "twice  wms.products: 1 key listed several times, 1 row superseded by later ones" in move.rehearse().stdout
     reasons = products["rejected_by_reason"]
     assert {code: each["records"] for code, each in reasons.items()} == {"bad_value": 2, "key_missing": 1}

@@ -163,6 +163,10 @@ def test_it_is_signed_once(ready: Ready) -> None:
     assert (done.exit_code, "a report replaces none" in done.stderr) == (2, True)
     ready.report.unlink()
     assert "acme: already signed off" in ready.sign(exit_code=4)
+    for command in (("pause",), ("resume",), ("go", "products"), ("freeze", "--wait", "1s")):
+        done = ready.migrated.migrate(*command)
+        assert (done.exit_code, "by Bob" in done.stderr, "load --again" in done.stderr) == (4, True, True)
+        assert "no migration has begun" not in done.stderr
 
 
 def test_each_missing_fact_is_named(migrated: MigratedFolder) -> None:

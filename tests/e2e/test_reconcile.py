@@ -323,3 +323,56 @@ def test_a_record_that_is_rejected_and_differs_is_listed_with_both(synced: Site)
     synced.export("PROD_2.csv", "SKU;NAME;PRICE\nP1;Bolt;x\n")
     synced.sync()
     assert found(synced.run("reconcile", "--json")) == [("diverged", "product", "P1"), ("rejected", "product", "P1")]
+
+
+def test_rejected_records_hide_no_others(synced: Site) -> None:
+    """The most severe come first, the limit counts for each class, and one class can be asked for."""
+    change_on_platform(synced)
+    synced.export("PROD_2.csv", BAD)
+    synced.sync()
+    result = synced.run("reconcile", "--limit", "1")
+    assert "... and 2 more rejected (--limit)" in result.out
+    assert result.out.index("diverged") < result.out.index("rejected")
+    assert found(synced.run("reconcile", "--json", "--class", "diverged")) == [("diverged", "product", "P1")]
+    alone = synced.run("reconcile", "--class", "diverged", "--limit", "0").out
+    assert "... and 1 more diverged" in alone
+    assert "more rejected" not in alone
+
+
+def test_totals_that_differ_are_named_by_keys(synced: Site) -> None:
+    """Product and customer as the source names them, with the amounts of both sides."""
+    double_on_platform(synced)
+    result = synced.run("reconcile", "--json")
+    differing = result.json["totals"]["invoice"]["differing"]
+    assert {each["name"] for each in differing if each["resource"] == "product"} <= {"wms:P1", "wms:P2"}
+    (customer,) = [each for each in differing if each["resource"] == "customer"]
+    assert (customer["name"][:5], customer["currency"]) == ("wms:C", "EUR")
+    shown = synced.run("reconcile").out
+    line = f"the amount of customer {customer['name']} in EUR differs in the source and on the platform: "
+    assert line in shown
+    assert "prd_" not in shown.partition("control totals")[2]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--sample", "1", "-o", "x.plan"), "a sample cannot be repaired"),
+        (("--seed", "5"), "add --sample N"),
+        (("--remove-extra",), "add -o PLAN"),
+        (("-o", "/nonexistent/x.plan"), "/nonexistent/x.plan: cannot be written: No such file or directory"),
+        (("-o", "/dev/full"), "/dev/full: cannot be written: it is not a regular file"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_options_are_checked_first(synced: Site, options: tuple[str, ...], says: str) -> None:
+    """Nothing is read from the platform in vain."""
+    before = len(requests(synced))
+    result = synced.run("reconcile", *options)
+    assert (result.code, says in result.err) == (2, True), result.err
+    assert len(requests(synced)) == before
+
+
+def requests(site: Site) -> list[Any]:
+    reply = ask(urlsplit(site.platform.base_url).netloc, "GET", "/_sandbox/requests?limit=1000")
+    listed: list[Any] = json.loads(reply.body)["data"]
+    return listed

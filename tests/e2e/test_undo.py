@@ -219,3 +219,18 @@ def test_an_unknown_run_is_named(synced: Site, run: str, code: int, said: str) -
     """With how the runs are listed."""
     result = synced.run("undo", run)
     assert (result.code, said in result.err) == (code, True)
+
+
+def test_what_cannot_be_undone_hides_nothing(synced: Site) -> None:
+    """What is undone comes first, and the limit counts for each kind."""
+    synced.fill()
+    synced.export("PROD_2.csv", "SKU;NAME;PRICE\nP3;Washer;0.05\nP4;Rivet;0.02\n")
+    run = run_of(synced.sync())
+    planned = synced.run("undo", run, "--limit", "1", "--json")
+    kinds = [each["do"] for each in planned.json["shown"]]
+    assert kinds == ["delete", "impossible"]
+    shown = synced.run("undo", run, "--limit", "1").out
+    assert "more delete (--limit)" in shown
+    assert "more impossible (--limit)" in shown
+    refused = synced.run("undo", run, "-o", "/nonexistent/undo.plan")
+    assert (refused.code, "cannot be written" in refused.err) == (2, True)

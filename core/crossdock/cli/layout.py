@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from crossdock.formats.first_records import FirstRecords
 
 _MOST = 1000  # records are held in memory
+_ZIP, _OLD_SHEET = b"PK\x03\x04", bytes.fromhex("d0cf11e0a1b11ae1")  # how files of sheets begin
 _WIDTH = 70  # positions side by side: a line has 80 columns
 
 
@@ -102,6 +103,7 @@ def _show_lines(file: Path, limit: int, encoding: str, length: int | None, *, ra
         known_encoding(encoding)
     except ValueError as error:
         raise click.UsageError(f"--encoding {error}") from None
+    _refuse_sheet(file)
     lines = first_lines(file, limit, encoding=encoding, length=length)
     shown = [_visible(line if raw else shape(line)) for line in lines]
     if as_json:
@@ -109,8 +111,33 @@ def _show_lines(file: Path, limit: int, encoding: str, length: int | None, *, ra
         return 0
     say(*ruled(shown, _WIDTH))
     lengths = sorted({len(line) for line in lines})
-    say("", f"{counted(len(lines), 'line')}, of {', '.join(map(str, lengths))} characters")
+    verb = "it has" if len(lines) == 1 else "they have"
+    say("", f"{_extent(len(lines), limit)}; {verb} {', '.join(map(str, lengths))} characters")
     return 0
+
+
+def _extent(number: int, limit: int) -> str:
+    """What is shown of a file; fewer lines than asked for are all that it has."""
+    if number < limit:
+        return counted(number, "line")
+    return "the first line" if number == 1 else f"the first {counted(number, 'line')}"
+
+
+def _refuse_sheet(file: Path) -> None:
+    from crossdock.errors import ConfigError
+    from crossdock.local_files import open_regular
+
+    try:
+        with open_regular(file) as opened:
+            begin = opened.read(len(_OLD_SHEET))
+    except OSError:
+        return  # it is reported when its lines are read
+    if begin.startswith((_ZIP, _OLD_SHEET)):
+        raise ConfigError(
+            "is a sheet of Excel or OpenDocument, or another packed file, so it has no lines",
+            where=str(file),
+            hint=f"see its rows as a stream reads them: crossdock layout show {file} --stream CONNECTION.STREAM",
+        )
 
 
 def _visible(line: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,15 +11,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
+from crossdock.cli.output_files import check_writable
 from crossdock.cli.shared_options import MOST, common_options, counted, example, load, same_places, say
 from crossdock.clock import SystemClock
+from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
-    from crossdock.migration.differences import Difference
+    from crossdock.migration.differences import Class, Difference
     from crossdock.migration.reconciliation import Reconciliation
     from crossdock.project.project import Project
 
 _SHOWN = 50
+_FEW = 5  # totals that differ
+CLASSES = ("missing", "duplicate", "diverged", "extra", "stale", "in doubt", "waiting", "rejected")
 _SIDES = ("source", "state", "platform")
 
 
@@ -37,14 +42,24 @@ def reconcile_options(command: Any) -> Any:
             metavar="N",
             help="Look up only N records of each resource, one request each.",
         ),
-        click.option("--seed", type=click.IntRange(0, MOST), default=0, help="Of --sample: chooses other records."),
+        click.option("--seed", type=click.IntRange(0, MOST), help="Of --sample: chooses other records."),
         click.option(
             "--remove-extra",
             is_flag=True,
             help="Let the repair delete what only the platform has, under our name for it.",
         ),
         click.option(
-            "--limit", type=click.IntRange(0, MOST), default=_SHOWN, show_default=True, help="Differences to show."
+            "--limit",
+            type=click.IntRange(0, MOST),
+            default=_SHOWN,
+            show_default=True,
+            help="Differences to show of each class.",
+        ),
+        click.option(
+            "--class",
+            "only",
+            type=click.Choice(CLASSES),
+            help="Show only the differences of this class; all are compared and counted.",
         ),
     )
     for option in reversed(options):
@@ -79,9 +94,10 @@ def reconciled(
     *,
     out: Path | None,
     sample: int | None,
-    seed: int,
+    seed: int | None,
     remove_extra: bool,
     limit: int,
+    only: Class | None,
     as_json: bool,
     for_migration: bool = False,
 ) -> tuple[Reconciliation, dict[str, Any]]:
@@ -90,13 +106,14 @@ def reconciled(
     from crossdock.migration.reconciliation import Sample
     from crossdock.runs.state_session import open_session
 
-    chosen = None if sample is None else Sample(sample, seed)
+    _check_options(out, sample, seed, remove_extra=remove_extra)
+    chosen = None if sample is None else Sample(sample, seed or 0)
     with (
         open_session(loaded, SystemClock()) as session,
         terminal_output.progress(wanted=not as_json) as progress,
     ):
         found, plan = repair.plan(session, names, progress, sample=chosen, remove_extra=remove_extra)
-        document = _document(found, limit)
+        document = _document(found, found.shown(limit, only))
         if for_migration and chosen is None and not found.errors:
             with session.state.begin() as tx:
                 current = tx.migrations.current()
@@ -106,13 +123,25 @@ def reconciled(
     if as_json:
         terminal_output.print_json(document)
     else:
-        _show(found, limit)
+        _show(found, found.shown(limit, only), only)
     if out is not None and not found.errors:
         repair.check_repairable(found)
         plan.save(out)
         if not as_json:
             say(f"saved; repair with: crossdock apply {out}")
     return found, document
+
+
+def _check_options(out: Path | None, sample: int | None, seed: int | None, *, remove_extra: bool) -> None:
+    """Refuse options that have no effect, and an output that cannot be written, before anything is read."""
+    if sample is not None and out is not None:
+        raise ConfigError("a sample cannot be repaired", hint="reconcile without --sample")
+    if sample is None and seed is not None:
+        raise ConfigError("--seed chooses the records of a sample", hint="add --sample N, or leave --seed out")
+    if remove_extra and out is None:
+        hint = "add -o PLAN, and apply it with 'crossdock apply PLAN'"
+        raise ConfigError("--remove-extra is part of a repair, which is not saved", hint=hint)
+    check_writable(out)
 
 
 def _facts(found: Reconciliation) -> dict[str, Any]:
@@ -132,7 +161,7 @@ def _facts(found: Reconciliation) -> dict[str, Any]:
     }
 
 
-def _document(found: Reconciliation, limit: int) -> dict[str, Any]:
+def _document(found: Reconciliation, shown: Sequence[Difference]) -> dict[str, Any]:
     from crossdock.migration.confidence import CONFIDENCE, most_differing
 
     document = _facts(found) | {
@@ -149,7 +178,7 @@ def _document(found: Reconciliation, limit: int) -> dict[str, Any]:
                 "members": list(each.members),
                 "remark": each.remark,
             }
-            for each in found.listed()[:limit]
+            for each in shown
         ],
         "errors": {name: str(error) for name, error in found.errors.items()},
     }
@@ -170,20 +199,22 @@ def _document(found: Reconciliation, limit: int) -> dict[str, Any]:
 def _totals(found: Reconciliation) -> dict[str, Any]:
     return {
         resource: {side: totals.as_json() for side, totals in zip(_SIDES, sides, strict=True)}
-        | {"differing": sides[0].differing(sides[2])[:_SHOWN]}
+        | {"differing": [each._asdict() for each in found.differing_totals.get(resource, ())[:_SHOWN]]}
         for resource, sides in found.totals.items()
     }
 
 
-def _show(found: Reconciliation, limit: int) -> None:
+def _show(found: Reconciliation, shown: Sequence[Difference], only: Class | None) -> None:
     console = terminal_output.out()
-    listed = found.listed()
-    if listed[:limit]:
-        rows = [(each.difference, each.scope.resource, _record(each), _why(each)) for each in listed[:limit]]
+    if shown:
+        rows = [(each.difference, each.scope.resource, _record(each), _why(each)) for each in shown]
         console.print(terminal_output.table("differences", ("class", "resource", "record", "what"), rows))
-    if len(listed) > limit:
-        console.print(f"... and {len(listed) - limit:,} more (--limit)")
-    if listed:
+    hidden = Counter[str](each.difference for each in found.listed())
+    hidden.subtract(each.difference for each in shown)
+    for name in CLASSES:
+        if hidden[name] and only in {None, name}:
+            console.print(f"... and {hidden[name]:,} more {name} (--limit)")
+    if found.listed():
         console.print()
     totals = terminal_output.table(
         "control totals", ("resource", "of", *_SIDES), list(_total_rows(found)), numbers=_SIDES
@@ -218,10 +249,14 @@ def _total_rows(found: Reconciliation) -> Iterator[tuple[str, ...]]:
 def _lines(found: Reconciliation) -> Iterator[str]:
     from crossdock.migration.confidence import CONFIDENCE, most_differing
 
-    for resource, (source, _, platform) in found.totals.items():
-        differing = source.differing(platform) if found.sample is None else []
-        if differing:
-            yield f"{resource}: the totals of these products or customers differ: {_few(differing)}"
+    for resource, differing in found.differing_totals.items():
+        for each in differing[:_FEW]:
+            amounts = " and ".join(same_places((each.source, each.platform)))
+            of = f"amount of customer {each.name} in {each.currency}"
+            of = of if each.currency is not None else f"quantity of product {each.name}"
+            yield f"{resource}: the {of} differs in the source and on the platform: {amounts}"
+        if len(differing) > _FEW:
+            yield f"{resource}: {counted(len(differing) - _FEW, 'other total')} differ, see --json"
     for name, number in found.kept.items():
         if number:
             yield f"{name}: {counted(number, 'record')} no longer in the source and kept (on_gone: nothing)"
@@ -236,7 +271,3 @@ def _lines(found: Reconciliation) -> Iterator[str]:
                     f"{resource}: {number:,} of {found.known[resource]:,} sampled; with a confidence of "
                     f"{CONFIDENCE:.0%}, at most {share:.2%} differ. What only the platform has is not looked for"
                 )
-
-
-def _few(names: list[str]) -> str:
-    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from crossdock.cli import terminal_output
+from crossdock.cli.output_files import check_writable
 from crossdock.cli.shared_options import MOST, common_options, counted, example, load, say
 from crossdock.clock import SystemClock
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from crossdock.project.project import Project
 
 _SHOWN = 50
+_KINDS = ("delete", "restore", "left alone", "impossible")  # what is undone first, then what stays
 
 
 def undo_options(command: Any) -> Any:
@@ -25,7 +28,7 @@ def undo_options(command: Any) -> Any:
         "-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="Save the plan for 'crossdock apply'."
     )
     limit = click.option(
-        "--limit", type=click.IntRange(0, MOST), default=_SHOWN, show_default=True, help="Records to show."
+        "--limit", type=click.IntRange(0, MOST), default=_SHOWN, show_default=True, help="Records to show of each kind."
     )
     return out(limit(common_options(command)))
 
@@ -52,15 +55,17 @@ def planned(loaded: Project, run: int | None, *, out: Path | None, limit: int, a
     from crossdock.migration import undo as undoing
     from crossdock.runs.state_session import open_session
 
-    shown: list[UndoneRecord] = []
+    check_writable(out)
+    by_kind: dict[str, list[UndoneRecord]] = {kind: [] for kind in _KINDS}
 
     def listed(each: UndoneRecord) -> None:
-        if len(shown) < limit:
-            shown.append(each)
+        if len(by_kind[each.undoing]) < limit:
+            by_kind[each.undoing].append(each)
 
     with open_session(loaded, SystemClock()) as session, terminal_output.progress(wanted=not as_json) as progress:
         undone = undoing.of_migration(session) if run is None else undoing.of_run(session, run)
         found, plan = undoing.plan(session, undone, listed, progress)
+    shown = [each for kind in by_kind.values() for each in kind]
     if as_json:
         terminal_output.print_json(_document(found, shown))
     else:
@@ -104,9 +109,11 @@ def _show(found: UndoPlan, shown: list[UndoneRecord]) -> None:
     rows = [(each.undoing, each.stream, each.key, _what(each)) for each in shown]
     if rows:
         console.print(terminal_output.table(f"undo of {found.undone.title}", ("do", "stream", "key", "what"), rows))
-        hidden = sum(found.counts.values()) - len(rows)
-        if hidden:
-            console.print(f"... and {hidden:,} more (--limit)")
+        listed = Counter[str](each.undoing for each in shown)
+        for kind in _KINDS:
+            number = sum(each for (_, undoing), each in found.counts.items() if undoing == kind) - listed[kind]
+            if number:
+                console.print(f"... and {number:,} more {kind} (--limit)")
         console.print()
     for (stream, reason), number in sorted(found.kept.items()):
         console.print(f"{stream}: {counted(number, 'record')} left as they are: {reason}", soft_wrap=True)

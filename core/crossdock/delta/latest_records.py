@@ -18,6 +18,7 @@ from crossdock.delta import fingerprint
 from crossdock.delta.grouped_rows import rows_of_groups
 from crossdock.delta.keyed_records import KeyedRecord, keyed_records
 from crossdock.delta.positions import TimeNotations
+from crossdock.delta.repeated_keys import RepeatedKeys, RepeatedRows
 from crossdock.delta.row_preparation import (
     DELETED,
     FP,
@@ -57,7 +58,6 @@ class Scan:
             change), `LINE` (of its first row), `UNIT` (index of its file or page); `POSITION` and `TIE` with
             ``order_by``; `ROWS` (number of rows) with ``group_by``; `DELETED` (true if its latest row says so) if the
             stream finds deleted records.
-        repeated_keys: Number of keys that were listed several times; rows of one group are one listing.
         cursor: Of the last batch that had one.
         key_order: Compares rows with the known keys while they are read; None without them or with ``group_by``.
     """
@@ -79,7 +79,7 @@ class Scan:
         places = {LINE: pl.UInt32, UNIT: pl.UInt32}
         self._schema = {KEY_HASH: fingerprint.HASH, FP: fp, SAME: pl.Boolean, **places, **ordered, **grouped, **marked}
         self.latest = pl.DataFrame(schema=self._schema)
-        self.repeated_keys = 0
+        self._repeated = RepeatedRows()
         self.cursor: str | None = None
         self.key_order: KeyOrder | None = None
 
@@ -241,7 +241,7 @@ class Scan:
                 pl.col(KEY_HASH).is_last_distinct()
             )
             self.latest = pl.concat([candidates.filter(~duplicated), last], rechunk=False)
-            self.repeated_keys = last.height
+            self._repeated = RepeatedRows(last, competing)
         in_records = self._row_count(self.latest)
         tally.rows_in_records += in_records
         tally.rows_superseded += self._row_count(candidates) + self._rows_before_deletion - in_records
@@ -281,6 +281,10 @@ class Scan:
     def place(self, unit: int, line: int) -> str:
         """``FILE:LINE`` of a row of `latest`."""
         return f"{self._units[unit].source}:{line}"
+
+    def repeated_keys(self, *, with_examples: bool) -> RepeatedKeys:
+        """The keys that were listed several times; rows of one group are one listing."""
+        return self._repeated.found(self.records, self.place, UNIT, with_examples=with_examples)
 
     def digest(self, more: bytes) -> str:
         """A hash over `latest`, whatever its order, the stream's version and *more*."""

@@ -56,14 +56,8 @@ class ControlTotals:
         """Amounts of all customers."""
         sums: dict[str, Decimal] = defaultdict(Decimal)
         for (_, currency), amount in self.amounts.items():
-            sums[currency] = _plus(sums[currency], amount)
+            sums[currency] = plus(sums[currency], amount)
         return dict(sorted(sums.items()))
-
-    def differing(self, other: ControlTotals) -> list[str]:
-        """The products, and the customers with their currency, whose totals differ."""
-        products = _differing(self.quantities, other.quantities)
-        customers = _differing(self.amounts, other.amounts)
-        return [*products, *(f"{customer} {currency}" for customer, currency in customers)]
 
     def as_json(self) -> dict[str, Any]:
         """Totals without the parts, whose ids may be many."""
@@ -75,19 +69,16 @@ class ControlTotals:
 
 
 def _count(sums: dict[_Part, Decimal], part: _Part, number: Decimal, times: int) -> None:
-    sums[part] = _plus(sums[part], _EXACT.multiply(times, number))
+    sums[part] = plus(sums[part], _EXACT.multiply(times, number))
 
 
-def _plus(one: Decimal, other: Decimal) -> Decimal:
+def plus(one: Decimal, other: Decimal) -> Decimal:
+    """The exact sum."""
     return _EXACT.add(one, other)
 
 
 def _sum(values: Iterable[Decimal]) -> Decimal:
-    return reduce(_plus, values, Decimal())
-
-
-def _differing(ours: Mapping[Any, Decimal], theirs: Mapping[Any, Decimal]) -> list[Any]:
-    return sorted(name for name in ours.keys() | theirs.keys() if ours.get(name, 0) != theirs.get(name, 0))
+    return reduce(plus, values, Decimal())
 
 
 def _quantities(payload: Mapping[str, Any]) -> Iterator[tuple[str, Decimal]]:

@@ -11,6 +11,7 @@ from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import NumberedWave, config_of
 from crossdock.project.project import Project
 from crossdock.state import Migration, Transaction, WaveApproval
+from crossdock.times_in_text import instant_text
 
 
 @contextmanager
@@ -19,14 +20,25 @@ def opened(project: Project) -> Iterator[tuple[Transaction, Migration]]:
 
     Raises:
         ConfigError: If the config has no section ``migration``.
-        RefusedError: If none has begun.
+        RefusedError: If none has begun, or the last one is signed off.
     """
     config_of(project)
     with closing(project.open_state()) as state, state.begin() as tx:
         current = tx.migrations.current()
         if current is None:
-            raise RefusedError("no migration has begun", hint="'crossdock migrate load' begins one")
+            raise none_open(tx.migrations.last())
         yield tx, current
+
+
+def none_open(last: Migration | None) -> RefusedError:
+    """Why there is nothing to decide: none has begun, or the *last* one is signed off."""
+    if last is None or last.signed_off_at is None:
+        return RefusedError("no migration has begun", hint="'crossdock migrate load' begins one")
+    when = instant_text(last.signed_off_at)
+    return RefusedError(
+        f"{last.name}: signed off {when} by {last.signed_off_by}",
+        hint="'crossdock sync' delivers changes; 'crossdock migrate load --again' begins another migration",
+    )
 
 
 def pause(project: Project, *, clock: Clock, by: str) -> Migration:

@@ -9,12 +9,15 @@ from crossdock.state import Binding, Scope
 
 Class = Literal["missing", "extra", "stale", "diverged", "duplicate", "waiting", "in doubt", "rejected"]
 CLASSES: tuple[Class, ...] = (
-    "missing", "extra", "stale", "diverged", "duplicate", "waiting", "in doubt", "rejected",
+    "missing", "duplicate", "diverged", "extra", "stale", "in doubt", "waiting", "rejected",
 )  # fmt: skip
-"""``missing``: the platform does not have the record. ``extra``: the platform has it, and the source or the state does
-not. ``stale``: the source has changed since it was delivered. ``diverged``: the platform holds something else than it
-accepted. ``duplicate``: two records where there must be one. ``waiting``, ``in doubt``, ``rejected``: known to the
-state, and not delivered."""
+"""The most severe first.
+
+``missing``: the platform does not have the record. ``duplicate``: two records where there must be one. ``diverged``:
+the platform holds something else than it accepted. ``extra``: the platform has it, and the source or the state does
+not. ``stale``: the source has changed since it was delivered. ``in doubt``, ``waiting``, ``rejected``: known to the
+state, and not delivered.
+"""
 
 UNKNOWN = "the state does not know it"
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from crossdock.clock import Clock
-from crossdock.errors import CrossdockError, RefusedError, StoppedError
+from crossdock.errors import ConfigError, CrossdockError, RefusedError, StoppedError
 from crossdock.migration.halts import Halt, Halts
 from crossdock.migration.load_progress import LoadListener, LoadProgress
 from crossdock.migration.rehearsal import Rehearsal
@@ -123,6 +123,7 @@ class _Load:
         self._config, self._interrupt = config_of(project), interrupt
         self._halts = Halts(project, self._config, clock, interrupt)
         self._loaded = Loaded()
+        self._has_begun_another = False
 
     def run(self, waves: Sequence[NumberedWave]) -> Loaded:
         left = list(waves)
@@ -151,6 +152,12 @@ class _Load:
             with self._halts.watched(session.state) as halt:
                 yield session, migration, halt
 
+    def _refuse_again(self, current: Migration | None) -> None:
+        """A load that waited has begun the migration itself."""
+        if current is not None and self._choice.again and not self._has_begun_another:
+            hint = "leave --again out to go on with it, or sign it off first: crossdock migrate sign-off"
+            raise ConfigError(f"the migration {current.name} is open, so --again cannot begin another one", hint=hint)
+
     def _percent(self) -> int:
         return min(self._choice.percent, self._config.percent(self._clock.now()))
 
@@ -159,9 +166,11 @@ class _Load:
 
         Raises:
             RefusedError: If the last one is signed off, and no other one was asked for.
+        ConfigError: If another one was asked for, and one is open.
         """
         with session.state.begin() as tx:
             current, last = tx.migrations.current(), tx.migrations.last()
+            self._refuse_again(current)
             if current is None and last is not None and last.signed_off_at is not None and not self._choice.again:
                 when = instant_text(last.signed_off_at)
                 hint = "'crossdock sync' delivers changes; 'crossdock migrate load --again' begins another migration"
@@ -169,6 +178,7 @@ class _Load:
                     f"the migration {last.name} was signed off {when} by {last.signed_off_by}", hint=hint
                 )
             if current is None:
+                self._has_begun_another = True
                 tx.migrations.begin(self._config.name, at=self._clock.now(), by=self._choice.by)
                 current = tx.migrations.current()
             assert current is not None

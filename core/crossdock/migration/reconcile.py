@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 
 from crossdock.errors import ConfigError
+from crossdock.migration import named_totals
 from crossdock.migration.control_totals import ControlTotals
 from crossdock.migration.platform_comparison import Chosen, PlatformComparison
 from crossdock.migration.reconciliation import Reconciliation, Sample
@@ -79,6 +80,9 @@ def reconcile(
         for resource, live_totals in comparison.totals.items():
             of_source = sources.totals.get(resource, ControlTotals())
             found.totals[resource] = (of_source, *live_totals)
+            if sample is None:
+                with state.look() as tx:
+                    found.differing_totals[resource] = named_totals.differing(tx, of_source, live_totals[1])
     return found
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import groupby, islice
 
 from crossdock.delivery.operations import Operation
 from crossdock.errors import CrossdockError, most_severe
 from crossdock.migration.control_totals import ControlTotals
 from crossdock.migration.differences import CLASSES, Class, Correction, Difference
 from crossdock.migration.live_comparison import InDoubt
+from crossdock.migration.named_totals import DifferingTotal
 from crossdock.resource_types import RESOURCES
 from crossdock.state import Intent, Scope
 
@@ -46,6 +48,7 @@ class Reconciliation:
         removals: Deletes of records that only the platform has; only if asked for.
         operations: What a repair sends, by kind.
         totals: By resource: source, state, platform.
+        differing_totals: By resource: products and customers whose totals differ; not of a sample.
         kept: Records that the source does not list any more and the platform keeps, by stream.
         sources: A hash of what each stream read, by its name.
         errors: Why a stream could not be read, by its name.
@@ -63,6 +66,7 @@ class Reconciliation:
     removals: list[Operation] = field(default_factory=list)
     operations: Counter[str] = field(default_factory=Counter)
     totals: dict[str, tuple[ControlTotals, ControlTotals, ControlTotals]] = field(default_factory=dict)
+    differing_totals: dict[str, list[DifferingTotal]] = field(default_factory=dict)
     kept: Counter[str] = field(default_factory=Counter)
     sources: dict[str, str] = field(default_factory=dict)
     errors: dict[str, CrossdockError] = field(default_factory=dict)
@@ -85,12 +89,18 @@ class Reconciliation:
     def exit_code(self) -> int:
         return most_severe(self.errors.values()) or (1 if self._all else 0)
 
+    def shown(self, limit: int, only: Class | None = None) -> list[Difference]:
+        """Of each class the first *limit* of `listed`; of the class *only*, if one is given."""
+        wanted = [each for each in self.listed() if only in {None, each.difference}]
+        by_class = groupby(wanted, key=lambda each: each.difference)
+        return [each for _, group in by_class for each in islice(group, limit)]
+
     def listed(self) -> list[Difference]:
-        """The differences by resource, class and key."""
+        """The differences by class, the most severe first, and then by resource and key."""
         order = {name: number for number, name in enumerate((*RESOURCES, *CLASSES))}
 
         def place(each: Difference) -> tuple[int, int, str, str, str]:
             name = each.scope.namespace
-            return order[each.scope.resource], order[each.difference], name, each.key, each.place
+            return order[each.difference], order[each.scope.resource], name, each.key, each.place
 
         return sorted(self._all, key=place)

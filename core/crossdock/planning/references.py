@@ -119,6 +119,12 @@ def placeholder(scope: Scope, key: str) -> str:
     return f"<{scope.resource} {scope.namespace}:{key}>"
 
 
+def name_in_placeholder(record_id: str) -> str | None:
+    """The external id that a `placeholder` names; None for the id of a record that has one."""
+    is_placeholder = record_id.startswith("<") and record_id.endswith(">") and " " in record_id
+    return record_id[1:-1].partition(" ")[2] if is_placeholder else None
+
+
 def key_hashes(keys: list[str]) -> dict[str, int]:
     """The key hash of each of *keys*."""
     column = pl.Series(keys, dtype=pl.String)

@@ -226,7 +226,8 @@ class _Preview:
             self.result.rejected_before[bound.name] = rejected_before
         if self._is_refused(bound, stream_input):
             return
-        self.result.repeated_keys[bound.name] = stream_input.scan.repeated_keys
+        is_observed = bound.context.run.observe is not None
+        self.result.repeated_keys[bound.name] = stream_input.scan.repeated_keys(with_examples=is_observed)
         for dead_letter in stream_input.scan.keyless:
             self._listener.refused(dead_letter)
         stopped = self._decide(bound, tally, stream_input)

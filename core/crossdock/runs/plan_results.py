@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from crossdock.delivery.operations import Operation
+from crossdock.delta.repeated_keys import RepeatedKeys
 from crossdock.errors import CrossdockError, most_severe
 from crossdock.pacing.forecast import Forecast
 from crossdock.planning.planned_chunk import PlannedChunk
@@ -60,7 +61,7 @@ class Planned:
         unread: How many streams could not be read.
         sources: A hash of what each stream read, by its name, if requested.
         rejected_before: Number of records that are rejected and have not changed since, by the name of their stream.
-        repeated_keys: Number of keys that were listed several times, by the name of the stream.
+        repeated_keys: Keys that were listed several times, by the name of the stream; with examples if it is observed.
         left_alone: Number of records that are gone and stay as they are, by the name of their stream.
         forecast: What the plan needs of the platform's allowance.
         other_forecasts: The same of other targets, by name.
@@ -76,7 +77,7 @@ class Planned:
     unread: int = 0
     sources: dict[str, str] = field(default_factory=dict)
     rejected_before: dict[str, int] = field(default_factory=dict)
-    repeated_keys: dict[str, int] = field(default_factory=dict)
+    repeated_keys: dict[str, RepeatedKeys] = field(default_factory=dict)
     left_alone: dict[str, int] = field(default_factory=dict)
 
     @property

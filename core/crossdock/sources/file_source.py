@@ -260,7 +260,8 @@ class FileSource:
             left = f"files without the marker {self._ready}: {self._listing.unmarked:,}, left for a later run"
             self._run.progress.warn(f"{self._files_pattern}: {left}")
         elif not offered and not self._late_file_watch:
-            self._run.progress.warn(f"no file matches {self._files_pattern}")
+            streams = ", ".join(dict.fromkeys(each.stream for each in self._stream_ids))
+            self._run.progress.warn(f"{streams}: no file matches {self._files_pattern}")
         self._known.mark_seen(offered)
         new = self._known.new(offered, self._spool.has)
         self._listing.check_complete(store, new)

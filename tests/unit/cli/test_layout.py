@@ -100,7 +100,9 @@ def test_a_ruler_numbers_the_positions_of_lines(tmp_path: Path) -> None:
     file.write_bytes(b"0017Lamp  \t12\r\n0018Saw\r\n" + b"x" * 75 + b"\r\n")
     code, out, _ = run("layout", "show", str(file), "--limit", "2", "--raw")
     assert code == 0
-    assert out == ("           10\n   1234567890123\n1  0017Lamp  ?12\n2  0018Saw\n\n2 lines, of 7, 13 characters\n")
+    assert out == (
+        "           10\n   1234567890123\n1  0017Lamp  ?12\n2  0018Saw\n\nthe first 2 lines; they have 7, 13 characters\n"
+    )
     _, out, _ = run("layout", "show", str(file))
     assert "1  9999Aaaa  ?99" in out
     assert "3  aaaaa\n" in out
@@ -125,3 +127,22 @@ def test_wrong_usage_is_told(tmp_path: Path) -> None:
     code, _, err = run("layout", "show", str(file))
     assert code == 4
     assert "f.txt: the file is empty" in err
+
+
+def test_the_first_lines_are_not_taken_for_the_whole_file(tmp_path: Path) -> None:
+    """What is shown is said, and how long it is."""
+    file = tmp_path / "items.txt"
+    file.write_text("0017Lamp\n0018Saws\n0019Nail\n")
+    assert run("layout", "show", str(file), "-n", "2")[1].endswith("\nthe first 2 lines; they have 8 characters\n")
+    assert run("layout", "show", str(file), "-n", "1")[1].endswith("\nthe first line; it has 8 characters\n")
+
+
+@pytest.mark.parametrize("begin", [b"PK\x03\x04\x14\x00", bytes.fromhex("d0cf11e0a1b11ae1")], ids=["xlsx", "xls"])
+def test_a_sheet_has_no_lines(tmp_path: Path, begin: bytes) -> None:
+    """Its bytes are not shown; instead how to look at it."""
+    file = tmp_path / "t.xlsx"
+    file.write_bytes(begin + b"rest")
+    code, out, err = run("layout", "show", str(file))
+    assert (code, out) == (2, "")
+    assert "is a sheet of Excel or OpenDocument" in err
+    assert "--stream CONNECTION.STREAM" in err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -52,17 +53,9 @@ def test_what_is_taken_out_leaves_nothing(records: list[dict[str, Any]], changed
     number = min(len(records), len(changed))
     for record in [*changed[:number], *records[number:]]:
         fresh.add(record)
-    assert moved.differing(fresh) == fresh.differing(moved) == []
+    assert _nonzero(moved.quantities) == _nonzero(fresh.quantities)
+    assert _nonzero(moved.amounts) == _nonzero(fresh.amounts)
     assert moved.records == fresh.records
-
-
-def test_a_difference_is_named() -> None:
-    """The product and the customer whose totals differ are named, and no other."""
-    ours, theirs = ControlTotals(), ControlTotals()
-    for totals, quantity in ((ours, 2), (theirs, 3)):
-        totals.add({"customerId": "c1", "currency": "EUR", "items": [_line("p1", quantity), _line("p2", 1)]})
-        totals.add({"customerId": "c2", "currency": "EUR", "items": [_line("p2", 1)]})
-    assert ours.differing(theirs) == ["p1", "c1 EUR"]
 
 
 def test_many_products_share_a_sum(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,3 +70,7 @@ def test_many_products_share_a_sum(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _line(product: str, quantity: int) -> dict[str, Any]:
     return {"productId": product, "quantity": quantity, "unitPrice": Decimal("0.5")}
+
+
+def _nonzero(sums: Mapping[Any, Decimal]) -> dict[Any, Decimal]:
+    return {name: each for name, each in sums.items() if each}

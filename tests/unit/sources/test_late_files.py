@@ -259,7 +259,7 @@ def test_nobody_waits_in_a_run_without_patience(bench: Bench) -> None:
     bench.later()
     assert bench.read(bench.source()) == []
     assert (bench.waited, bench.depot.opened) == (timedelta(), 1)
-    assert bench.warnings.texts == ["no file matches out/LOT_*"]
+    assert bench.warnings.texts == ["wms.lots: no file matches out/LOT_*"]
 
 
 def test_a_growing_file_is_waited_for(bench: Bench) -> None:

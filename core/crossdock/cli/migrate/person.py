@@ -14,6 +14,8 @@ LONGEST = 128  # characters, as the state keeps them
 
 
 def _person(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str:
+    if value is not None and not value.strip():
+        raise click.BadParameter("is empty: say who you are, or leave it out for your user and host")
     name = (value or "").strip() or _user_and_host()
     if len(name) > LONGEST:
         raise click.BadParameter(f"has more than {LONGEST} characters")

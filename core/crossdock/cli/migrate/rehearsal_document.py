@@ -60,12 +60,16 @@ def _wave(forecast: WaveForecast) -> dict[str, Any]:
 def _stream(rehearsed: Rehearsed, name: str, *, raw: bool) -> dict[str, Any]:
     planned, decisions = rehearsed.planned, rehearsed.decisions
     found, profile, there = decisions.streams[name], rehearsed.profiles.get(name), rehearsed.already_there
+    repeated = planned.repeated_keys.get(name)
     named, matched = (there.named.get(name), there.matched.get(name)) if there else (None, None)
     return planned.tallies[name].as_json() | {
         "wave": next(wave.wave.name for wave in rehearsed.waves if name in wave.wave.streams),
         "rejected_by_reason": {code: _rejected(each) for code, each in _by_number(found)},
         "rejected_before": planned.rejected_before.get(name, 0),
-        "repeated_keys": planned.repeated_keys.get(name, 0),
+        "repeated_keys": repeated.number if repeated else 0,
+        "repeated_examples": [{"key": each.key, "at": list(each.places)} for each in repeated.examples]
+        if repeated
+        else [],
         "unresolved": [_unresolved(decisions, found, *scope) for scope in sorted(found.missing)],
         "waiting": found.waiting,
         "in_doubt": found.in_doubt,

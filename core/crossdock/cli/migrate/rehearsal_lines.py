@@ -14,7 +14,11 @@ from crossdock.times_in_text import duration_text, instant_text
 WAVES = ("wave", "requests", "begins", "ends", "takes")
 COLUMNS = ("column", "filled", "distinct", "length", "forms", "value", "note")
 
-_EXAMPLES = {"there": ("already_there_examples",), "match": ("take_over_examples", "ambiguous_examples")}
+_EXAMPLES = {
+    "twice": ("repeated_examples",),
+    "there": ("already_there_examples",),
+    "match": ("take_over_examples", "ambiguous_examples"),
+}
 _SHOWN = 5
 
 
@@ -97,10 +101,10 @@ def remarks(stream: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def examples(word: str, stream: Mapping[str, Any]) -> Iterator[str]:
-    """The first records that a remark is about: our key, and the platform's id or why it is ambiguous."""
+    """The first records that a remark is about: our key, and where it is listed, what the platform has, or why not."""
     for name in _EXAMPLES.get(word, ()):
         for each in stream[name][:_SHOWN]:
-            yield f"{each['key']}: {each.get('message') or each['id']}"
+            yield f"{each['key']}: {', '.join(each['at']) if word == 'twice' else each.get('message') or each['id']}"
 
 
 def profiles(stream: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from crossdock.cli import terminal_output
+from crossdock.cli.output_files import check_writable
 from crossdock.cli.shared_options import common_options, example, load, say
 from crossdock.clock import SystemClock
 
@@ -49,6 +50,7 @@ def rehearse(
     from crossdock.cli.migrate import rehearsal_document, rehearsal_lines, rehearsal_page
     from crossdock.migration.rehearse import rehearse as rehearsed_migration
 
+    check_writable(out, page)
     loaded = load(config)
     with terminal_output.progress(wanted=not as_json) as progress:
         rehearsed = rehearsed_migration(

@@ -9,6 +9,7 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.migrate.person import by_option
+from crossdock.cli.output_files import check_writable
 from crossdock.cli.shared_options import common_options, example, interruptible, load, say, utf8
 from crossdock.times_in_text import instant_text
 
@@ -51,6 +52,7 @@ def sign_off(by: str, out: Path, accept_exceptions: str | None, config: Path, *,
 
     if out.exists():
         raise ConfigError("the file exists, and a report replaces none", where=str(out), hint="choose another name")
+    check_writable(out)
     loaded, digests = load(config), list[str]()
 
     def write(document: dict[str, Any]) -> str:

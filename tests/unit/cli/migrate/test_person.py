@@ -29,6 +29,8 @@ def test_names(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told() == (0, f"{getpass.getuser()}@{socket.gethostname()}")
     assert told("--by", "x" * LONGEST)[0] == 0
     assert told("--by", "x" * (LONGEST + 1))[0] == 2
+    code, said = told("--by", " ")
+    assert (code, "say who you are" in said) == (2, True)
 
     def nameless() -> str:
         raise OSError("no name")

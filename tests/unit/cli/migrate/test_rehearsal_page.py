@@ -21,6 +21,7 @@ STREAM: dict[str, Any] = Tally().as_json() | {
     "rejected_by_reason": {"bad_value": {"records": 7, "examples": [EXAMPLE]}},
     "rejected_before": 0,
     "repeated_keys": 2,
+    "repeated_examples": [{"key": "T3", "at": ["a.csv:2", HOSTILE]}],
     "unresolved": [
         {"resource": "customer", "namespace": "wms", "references": 3, "records": 1, "why": {"not read": 1},
          "examples": [{"key": HOSTILE, "references": 3, "why": "not read"}]},
@@ -64,6 +65,7 @@ def test_what_needs_a_person_comes_first() -> None:
     assert "only the first columns are profiled" in text
     assert "8 rows" in text
     assert "T1: prd_1" in text
+    assert "T3: a.csv:2, " in text
 
 
 def test_an_unknown_end_is_said() -> None:

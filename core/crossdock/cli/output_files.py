@@ -1,0 +1,24 @@
+"""Files that a command writes at its end, checked before it begins to work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from crossdock.errors import ConfigError
+from crossdock.local_files import check_replaceable
+
+
+def check_writable(*paths: Path | None) -> None:
+    """Check that each of *paths* that is given can be written as it is now.
+
+    Raises:
+        ConfigError: If its folder does not exist or cannot be written, or the path is no file.
+    """
+    for path in paths:
+        if path is None:
+            continue
+        try:
+            check_replaceable(path)
+        except OSError as error:
+            hint = "nothing was done; name a file in a folder that exists and can be written"
+            raise ConfigError(f"cannot be written: {error.strerror}", where=str(path), hint=hint) from error

@@ -1,0 +1,65 @@
+"""Keys that a source lists several times, with examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import polars as pl
+
+from crossdock.delta.keyed_records import KeyedRecord
+from crossdock.delta.row_preparation import DELETED, KEY_HASH
+from crossdock.records import LINE
+
+EXAMPLES = 5
+_PLACES = 3  # of each example
+
+
+class RepeatedKey(NamedTuple):
+    """One key, and where it is listed: the first places, and the one that counts last."""
+
+    key: str
+    places: tuple[str, ...]
+
+
+class RepeatedKeys(NamedTuple):
+    """How many keys were listed several times, and the first of them."""
+
+    number: int = 0
+    examples: tuple[RepeatedKey, ...] = ()
+
+
+class RepeatedRows:
+    """Rows of a scan with the same key.
+
+    Args:
+        last: Of each key the row that counts; columns as in `Scan.latest`.
+        listed: All of them.
+    """
+
+    def __init__(self, last: pl.DataFrame | None = None, listed: pl.DataFrame | None = None) -> None:
+        self._number = 0 if last is None else last.height
+        self._last = self._listed = pl.DataFrame()
+        if last is not None and listed is not None:
+            is_row = pl.col(LINE) > 0 if DELETED not in last.columns else ~pl.col(DELETED) & (pl.col(LINE) > 0)
+            self._last = last.filter(is_row).head(EXAMPLES)
+            self._listed = listed.filter(pl.col(LINE) > 0).join(self._last, on=KEY_HASH, how="semi")
+
+    def found(
+        self,
+        records: Callable[[pl.DataFrame], Iterator[KeyedRecord]],
+        place: Callable[[int, int], str],
+        unit: str,
+        *,
+        with_examples: bool,
+    ) -> RepeatedKeys:
+        """The number; *with_examples*, which are read again, also the first keys with their places."""
+        if not with_examples or not self._last.height:
+            return RepeatedKeys(self._number)
+        examples = []
+        for each in records(self._last):
+            rows = self._listed.filter(pl.col(KEY_HASH) == pl.lit(each.identity.key_hash, pl.UInt128))
+            places = [place(*row) for row in rows.sort(unit, LINE)[[unit, LINE]].rows()]
+            kept = places if len(places) <= _PLACES else [*places[: _PLACES - 1], places[-1]]
+            examples.append(RepeatedKey(each.identity.key, tuple(kept)))
+        return RepeatedKeys(self._number, tuple(examples))

@@ -18,8 +18,9 @@ import yaml
 from tests import installed_connector
 from tests.e2e.bad_answers_vendor import CASES, SEARCH, SECRETS, Case, Vendor
 from tests.e2e.canaries import Outputs
-from tests.e2e.project_folder import Done, balance, finish, in_process
+from tests.e2e.project_folder import balance, finish, in_process
 from tests.e2e.warehouse import ask
+from tests.ended_commands import Done
 from tests.servers import served
 
 from crossdock.sandbox import SandboxServer

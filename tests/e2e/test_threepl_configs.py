@@ -11,7 +11,8 @@ from typing import Any
 import httpx
 import pytest
 import yaml
-from tests.e2e.project_folder import ROOT, Done, finish
+from tests.e2e.project_folder import ROOT, finish
+from tests.ended_commands import Done
 from tests.partners.partner_server import PartnerServer, serving
 from tests.partners.shipbob import ShipBob
 from tests.partners.shipbob_client import CHANNELS, LOCATIONS, effects, stocked

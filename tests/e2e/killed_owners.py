@@ -124,7 +124,7 @@ def two_schedulers(stage: Stage) -> Iterator[Owners]:
     engine = create_engine(project.load(stage.config).state_url)
     log = stage.folder / "schedule.log"
     try:
-        command, environment = stage.command("schedule")[1:], stage.environment()
+        command, environment = stage.command("schedule"), stage.environment()
         with SchedulerProcesses(command, log, environment=environment, within_s=WITHIN_S) as processes:
             for _ in range(SCHEDULERS):
                 processes.start()

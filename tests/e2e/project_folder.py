@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -214,7 +213,8 @@ class Stage:
             shutil.copy2(file, self.drop)
 
     def command(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", "crossdock", "-C", str(self.config), *arguments]
+        """Arguments of Python, as `tests.chaos.processes` takes them."""
+        return [*CROSSDOCK, "-C", str(self.config), *arguments]
 
     def environment(self, **more: str) -> dict[str, str]:
         return {**os.environ, "CROSSDOCK_API_KEY": self.sandbox.api_key, **more}

@@ -14,8 +14,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 from tests.forked_commands import forked_commands
 from tests.new_databases import new_databases
+from tests.quick_configs import quick_configs
 from tests.quick_entry_points import quick_entry_points
 from tests.quick_states import quick_states
+from tests.quick_tls import quick_tls
 from tests.servers import require
 
 from crossdock.state import Pin, State, StateUrl, create, parse_url
@@ -48,7 +50,7 @@ def pytest_collection() -> Generator[None, object, object]:
 @pytest.fixture(scope="session", autouse=True)
 def commands_are_quick() -> Iterator[None]:
     """Those in this process, which are many; a process of its own works as users' do."""
-    with quick_states(), quick_entry_points():
+    with quick_states(), quick_entry_points(), quick_configs(), quick_tls():
         yield
 
 

@@ -24,7 +24,7 @@ class _Forked:
 
     def __init__(self, command: list[str], environment: dict[str, str]) -> None:
         self._place = TemporaryDirectory()
-        self._written = [Path(self._place.name, name) for name in ("out", "err")]
+        self._written = Path(self._place.name, "out"), Path(self._place.name, "err")
         self._process = processes.start(command[1:], environment, *self._written)
 
     def __enter__(self) -> Self:

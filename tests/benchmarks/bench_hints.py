@@ -111,9 +111,9 @@ class _Site:
         _eventually(looked)
 
 
-def measure(folder: Path, records: int, webhooks: int, syncs: int) -> Measured:
+def measure(folder: Path, records: int, webhooks: int, syncs: int, others: int = OTHERS) -> Measured:
     """Load *records* while *webhooks* arrive; then bring *syncs* changes by a command each."""
-    rng, shop = Random(1), Shop({"night": records, "shop": OTHERS})
+    rng, shop = Random(1), Shop({"night": records, "shop": others})
     with (
         shop.served() as shop_port,
         _sandbox(folder / "sandbox") as platform,
@@ -125,15 +125,18 @@ def measure(folder: Path, records: int, webhooks: int, syncs: int) -> Measured:
         site.run("sync", "shop")
         site.look()
         site.loaded = 0
-        hints, load_s = _beside_a_load(site, shop, rng, records, webhooks)
-        for key in rng.sample(range(OTHERS // 2), syncs):
+        hints, load_s = _beside_a_load(site, shop, (records, others), rng, webhooks)
+        for key in rng.sample(range(others // 2), syncs):
             shop.change("shop", str(key))
             site.run("sync", "shop")
         return Measured(hints, site.waits(), load_s)
 
 
-def _beside_a_load(site: _Site, shop: Shop, rng: Random, records: int, webhooks: int) -> tuple[list[float], float]:
-    keys = rng.sample(range(records), (webhooks + 1) // 2), rng.sample(range(OTHERS // 2, OTHERS), webhooks // 2)
+def _beside_a_load(
+    site: _Site, shop: Shop, sizes: tuple[int, int], rng: Random, webhooks: int
+) -> tuple[list[float], float]:
+    records, others = sizes
+    keys = rng.sample(range(records), (webhooks + 1) // 2), rng.sample(range(others // 2, others), webhooks // 2)
     changes = [("night", str(key)) for key in keys[0]] + [("shop", str(key)) for key in keys[1]]
     rng.shuffle(changes)
     expected_s = max(1.0, (records - BURST) / (RATE / 60))

@@ -11,6 +11,7 @@ import json
 import os
 import sqlite3
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import closing
@@ -52,7 +53,9 @@ def load(stage: Stage) -> Load:
     told = stage.folder / "report.json"
     with (
         told.open("w") as out,
-        subprocess.Popen(stage.command("sync", "--json"), env=stage.environment(), stdout=out) as process,
+        subprocess.Popen(
+            [sys.executable, *stage.command("sync", "--json")], env=stage.environment(), stdout=out
+        ) as process,
     ):
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)

@@ -19,8 +19,9 @@ from tests.chaos.exports import NAMESPACE, ScheduledRun
 from tests.chaos.failing import NOTE_VARIABLE, Side
 from tests.chaos.processes import CROSSDOCK
 from tests.e2e import platform_faults
-from tests.e2e.project_folder import UNPACED, Done, SandboxProcess
+from tests.e2e.project_folder import UNPACED, SandboxProcess
 from tests.e2e.warehouse import CONFIG
+from tests.ended_commands import Done
 
 from crossdock.testing.sftp_server import SftpServer
 

@@ -12,8 +12,8 @@ from typing import Protocol
 import pytest
 from tests.chaos.chance import chaos_seed
 from tests.e2e import order_depot, platform_faults, warehouse
-from tests.e2e.project_folder import Done
 from tests.e2e.warehouse import CUSTOMERS, PRODUCTS, Site, open_site
+from tests.ended_commands import Done
 from tests.partners.partner_server import Fault
 from tests.partners.plain_3pl_habits import Habits
 

@@ -15,7 +15,7 @@ from tests.chaos import processes
 from tests.chaos.failing import NOTE_VARIABLE, Side
 from tests.chaos.killed_syncs import FAILING
 from tests.e2e.migrated_folder import MigratedFolder
-from tests.e2e.project_folder import Done
+from tests.ended_commands import Done
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from typing import Any
 from tests.chaos import processes
 from tests.chaos.failing import NOTE_VARIABLE
 from tests.chaos.processes import CROSSDOCK
-from tests.e2e.project_folder import Done, balance
+from tests.e2e.project_folder import balance
+from tests.ended_commands import Done
 
 FAILING = str(Path(__file__).with_name("failing.py"))
 

@@ -8,7 +8,6 @@ import os
 import secrets
 import signal
 import socket
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +20,7 @@ from uuid import uuid4
 
 import httpx
 import yaml
+from tests.chaos.processes import CROSSDOCK
 from tests.e2e.processes import SchedulerProcesses
 from tests.e2e.project_folder import UNPACED, in_process
 from tests.partners.partner_server import PartnerServer, serving
@@ -123,7 +123,7 @@ class ListenStage:
         """Processes of ``crossdock listen`` with *options*; of another command, if they begin with one."""
         address = str(self.port if port is None else port)
         arguments = options if "schedule" in options else ("listen", "--address", address, *options)
-        command = [sys.executable, "-m", "crossdock", "-C", str(self.config), *arguments]
+        command = [*CROSSDOCK, "-C", str(self.config), *arguments]
         return SchedulerProcesses(command, self.folder / f"listen-{address}.log", within_s=60)
 
     @contextmanager

@@ -6,17 +6,20 @@ process that is forked from it before anything has run, with a memory, threads, 
 
 from __future__ import annotations
 
+import faulthandler
 import multiprocessing
 import os
+import resource
 import runpy
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.e2e.project_folder import Done
+from tests.ended_commands import Done
 from tests.waiting import WITHIN_S
 
 CROSSDOCK = ("-m", "crossdock")
@@ -24,7 +27,7 @@ NOWHERE = Path(os.devnull)
 _IMPORTED = (
     *("crossdock.cli.main", "crossdock.cli.init", "crossdock.cli.sync", "crossdock.runs.runner"),
     *("crossdock_connectors.folder_warehouse", "crossdock_connectors.http_json", "crossdock_connectors.sftp_warehouse"),
-    *("crossdock.cli.service", "crossdock.inbox.receiver", "crossdock.scheduler.daemon"),
+    *("crossdock.cli.service", "crossdock.inbox.receiver", "crossdock.scheduler.daemon", "crossdock.sandbox.server"),
     *("crossdock.platform_source", "crossdock_connectors.shop.shopify", "psycopg", "pytest", __name__),
 )
 _FORKED = multiprocessing.get_context("forkserver")
@@ -32,15 +35,21 @@ _FORKED.set_forkserver_preload(list(_IMPORTED))
 
 
 def start(
-    arguments: Sequence[str], environment: Mapping[str, str], out: Path = NOWHERE, err: Path = NOWHERE
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    out: Path = NOWHERE,
+    err: Path = NOWHERE,
+    limits: Mapping[int, int] | None = None,
 ) -> ForkServerProcess:
     """Start what ``python`` would be with these *arguments*, ``-m MODULE ...`` or ``-P SCRIPT ...``.
 
     Args:
         out: File of its standard output.
         err: File of its standard error; it may be the same.
+        limits: Of resources, such as ``RLIMIT_NOFILE``.
     """
-    process = _FORKED.Process(target=_run, args=(list(arguments), dict(environment), str(out), str(err)))
+    facts = (list(arguments), dict(environment), str(out), str(err), dict(limits or {}))
+    process = _FORKED.Process(target=_run, args=facts)
     process.start()
     return process
 
@@ -75,11 +84,16 @@ def finish(arguments: Sequence[str], environment: Mapping[str, str], within_s: f
         return Done(process.exitcode, out.read_text(), err.read_text())
 
 
-def _run(arguments: list[str], environment: dict[str, str], out: str, err: str) -> None:
+def _run(arguments: list[str], environment: dict[str, str], out: str, err: str, limits: dict[int, int]) -> None:
+    for kind, limit in limits.items():
+        resource.setrlimit(kind, (limit, limit))
     for number, path in ((1, out), (2, err)):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), number)
     os.environ.clear()
     os.environ.update(environment)
+    time.tzset()
+    if environment.get("PYTHONFAULTHANDLER"):
+        faulthandler.enable()
     sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
     how, program, *rest = arguments
     sys.argv = [program, *rest]

@@ -22,7 +22,8 @@ from tests.chaos.failing import FAILPOINTS, NOTE_VARIABLE
 from tests.chaos.killed_syncs import FAILING
 from tests.chaos.processes import CROSSDOCK
 from tests.chaos.retail_exports import RetailExports
-from tests.e2e.project_folder import LISTS, UNPACED, Done, SandboxProcess, balance
+from tests.e2e.project_folder import LISTS, UNPACED, SandboxProcess, balance
+from tests.ended_commands import Done
 from tests.waiting import eventually
 
 JUDGE = Path(__file__).with_name("retail_judge.py")

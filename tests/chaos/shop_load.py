@@ -22,7 +22,8 @@ from tests.chaos import processes
 from tests.chaos.processes import CROSSDOCK
 from tests.chaos.shop_dump import dump
 from tests.chaos.shop_load_orders import Generator, ShopClock
-from tests.e2e.project_folder import UNPACED, Done, SandboxProcess, balance
+from tests.e2e.project_folder import UNPACED, SandboxProcess, balance
+from tests.ended_commands import Done
 from tests.partners.partner_server import PartnerServer, serving
 from tests.partners.shop_stage import shopify
 from tests.partners.shopify.cost import Plan

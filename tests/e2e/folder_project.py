@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from tests.e2e.project_folder import Done, balance, in_process
+from tests.e2e.project_folder import balance, in_process
+from tests.ended_commands import Done
 
 from crossdock.sandbox import SandboxServer
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import yaml
 from tests.e2e.folder_project import FolderProject, table
-from tests.e2e.project_folder import LISTS, Done, balance
+from tests.e2e.project_folder import LISTS, balance
 from tests.e2e.warehouse import ask
+from tests.ended_commands import Done
 
 from crossdock.sandbox import SandboxServer
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from tests.e2e.project_folder import Done, balance, in_process
+from tests.e2e.project_folder import balance, in_process
+from tests.ended_commands import Done
 from tests.partners.partner_server import Fault, PartnerRequest, PartnerServer, serving
 from tests.partners.plain_3pl import API_KEY, Plain3pl
 from tests.partners.plain_3pl_habits import Habits

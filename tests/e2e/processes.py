@@ -1,15 +1,16 @@
-"""``crossdock schedule`` in one or several processes on one state."""
+"""``crossdock schedule`` or ``listen`` in one or several processes on one state."""
 
 from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Self
 
+from tests.chaos import processes
 from tests.waiting import WITHIN_S
 
 
@@ -17,8 +18,8 @@ class SchedulerProcesses:
     """Scheduler processes with one log; the context manager kills those that are left.
 
     Args:
-        command: Starts one process.
-        limits: Called in each new process before it executes the command.
+        command: Arguments of Python for one process, as `tests.chaos.processes.start` takes them.
+        limits: Of the resources of each process.
         within_s: Timeout of all waits.
     """
 
@@ -28,12 +29,12 @@ class SchedulerProcesses:
         log: Path,
         *,
         environment: Mapping[str, str] | None = None,
-        limits: Callable[[], None] | None = None,
+        limits: Mapping[int, int] | None = None,
         within_s: float = WITHIN_S,
     ) -> None:
         self._command, self._log, self._environment, self._limits = command, log, environment, limits
         self._within_s = within_s
-        self._running: dict[int, subprocess.Popen[bytes]] = {}
+        self._running: dict[int, ForkServerProcess] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -41,7 +42,7 @@ class SchedulerProcesses:
     def __exit__(self, *_: object) -> None:
         for process in self._running.values():
             process.kill()
-            process.wait()
+            process.join()
 
     @property
     def pids(self) -> set[int]:
@@ -49,26 +50,24 @@ class SchedulerProcesses:
 
     def start(self) -> None:
         environment = {**(self._environment or os.environ), "PYTHONFAULTHANDLER": "1"}
-        with self._log.open("ab") as out:
-            process = subprocess.Popen(
-                self._command,
-                env=environment,
-                stdout=out,
-                stderr=out,
-                preexec_fn=self._limits,  # noqa: PLW1509  it only sets a limit
-            )
+        process = processes.start(self._command, environment, self._log, self._log, self._limits)
+        assert process.pid is not None
         self._running[process.pid] = process
 
     def kill(self, pid: int) -> None:
         process = self._running.pop(pid)
         process.kill()
-        assert process.wait() == -signal.SIGKILL, "it had ended before it was killed"
+        process.join()
+        assert process.exitcode == -signal.SIGKILL, "it had ended before it was killed"
 
-    def stop(self) -> list[int]:
+    def stop(self) -> list[int | None]:
         """Terminate all with SIGTERM, as systemd would; their exit codes."""
         for process in self._running.values():
             process.terminate()
-        codes = [process.wait(self._within_s) for process in self._running.values()]
+        for process in self._running.values():
+            process.join(self._within_s)
+        codes = [process.exitcode for process in self._running.values()]
+        assert None not in codes, f"it did not end within {self._within_s:.0f} s\n{self._stuck()}"
         self._running.clear()
         return codes
 
@@ -89,14 +88,14 @@ class SchedulerProcesses:
         """Wait until a condition is true; fail if a process ends by itself meanwhile."""
         deadline = time.monotonic() + self._within_s
         while not holds():
-            ended = [process.returncode for process in self._running.values() if process.poll() is not None]
+            ended = [process.exitcode for process in self._running.values() if process.exitcode is not None]
             assert not ended, f"ended by itself with {ended}\n{self.log}"
             assert time.monotonic() < deadline, f"it did not come true within {self._within_s:.0f} s\n{self._stuck()}"
             time.sleep(0.005)
 
     def _stuck(self) -> str:
         """The log, with the stack of each process."""
-        for process in self._running.values():
-            process.send_signal(signal.SIGABRT)
-            process.wait()
+        for pid, process in self._running.items():
+            os.kill(pid, signal.SIGABRT)
+            process.join()
         return self.log

@@ -7,19 +7,22 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Self
 from unittest import mock
 
 import httpx
 import pytest
 import yaml
+from tests.chaos import processes
+from tests.chaos.processes import CROSSDOCK
 from tests.e2e.retail_truth import Holdings, canonical
+from tests.ended_commands import Done
 from tests.waiting import WITHIN_S, eventually
 
 from crossdock import exact_json
@@ -65,12 +68,14 @@ class SandboxProcess:
 
     def __enter__(self) -> Self:
         limits = ("--rate", str(self._limits.per_minute), "--burst", str(self._limits.burst))
-        command = (sys.executable, "-m", "crossdock", "sandbox", "--data", str(self._data), *limits, *self._options)
+        command = (*CROSSDOCK, "sandbox", "--data", str(self._data), *limits, *self._options)
         with ExitStack() as opened:
-            process = opened.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+            told = Path(opened.enter_context(TemporaryDirectory()), "told")
+            process = processes.start(command, os.environ, told)
+            opened.callback(process.join)
             opened.callback(process.terminate)
-            assert process.stdout is not None
-            ready = json.loads(process.stdout.readline())
+            eventually(lambda: (told.exists() and "\n" in told.read_text()) or process.exitcode is not None)
+            ready = json.loads(told.read_text())
             self.base_url, self.tenant, self.api_key = ready["base_url"], ready["tenant"], ready["api_key"]
             client = httpx.Client(base_url=self.base_url, trust_env=False, timeout=WITHIN_S)
             self._client = opened.enter_context(client)
@@ -178,21 +183,6 @@ class SandboxProcess:
         return held
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    """A command that has ended."""
-
-    exit_code: int
-    stdout: str
-    stderr: str
-
-    @property
-    def document(self) -> dict[str, Any]:
-        assert self.stdout, self.stderr
-        document: dict[str, Any] = json.loads(self.stdout)
-        return document
-
-
 class Stage:
     """A folder with a config of its own; its files are served from *drop*."""
 
@@ -223,7 +213,8 @@ class Stage:
             shutil.copy2(file, self.drop)
 
     def command(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", "crossdock", "-C", str(self.config), *arguments]
+        """Arguments of Python, as `tests.chaos.processes` takes them."""
+        return [*CROSSDOCK, "-C", str(self.config), *arguments]
 
     def environment(self, **more: str) -> dict[str, str]:
         return {**os.environ, "CROSSDOCK_API_KEY": self.sandbox.api_key, **more}

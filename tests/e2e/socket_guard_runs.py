@@ -9,7 +9,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.project_folder import ROOT, Done, Stage, finish
+from tests.e2e.project_folder import ROOT, Stage, finish
+from tests.ended_commands import Done
 
 
 def guarded(stage: Stage, notes: Path, temporary: Path, *arguments: str) -> Done:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,10 +15,13 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 from tests import installed_connector
+from tests.chaos import processes
+from tests.chaos.processes import CROSSDOCK
 from tests.e2e.bad_answers_vendor import CASES, SEARCH, SECRETS, Case, Vendor
 from tests.e2e.canaries import Outputs
-from tests.e2e.project_folder import Done, balance, finish, in_process
+from tests.e2e.project_folder import balance, in_process
 from tests.e2e.warehouse import ask
+from tests.ended_commands import Done
 from tests.servers import served
 
 from crossdock.sandbox import SandboxServer
@@ -62,8 +64,8 @@ class Shops:
 
     def process(self, *arguments: str) -> Done:
         """Run a command in a process of its own."""
-        command = [sys.executable, "-m", "crossdock", "-C", str(self.config), *arguments]
-        return self._watched(" ".join(arguments), finish(command, dict(os.environ)))
+        command = [*CROSSDOCK, "-C", str(self.config), *arguments]
+        return self._watched(" ".join(arguments), processes.finish(command, os.environ))
 
     def run(self, *arguments: str) -> Done:
         """Run a command in this process."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.chaos import processes
 from tests.e2e import retail_truth
 from tests.e2e.project_folder import Stage
 from tests.e2e.socket_guard_runs import plan_silently
@@ -23,15 +23,10 @@ KILL_AT = (300, 1_400, 2_550)  # effects: among the customers, the products and 
 def kill_sync(stage: Stage, effects: int) -> None:
     """Kill a sync once the platform has seen so many effects; it must not have ended by itself before."""
     log = stage.folder / "killed.log"
-    with (
-        log.open("w") as out,
-        subprocess.Popen(stage.command("sync"), env=stage.environment(), stdout=out, stderr=out) as process,
-    ):
-        try:
-            eventually(lambda: stage.sandbox.has_effects(effects) or process.poll() is not None)
-        finally:
-            process.kill()
-    assert process.returncode == -signal.SIGKILL, log.read_text()
+    with processes.running(stage.command("sync"), stage.environment(), log, log) as process:
+        eventually(lambda: stage.sandbox.has_effects(effects) or process.exitcode is not None)
+        process.kill()
+    assert process.exitcode == -signal.SIGKILL, log.read_text()
 
 
 def test_three_kills_in_one_load_lose_and_double_nothing(fresh: Stage, exports: list[Path]) -> None:

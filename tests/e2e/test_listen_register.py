@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.e2e.project_folder import Done, in_process
+from tests.e2e.project_folder import in_process
+from tests.ended_commands import Done
 from tests.partners.shop_stage import shopify_stage, woocommerce_stage
 from tests.partners.shopify.access import ALL_SCOPES
 from tests.partners.shopify.site import Site

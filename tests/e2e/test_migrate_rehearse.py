@@ -14,8 +14,9 @@ import httpx
 import pytest
 import yaml
 from tests.e2e.folder_project import FolderProject, table
-from tests.e2e.project_folder import UNPACED, Done
+from tests.e2e.project_folder import UNPACED
 from tests.e2e.socket_guard_runs import contents, tree
+from tests.ended_commands import Done
 from tests.plan_and_sync import differences
 from tests.report_page import Page
 

@@ -6,7 +6,6 @@ import re
 import resource
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -16,6 +15,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from tests.chaos.processes import CROSSDOCK
 from tests.e2e.processes import SchedulerProcesses
 from tests.e2e.warehouse import CUSTOMERS, INVOICES, PRODUCTS, Site, expected
 from tests.integration.scheduler.scheduled_runs_race import Inline
@@ -162,7 +162,7 @@ def test_a_run_that_was_stopped_is_started_again(site: Site) -> None:
     site.export("CUST_1.csv", CUSTOMERS)
     site.export("PROD_1.csv", PRODUCTS)
     site.export("INV_1.csv", MANY)
-    command = [sys.executable, "-m", "crossdock", "-C", str(site.config), "schedule"]
+    command = [*CROSSDOCK, "-C", str(site.config), "schedule"]
     with SchedulerProcesses(command, site.folder / "schedule.log") as processes:
         processes.start()
         processes.until(lambda: len(site.effects()) >= 50)
@@ -183,7 +183,7 @@ class Watched(SchedulerProcesses):
     """A scheduler process whose job is due every second, with its health page."""
 
     def __init__(self, site: Site, *options: str, **facts: object) -> None:
-        command = [sys.executable, "-m", "crossdock", "-C", str(site.config), "schedule", "--health", "0", *options]
+        command = [*CROSSDOCK, "-C", str(site.config), "schedule", "--health", "0", *options]
         super().__init__(command, site.folder / "schedule.log", **facts)  # type: ignore[arg-type]  # passed on as they are
 
     def __enter__(self) -> Self:
@@ -269,12 +269,8 @@ def test_an_invalid_allowed_host_is_refused(site: Site, options: tuple[str, ...]
 
 def test_half_open_connections_to_the_health_page_do_not_starve_a_run(site: Site) -> None:
     """With 300 of them and a limit of 256 files, the next runs start and the page still answers."""
-
-    def limits() -> None:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
-
     every_second(site)
-    with Watched(site, limits=limits) as processes, ExitStack() as stack:
+    with Watched(site, limits={resource.RLIMIT_NOFILE: 256}) as processes, ExitStack() as stack:
         address = urlsplit(processes.base_url)
         for half in [b"", b"GET /readyz HTTP/1.1\r\nHost: "] * 150:
             wire = socket.create_connection((str(address.hostname), address.port or 0), timeout=WITHIN_S)
@@ -392,12 +388,8 @@ def test_a_full_disk_under_the_spool_fails_the_run(site: Site, tmp_path: Path) -
 
 def test_a_file_beyond_the_size_limit_fails_the_run(site: Site) -> None:
     """An export larger than the largest file that may be written: it is logged, and the next run reads what fits."""
-
-    def limits() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (LARGEST, LARGEST))
-
     every_second(site)
-    with Watched(site, limits=limits) as processes:
+    with Watched(site, limits={resource.RLIMIT_FSIZE: LARGEST}) as processes:
         site.export("INV_1.csv", INVOICES + "#" * LARGEST)
         processes.until(lambda: "File too large" in processes.log)
         assert UNWELL.search(processes.log)

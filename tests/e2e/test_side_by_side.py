@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
+from tests.chaos.processes import CROSSDOCK
 from tests.e2e.processes import SchedulerProcesses
 from tests.e2e.warehouse import CUSTOMERS, INVOICES, PRODUCTS, Site
 
@@ -49,7 +49,7 @@ def bins(folder: Path, number: int, codes: range) -> None:
 
 
 def scheduling(site: Site) -> SchedulerProcesses:
-    command = [sys.executable, "-m", "crossdock", "-C", str(site.config), "schedule"]
+    command = [*CROSSDOCK, "-C", str(site.config), "schedule"]
     return SchedulerProcesses(command, site.folder / "log")
 
 

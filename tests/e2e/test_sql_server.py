@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 from tests.e2e import sql_server_truth
-from tests.e2e.project_folder import UNPACED, Done, SandboxProcess, balance, in_process
+from tests.e2e.project_folder import UNPACED, SandboxProcess, balance, in_process
 from tests.e2e.sql_server_exports import Night, Size, nights
 from tests.e2e.sql_server_truth import Truth
+from tests.ended_commands import Done
 
 CONFIG = Path(__file__).with_name("sql_server.yaml")
 RESOURCES = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,10 @@ from typing import Any
 import httpx
 import pytest
 import yaml
-from tests.e2e.project_folder import ROOT, Done, finish
+from tests.chaos import processes
+from tests.chaos.processes import CROSSDOCK
+from tests.e2e.project_folder import ROOT
+from tests.ended_commands import Done
 from tests.partners.partner_server import PartnerServer, serving
 from tests.partners.shipbob import ShipBob
 from tests.partners.shipbob_client import CHANNELS, LOCATIONS, effects, stocked
@@ -73,9 +75,9 @@ def test_an_order_goes_out_and_comes_back_shipped(
     with serving(PartnerServer(fake)) as server:
 
         def run(*arguments: str) -> Done:
-            command = [sys.executable, "-m", "crossdock", "-C", str(ROOT / "configs" / "shipbob.yaml")]
+            command = [*CROSSDOCK, "-C", str(ROOT / "configs" / "shipbob.yaml")]
             environment = {**os.environ, "CROSSDOCK_API_KEY": platform.api_key, "SHIPBOB_TOKEN": TOKEN}
-            return finish([*command, "-C", str(local), *arguments], environment)
+            return processes.finish([*command, "-C", str(local), *arguments], environment)
 
         local = tmp_path / "local.yaml"
         changes = {

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections import Counter
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import yaml
-from tests.e2e.project_folder import ROOT, UNPACED, SandboxProcess, balance, finish
+from tests.chaos import processes
+from tests.chaos.processes import CROSSDOCK
+from tests.e2e.project_folder import ROOT, UNPACED, SandboxProcess, balance
 
 from crossdock.platform.request_authorization import RENEWED_AT
 
@@ -38,10 +39,10 @@ def write_project(folder: Path, sandbox: SandboxProcess) -> Path:
 def sync(config: Path, secret: str) -> dict[str, Any]:
     """The report of a sync in a process of its own."""
     environment = {**os.environ, "CROSSDOCK_CLIENT_SECRET": secret}
-    command = [sys.executable, "-m", "crossdock", "-C", str(config)]
-    started = finish([*command, "init"], environment)
+    command = [*CROSSDOCK, "-C", str(config)]
+    started = processes.finish([*command, "init"], environment)
     assert started.exit_code == 0, started.stderr
-    done = finish([*command, "sync", "--json"], environment)
+    done = processes.finish([*command, "sync", "--json"], environment)
     assert done.exit_code == 0, f"{done.stderr}{done.stdout}"
     balance(done.document)
     return done.document

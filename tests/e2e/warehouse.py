@@ -7,8 +7,6 @@ import http.client
 import io
 import json
 import os
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -23,6 +21,8 @@ from typing import Any, Self
 from urllib.parse import quote, urlsplit
 
 import pytest
+from tests.chaos import processes
+from tests.chaos.processes import CROSSDOCK
 from tests.waiting import eventually
 
 from crossdock.cli.main import main
@@ -198,9 +198,8 @@ class Site:
 
     def process(self, *arguments: str, within_s: float = 300.0) -> Result:
         """The same in a process of its own; one that does not end is killed, and the test fails."""
-        command = [sys.executable, "-m", "crossdock", "-C", str(self.config), *arguments]
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=within_s, env=os.environ, check=False)
-        return self._watched(ended.returncode, ended.stdout, ended.stderr, raw=False)
+        ended = processes.finish((*CROSSDOCK, "-C", str(self.config), *arguments), os.environ, within_s)
+        return self._watched(ended.exit_code, ended.stdout, ended.stderr, raw=False)
 
     def _watched(self, code: object, out: str, err: str, *, raw: bool) -> Result:
         shown = out + err

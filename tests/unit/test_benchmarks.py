@@ -90,7 +90,7 @@ def test_every_webhook_is_answered(tmp_path: Path, case: bench_listen.Case) -> N
 
 def test_hints_are_delivered_beside_a_load_and_by_a_sync_for_each(tmp_path: Path) -> None:
     """Every change of a small load reaches the platform, whichever way."""
-    found = bench_hints.measure(tmp_path, records=100, webhooks=4, syncs=1)
+    found = bench_hints.measure(tmp_path, records=100, webhooks=4, syncs=1, others=100)
     assert (len(found.hints), len(found.syncs)) == (4, 1)
     assert min(found.hints + found.syncs) > 0
 

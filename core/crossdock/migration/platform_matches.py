@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import polars as pl
 
@@ -28,6 +28,17 @@ from crossdock.state import Scope, State
 from crossdock.stream_facts import PLATFORM
 
 _HALF = (1 << 64) - 1  # of a key hash: enough to compare with, and 8 bytes in memory
+
+
+class _Holder(NamedTuple):
+    """The platform's record that has our name for a record."""
+
+    id: str | None
+    key: str
+
+
+_NOBODY = _Holder(None, "")
+_Named = dict[int, _Holder]  # by half a key hash
 
 
 class PlannedCreates:
@@ -66,10 +77,12 @@ class AlreadyThere:
     Attributes:
         named: How many under our external id; without streams whose resource has none, such as invoices.
         matched: What becomes of those of streams that take over records under other names.
+        conflicts: The keys of those that would be rejected, because another record has our external id.
     """
 
     named: Mapping[str, int]
     matched: Mapping[str, MatchCounts]
+    conflicts: Mapping[str, Sequence[str]]
 
 
 def already_there(
@@ -90,20 +103,40 @@ def already_there(
         run = SourceContext(clock, progress, NoIntake(), work, work, work, limits=limits)
         names = list(streams)
         named = _named(project, names, creates, run)
-        matched = {name: _matched(project, state, name, creates, run) for name in names if name in creates.members}
-    return AlreadyThere(named, matched)
+        matched = {
+            name: _matched(project, state, name, creates, run, named.get(name, {}))
+            for name in names
+            if name in creates.members
+        }
+    conflicts = {name: _conflicts(project, name, creates, found, matched) for name, found in named.items()}
+    return AlreadyThere({name: len(found) for name, found in named.items()}, matched, conflicts)
 
 
-def _matched(project: Project, state: State, name: str, creates: PlannedCreates, run: SourceContext) -> MatchCounts:
+def _matched(
+    project: Project, state: State, name: str, creates: PlannedCreates, run: SourceContext, named: _Named
+) -> MatchCounts:
     index = LiveIndex()
     LiveReader(project.platform, run, state, project.scopes[name], creates.members[name]).read(index)
     index.sort()
-    return counted(index, creates.values(name))
+    keys = creates.keys(name)
+    return counted(index, creates.values(name), lambda place: named.get(keys[place], _NOBODY).id)
 
 
-def _named(project: Project, streams: Iterable[str], creates: PlannedCreates, run: SourceContext) -> dict[str, int]:
-    """How many of *creates* the platform has under our external id."""
-    found: dict[str, set[int]] = defaultdict(set)  # a record that changes meanwhile is listed twice
+def _conflicts(
+    project: Project, name: str, creates: PlannedCreates, named: _Named, matched: Mapping[str, MatchCounts]
+) -> list[str]:
+    """The keys of those of *named* that the stream does not take over."""
+    if name in project.adopting:
+        return []
+    if name not in matched:
+        return sorted(each.key for each in named.values())
+    keys = creates.keys(name)
+    return sorted(named[keys[place]].key for place in matched[name].conflicts)
+
+
+def _named(project: Project, streams: Iterable[str], creates: PlannedCreates, run: SourceContext) -> dict[str, _Named]:
+    """Which of *creates* the platform has under our external id."""
+    found: dict[str, _Named] = defaultdict(dict)  # a record that changes meanwhile is listed twice
     scopes = {name: scope for name in streams if _has_external_id(scope := project.scopes[name])}
     with LiveRecords(project.platform, run) as live:
         for resource in dict.fromkeys(scope.resource for scope in scopes.values()):
@@ -111,22 +144,26 @@ def _named(project: Project, streams: Iterable[str], creates: PlannedCreates, ru
             planned = {name: creates.keys(name) for name, scope in scopes.items() if scope.resource == resource}
             for page in live.pages(cast("ResourceName", resource)):
                 run.progress.advance(len(page))
-                keys = _keys(page)
+                holders = _holders(page)
                 for name, hashes in planned.items():
-                    listed = pl.Series(keys[scopes[name].namespace], dtype=pl.UInt64)
-                    found[name].update(listed.filter(listed.is_in(hashes.implode())))
-    return {name: len(found[name]) for name in scopes}
+                    own = holders[scopes[name].namespace]
+                    listed = pl.Series(list(own), dtype=pl.UInt64)
+                    found[name].update((each, own[each]) for each in listed.filter(listed.is_in(hashes.implode())))
+    return {name: found[name] for name in scopes}
 
 
-def _keys(page: list[dict[str, Any]]) -> dict[str, list[int]]:
-    """The hashes of the keys in the external ids of *page*, by namespace."""
-    keys: dict[str, list[str]] = defaultdict(list)
+def _holders(page: list[dict[str, Any]]) -> dict[str, _Named]:
+    """The records of *page* that have an external id, by its namespace and the hash of its key."""
+    ids: dict[str, dict[str, str]] = defaultdict(dict)
     for record in page:
         namespace, colon, key = str(record.get("externalId") or "").partition(":")
         if colon:
-            keys[namespace].append(key)
-    hashes = ((namespace, key_hashes(names).values()) for namespace, names in keys.items())
-    return defaultdict(list, {namespace: [each & _HALF for each in found] for namespace, found in hashes})
+            ids[namespace][key] = str(record.get("id"))
+    found: dict[str, _Named] = defaultdict(dict)
+    for namespace, own in ids.items():
+        for key, key_hash in key_hashes(list(own)).items():
+            found[namespace][key_hash & _HALF] = _Holder(own[key], key)
+    return found
 
 
 def _has_external_id(scope: Scope) -> bool:

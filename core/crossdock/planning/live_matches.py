@@ -126,22 +126,34 @@ class MatchCounts:
         one: Each takes over the one record that has its value.
         several: Each becomes a dead letter, because several records have its value, or another record has taken it.
         none: They are created.
+        conflicts: By their place among the records: each becomes a dead letter, because another record has its name.
     """
 
     one: int = 0
     several: int = 0
     none: int = 0
+    conflicts: Sequence[int] = ()
 
 
-def counted(index: LiveIndex, values: Iterable[str | None]) -> MatchCounts:
-    """What `LiveMatches` would decide about records with these values of the member, in their order."""
+def counted(
+    index: LiveIndex, values: Iterable[str | None], named: Callable[[int], str | None] = lambda _: None
+) -> MatchCounts:
+    """What `LiveMatches` would decide about records with these values of the member, in their order.
+
+    Args:
+        named: The id of the target's record that has our name for a record, by the place of this one; None without one.
+    """
     matches, one, several, none = LiveMatches("", index), 0, 0, 0
+    conflicts = list[int]()
     for number, value in enumerate(values):
         try:
             found = matches.match(number, value)
         except RecordError:
             several += 1
+            continue
+        if (holder := named(number)) is not None and holder != found:
+            conflicts.append(number)
         else:
             one += found is not None
             none += found is None
-    return MatchCounts(one, several, none)
+    return MatchCounts(one, several, none, tuple(conflicts))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from crossdock.migration.rehearsed_decisions import Decisions, Rejected, StreamDecisions
     from crossdock.migration.source_profile import SourceProfile
     from crossdock.migration.wave_forecasts import WaveForecast
+    from crossdock.planning.live_matches import MatchCounts
 
 _EXAMPLES = 5
 
@@ -68,9 +70,18 @@ def _stream(rehearsed: Rehearsed, name: str, *, raw: bool) -> dict[str, Any]:
         "in_doubt": found.in_doubt,
         "on_hold": found.withheld,
         "already_there": None if (there := rehearsed.already_there) is None else there.named.get(name),
-        "matched": None if there is None or name not in there.matched else asdict(there.matched[name]),
+        "matched": None if there is None or name not in there.matched else _matched(there.matched[name]),
+        "conflicts": None if there is None or name not in there.conflicts else _conflicts(there.conflicts[name]),
         "profile": None if profile is None else _profile(profile, raw=raw),
     }
+
+
+def _matched(found: MatchCounts) -> dict[str, int]:
+    return {"one": found.one, "several": found.several, "none": found.none}
+
+
+def _conflicts(keys: Sequence[str]) -> dict[str, Any]:
+    return {"records": len(keys), "examples": list(keys[:_EXAMPLES])}
 
 
 def _by_number(found: StreamDecisions) -> list[tuple[str, Rejected]]:

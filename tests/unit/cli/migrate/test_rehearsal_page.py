@@ -25,7 +25,7 @@ STREAM: dict[str, Any] = Tally().as_json() | {
         {"resource": "customer", "namespace": "wms", "references": 3, "records": 1, "why": {"not read": 1},
          "examples": [{"key": HOSTILE, "references": 3, "why": "not read"}]},
     ],
-    "waiting": 3, "in_doubt": 0, "on_hold": 0, "already_there": 4, "matched": None,
+    "waiting": 3, "in_doubt": 0, "on_hold": 0, "already_there": 4, "matched": None, "conflicts": None,
     "profile": {"rows": 9, "has_more_columns": True, "columns": [COLUMN]},
 }  # fmt: skip
 WAVE = {

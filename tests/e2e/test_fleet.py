@@ -11,7 +11,8 @@ from urllib.request import urlopen
 import pytest
 from tests.chaos.fleet_kills import Cluster, process, service, settled
 from tests.chaos.fleet_stage import JOB, FleetStage, settings
-from tests.e2e.project_folder import Done, in_process
+from tests.e2e.project_folder import in_process
+from tests.ended_commands import Done
 from tests.waiting import WITHIN_S, eventually
 
 from crossdock.sandbox import SandboxServer

@@ -214,11 +214,15 @@ def test_the_platform_is_asked_only_on_request(move: Move) -> None:
         "wms.lots": 0,
     }
     assert move.requests()[len(before) :] == [("GET", "/api/v1/catalog/products"), ("GET", "/api/v1/inventory/lots")]
+    conflicts = {name: each["conflicts"] for name, each in asked["streams"].items()}
+    assert conflicts["wms.products"] == {"records": 1, "examples": ["P1"]}
+    assert conflicts["wms.lots"] == {"records": 0, "examples": []}
     shown = move.rehearse("--against-platform").stdout
     assert "1 of 2 creates on the platform already under our external id" in shown
     (example,) = asked["streams"]["wms.products"]["already_there_examples"]
     assert f"{example['key']}: {example['id']}" in shown
     assert example["id"].startswith("prd_")
+    assert "wms.products: 1 record as conflict: the platform has another under our external id: P1" in shown
 
 
 def test_what_is_taken_over_is_rehearsed(move: Move) -> None:
@@ -250,6 +254,36 @@ def test_what_is_taken_over_is_rehearsed(move: Move) -> None:
     assert "of the creates, 1 would take over a record of the platform, 1 ambiguous, 2 new" in shown
     report = move.project.run("sync", "wms.products", "--json").document["streams"]["wms.products"]["records"]
     assert (report["created"], report["updated"], report["rejected"]) == (2, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("adopt", "sku", "conflicts"),
+    [
+        pytest.param({"by": "sku"}, "OTHER", ["P1"], id="another SKU"),
+        pytest.param({"by": "sku"}, "P1", [], id="taken over"),
+        pytest.param("external_id", "OTHER", [], id="taken over by name"),
+    ],
+)
+def test_a_record_of_others_under_our_name_is_rehearsed(
+    move: Move, adopt: object, sku: str, conflicts: list[str]
+) -> None:
+    """It is named as one that would be rejected, which a sync does, unless the stream takes it over."""
+    config = yaml.safe_load(move.project.config.read_text())
+    config["connections"]["wms"]["streams"]["products"]["adopt"] = adopt
+    move.project.config.write_text(yaml.safe_dump(config, sort_keys=False))
+    move.project.write("p.csv", "SKU;NAME;PRICE;SINCE\nP1;P1 canary;1;\nP2;P2 canary;1;\n")
+    move.configure("products")
+    platform = move.project.platform
+    headers = {"authorization": f"Bearer {platform.api_key}", "x-tenant-slug": platform.tenant}
+    with httpx.Client(base_url=platform.base_url, headers=headers, trust_env=False) as client:
+        body = {"externalId": "wms:P1", "sku": sku, "name": "N", "active": True}
+        assert client.post("/api/v1/catalog/products", json=body).status_code == 201
+    done = move.rehearse("--json", "--against-platform", exit_code=bool(conflicts))
+    rehearsed = done.document["streams"]["wms.products"]
+    assert rehearsed["already_there"] == 1
+    assert rehearsed["conflicts"] == {"records": len(conflicts), "examples": conflicts}
+    report = move.project.run("sync", "wms.products", "--json").document["streams"]["wms.products"]["records"]
+    assert (report["created"], report["rejected"]) == (1, len(conflicts))
 
 
 def test_a_platform_that_cannot_be_read_hides_nothing_else(move: Move) -> None:

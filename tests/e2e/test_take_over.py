@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+import yaml
 from tests.e2e.folder_project import FolderProject, table
 from tests.plan_and_sync import differences
 
@@ -40,6 +41,15 @@ class Catalogue(FolderProject):
     def export(self, *rows: str) -> None:
         self._exports += 1
         self.write(f"P_{self._exports}.csv", "\n".join(["ID;SKU;NAME", *rows, ""]))
+
+    def adopt(self, how: str | None) -> None:
+        """Change what the stream takes over."""
+        document = yaml.safe_load(self.config.read_text(encoding="utf-8"))
+        stream = document["connections"]["wms"]["streams"]["products"]
+        stream.pop("adopt", None)
+        if how is not None:
+            stream["adopt"] = how
+        self.config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
 
     def there(self, sku: str, name: str = "", text: str = "old") -> str:
         """A product that the platform has; its id."""
@@ -146,6 +156,89 @@ def test_the_second_record_of_a_value_is_a_dead_letter_in_every_run(catalogue: C
     catalogue.export(*rows, "5;A;Chair")
     assert catalogue.records(1) == {"unchanged": 2, "rejected": 3}
     assert catalogue.products.keys() == {"wms:1", "wms:3"}
+
+
+def test_another_record_under_our_name_is_a_dead_letter(catalogue: Catalogue) -> None:
+    """It does not stop the others. The reason names its id, and each way out that is documented works."""
+    for number, name in ((1, "A"), (3, "B"), (4, "C")):
+        catalogue.there(f"OTHER-{name}", f"wms:{number}")
+    before = catalogue.products
+    catalogue.export("1;A;Lamp", "2;B;Shelf", "3;C;Chair", "4;D;Table")
+    assert catalogue.records(1) == {"created": 1, "rejected": 3}
+    reasons = catalogue.reasons()
+    assert reasons.keys() == {"1", "3", "4"}
+    assert reasons["1"].startswith("conflict: ")
+    assert f"has another record under this name, {before['wms:1'].id}" in reasons["1"]
+    assert catalogue.records(1) == {}
+    assert {name: each for name, each in catalogue.products.items() if name != "wms:2"} == before
+    # one is dropped, one is bound by hand, one is taken over
+    assert catalogue.run("records", "drop", "wms.products", "3").exit_code == 0
+    rows = f"target,resource,namespace,key,target_id\nplatform,product,wms,4,{before['wms:4'].id}\n"
+    catalogue.write("bindings.csv", rows)
+    bound = catalogue.run("bindings", "import", str(catalogue.folder / "out" / "bindings.csv"))
+    assert bound.exit_code == 0, bound.stderr
+    assert catalogue.run("records", "replay", "wms.products", "4").exit_code == 1, "another one is still rejected"
+    assert catalogue.reasons().keys() == {"1"}
+    catalogue.adopt("external_id")
+    done = catalogue.run("records", "replay", "wms.products", "1")
+    assert done.exit_code == 0, done.stdout + done.stderr
+    after = catalogue.products
+    assert {name: (each.id, each.sku) for name, each in after.items() if name != "wms:2"} == {
+        "wms:1": (before["wms:1"].id, "A"),
+        "wms:3": (before["wms:3"].id, "OTHER-B"),
+        "wms:4": (before["wms:4"].id, "D"),
+    }
+
+
+def test_a_record_that_we_seem_to_have_made_stops_the_run(catalogue: Catalogue) -> None:
+    """Every way out that the error names works: dropping the record, with a binding by hand, or taking it over."""
+    catalogue.adopt(None)
+    catalogue.there("A", "wms:1", "Lamp")
+    catalogue.there("B", "wms:2", "Bulb")
+    catalogue.export("1;A;Lamp", "2;B;Bulb", "3;C;Chair")
+    stopped = catalogue.run("sync")
+    assert (stopped.exit_code, "the state has no record of sending it" in stopped.stderr) == (4, True)
+    hints = " ".join(stopped.stderr.split())
+    assert "run 'crossdock state restored'" in hints
+    assert "set 'adopt: external_id' for the stream" in hints
+    assert "'crossdock records drop wms.products " in hints
+    dropped = catalogue.run("records", "drop", "wms.products", "1")
+    assert (dropped.exit_code, dropped.stdout) == (0, "dropped 1 record\n"), dropped.stderr
+    ids = {name: each.id for name, each in catalogue.products.items()}
+    catalogue.write("bindings.csv", f"target,resource,namespace,key,target_id\nplatform,product,wms,1,{ids['wms:1']}\n")
+    assert catalogue.run("bindings", "import", str(catalogue.folder / "out" / "bindings.csv")).exit_code == 0
+    assert catalogue.run("sync").exit_code == 4, "the other one is left"
+    catalogue.adopt("external_id")
+    assert catalogue.run("sync").exit_code == 0
+    assert catalogue.products.keys() == {"wms:1", "wms:2", "wms:3"}
+    catalogue.export("1;A;Lantern", "2;B;Bulb", "3;C;Chair")
+    assert catalogue.records() == {"updated": 1, "unchanged": 2}
+    assert {name: each.id for name, each in catalogue.products.items() if name in ids} == ids
+
+
+def test_the_hints_fit_a_stream_that_matches_by_a_member(tmp_path: Path, server: SandboxServer) -> None:
+    """Customers without a mail address match nobody; 'adopt' is set already."""
+    members = {"name": "NAME", "email": {"from": "SKU", "empty": "null"}}
+    facts = {"resource": "customer", "map": members, "adopt": {"by": "email"}}
+    catalogue = Catalogue(tmp_path, server, facts)
+    with catalogue.client as client:
+        client.customers.create(Customer(external_id="wms:1", name="Ada"))
+        catalogue.export("1;;Ada")
+        stopped = catalogue.run("sync")
+    assert stopped.exit_code == 4
+    assert "replace 'adopt: {by: ...}' by 'adopt: external_id'" in " ".join(stopped.stderr.split())
+
+
+def test_many_other_records_under_our_names_stop_the_run(catalogue: Catalogue) -> None:
+    """They show that the state is not the one that these records were sent from."""
+    for number in range(30):
+        catalogue.there(f"OTHER-{number}", f"wms:{number}")
+    catalogue.export(*(f"{number};{number};Lamp" for number in range(40)))
+    stopped = catalogue.run("sync")
+    assert stopped.exit_code == 4
+    assert "records under names that this run would give" in " ".join(stopped.stderr.split())
+    assert set(catalogue.reasons()) <= {str(number) for number in range(30)}
+    assert {each.name for name, each in catalogue.products.items() if int(name.partition(":")[2]) < 30} == {"old"}
 
 
 def test_what_belongs_to_another_namespace_is_left_alone(catalogue: Catalogue, tmp_path: Path) -> None:

@@ -76,8 +76,9 @@ def drop_(
 ) -> None:
     """Drop records; a new version from the source will be processed.
 
-    Without KEY, all of STREAM that are rejected, waiting or in doubt, after a confirmation. Dropped records stay
-    visible: 'crossdock records list --state dropped'. Those of the inbox are not fetched, until another webhook comes.
+    Without KEY, all of STREAM that are rejected, waiting or in doubt, after a confirmation; with KEY also one that is
+    pending. Dropped records stay visible: 'crossdock records list --state dropped'. Those of the inbox are not fetched,
+    until another webhook comes.
     """
     from crossdock.delivery import operator_actions
 
@@ -130,12 +131,18 @@ def _numbers(chosen: Chosen) -> str:
 
 
 def _chosen(tx: Transaction, choice: DeadLetterFilter, state: str | None) -> Chosen:
-    """The dead letters, waiting records and operations in doubt to drop; only dead letters have a reason."""
+    """The dead letters, waiting records and operations in doubt to drop; only dead letters have a reason.
+
+    A pending operation is dropped only with the key of its record, if nothing else is known of the record.
+    """
     from crossdock.delivery import operator_actions
 
     others = choice.code is None
-    return (
+    found = (
         tx.dead_letters.chosen(choice) if state in {None, "rejected"} else [],
         tx.waiting_records.chosen(choice) if state in {None, "waiting"} and others else [],
         operator_actions.in_doubt(tx, choice) if state in {None, "in-doubt"} and others else [],
     )
+    if any(found) or choice.key is None or state is not None or not others:
+        return found
+    return [], [], operator_actions.pending(tx, choice)

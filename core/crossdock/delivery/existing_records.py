@@ -25,6 +25,8 @@ class ExistingRecords:
     def __init__(self, run: DeliveryContext, retries: Retries) -> None:
         self._run, self._retries, self._target = run, retries, run.target
         self._rounds: Counter[tuple[str, int]] = Counter()  # new decisions, by stream and key hash
+        self._others = 0  # records of others under our names
+        self.accepted = 0  # operations that the target has carried out
 
     def expected(self, task: SendTask) -> bool:
         """True if the target may already have the record of a create although the state is sound."""
@@ -56,7 +58,7 @@ class ExistingRecords:
         assert outcome.held is not None
         intent, ours = task.intent, task.retry_state.ambiguous
         if task.retry_state.conflict is not None and not self.expected(task):
-            self._stop_forgetful(task, decisions)
+            self._unexpected(task, outcome, decisions)
             return
         unnamed = intent.target_id is None
         intent.target_id = outcome.target_id
@@ -150,7 +152,26 @@ class ExistingRecords:
         else:
             decisions.settle("rejected", task.intent, conflict)
 
-    def _stop_forgetful(self, task: SendTask, decisions: Decisions) -> None:
+    def _unexpected(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+        """Decide about a record under our name that the state does not know.
+
+        One that others have made is rejected, and the run goes on. One that we seem to have made, or many of others,
+        show that the state has forgotten what was sent.
+        """
+        assert outcome.held is not None
+        member = self._run.matching.get(task.intent.identity.stream)
+        if not in_doubt_rules.is_of_others(task.intent, outcome.held, self._target, member):
+            self._stop_forgetful(task, decisions)
+            return
+        self._others += 1
+        if in_doubt_rules.are_too_many(self._others, self.accepted):
+            self._stop_forgetful(task, decisions, others=self._others)
+            return
+        refused = in_doubt_rules.of_others(task.intent, outcome, self._target)
+        decisions.settle("rejected", task.intent, refused)
+
+    def _stop_forgetful(self, task: SendTask, decisions: Decisions, *, others: int = 0) -> None:
         """Send nothing more: the state may also have forgotten records that are written once."""
-        self._run.stop_with(in_doubt_rules.forgotten(task.intent, self._target))
+        matches = task.intent.identity.stream in self._run.matching
+        self._run.stop_with(in_doubt_rules.forgotten(task.intent, self._target, matches=matches, others=others))
         self._retries.leave_out(task, Outcome("unavailable", "already exists"), decisions)

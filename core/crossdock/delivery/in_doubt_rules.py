@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from datetime import datetime
+from typing import Any
 
+from crossdock.delivery.operations import payload_after
 from crossdock.errors import RefusedError, RemoteError, UnauthorizedError
 from crossdock.state import Intent
+from crossdock.targets.merge_patch import holds
 from crossdock.targets.outcomes import Outcome
 from crossdock.targets.target import Rule, Target
 
 MARGIN_S = 300  # a key is not used this long before the target forgets it
+OTHERS_AT_MOST = 10  # records of others under our names, however few were accepted in the run
+OTHERS_SHARE = 10  # beyond that, one of them for so many accepted ones shows a lost state
 
 
 def rule_for(intent: Intent, target: Target, now: datetime) -> Rule:
@@ -43,14 +49,59 @@ def is_forgettable(resource: str, operation: str, target: Target, *, state_resto
     return state_restored and operation == "create" and not target.can_verify(resource, operation)
 
 
-def forgotten(intent: Intent, target: Target) -> RefusedError:
-    """The error when the target has a record under our name that the state considers new."""
+def is_of_others(intent: Intent, held: Mapping[str, Any], target: Target, member: str | None) -> bool:
+    """Whether a record that the target has under our name is another one than the create *intent* would make.
+
+    A state that was restored from a backup has forgotten records that it created itself. Such a record holds at least
+    half of what the create would send, even if its source has changed since.
+
+    Args:
+        member: By which the stream recognizes records of the target; None without one.
+    """
+    own_name = target.name_member(intent.resource)
+    wanted = {name: value for name, value in payload_after(intent).items() if name != own_name}
+    if member is not None and wanted.get(member) is not None:
+        return bool(held.get(member) != wanted[member])
+    same = sum(holds({name: held.get(name)}, {name: value}) for name, value in wanted.items())
+    return 2 * same < len(wanted)
+
+
+def are_too_many(others: int, accepted: int) -> bool:
+    """Whether so many records of *others* under our names show that the state was lost.
+
+    Args:
+        accepted: How many records the target has accepted in the same run.
+    """
+    return others > OTHERS_AT_MOST and others * OTHERS_SHARE > accepted
+
+
+def of_others(intent: Intent, outcome: Outcome, target: Target) -> Outcome:
+    """The refusal to create a record whose name another record of the target has."""
+    id_of = f", {outcome.target_id}" if outcome.target_id else ""
+    message = f"{target.title} has another record under this name{id_of}, which was not sent from this state"
+    pointer = target.name_pointer(intent.resource)
+    return Outcome("rejected", f"{message}; nothing was written", 409, reason="conflict", pointer=pointer)
+
+
+def forgotten(intent: Intent, target: Target, *, matches: bool, others: int = 0) -> RefusedError:
+    """The error when the target has records under our names that the state considers new.
+
+    Args:
+        matches: The stream takes over records that the target has under other names.
+        others: How many there are, if they are too many to be records of others.
+    """
+    stream, key = intent.identity.stream, intent.identity.key
+    adopt = "replace 'adopt: {by: ...}' by" if matches else "set"
+    what = f"has {intent.resource} {key}, and the state has no record of sending it"
+    alone = f"to leave this one alone, run 'crossdock records drop {stream} {key}'"
+    if others:
+        what = f"has {others} records under names that this run would give, and the state has no record of sending them"
+        alone = "'crossdock records list --reason conflict' lists them"
     return RefusedError(
-        f"{target.title} already has {intent.resource} {intent.identity.key}, and the state has no record of sending"
-        " it",
-        where=intent.identity.stream,
+        f"{target.title} already {what}",
+        where=stream,
         hint="if the state was restored from a backup, run 'crossdock state restored'; to take over existing records, "
-        "set 'adopt: external_id' for the stream. Nothing was lost",
+        f"{adopt} 'adopt: external_id' for the stream; {alone}. Nothing was lost",
     )
 
 

@@ -12,7 +12,9 @@ from crossdock.delivery.operations import payload_after
 from crossdock.delivery.settlement import Settlement
 from crossdock.errors import ConfigError
 from crossdock.field_types import is_target_id
+from crossdock.records import Reason
 from crossdock.state import Binding, DeadLetter, DeadLetterFilter, Intent, Scope, Transaction, WaitingRecord
+from crossdock.state.tables.intents import Status
 from crossdock.targets.outcomes import Outcome
 
 
@@ -120,12 +122,13 @@ def drop(
     """Drop records in their present version; a changed version is delivered again."""
     if not (dead_letters or waiting or intents):
         return
+    given_up = [_of_intent(intent, intent.status) for intent in intents]
     unsent = _unsent_of(tx, [*dead_letters, *waiting])
     for intent in (*intents, *unsent):
         intent.status = "dropped"
     tx.intents.move([*intents, *unsent], at=at)
     # a record may wait for its second step while the first is in doubt: then the waiting one counts, and comes last
-    given_up = [_of_intent(intent) for intent in intents] + [_of_waiting(record) for record in waiting]
+    given_up += [_of_waiting(record) for record in waiting]
     tx.dead_letters.put(given_up, run_id=_last_run(tx), at=at)
     for stream in {each.identity.stream for each in (*dead_letters, *given_up)}:
         hashes = [each.identity.key_hash for each in (*dead_letters, *given_up) if each.identity.stream == stream]
@@ -135,7 +138,16 @@ def drop(
 
 def in_doubt(tx: Transaction, choice: DeadLetterFilter) -> list[Intent]:
     """The chosen operations that are in doubt, oldest first."""
-    found = [each for each in tx.intents.unsettled() if each.status == "in_doubt"]
+    return _unsettled(tx, choice, "in_doubt")
+
+
+def pending(tx: Transaction, choice: DeadLetterFilter) -> list[Intent]:
+    """The chosen operations that are pending, oldest first."""
+    return _unsettled(tx, choice, "pending")
+
+
+def _unsettled(tx: Transaction, choice: DeadLetterFilter, status: Status) -> list[Intent]:
+    found = [each for each in tx.intents.unsettled() if each.status == status]
     return [
         each
         for each in found
@@ -169,8 +181,8 @@ def _of_waiting(record: WaitingRecord) -> DeadLetter:
     )
 
 
-def _of_intent(intent: Intent) -> DeadLetter:
-    dead_letter = settlement.dead_letter(
-        Settlement(intent, Outcome("rejected", "dropped by an operator while it was in doubt"))
-    )
-    return replace(dead_letter, code="in_doubt", mapped=payload_after(intent))
+def _of_intent(intent: Intent, status: Status) -> DeadLetter:
+    message = f"dropped by an operator while it was {status.replace('_', ' ')}"
+    dead_letter = settlement.dead_letter(Settlement(intent, Outcome("rejected", message)))
+    code: Reason = "in_doubt" if status == "in_doubt" else "conflict"
+    return replace(dead_letter, code=code, mapped=payload_after(intent))

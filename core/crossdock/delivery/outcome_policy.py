@@ -154,6 +154,7 @@ class Policy:
         match outcome.kind:
             case "delivered":
                 self._accepted.add(task.intent.resource)
+                self._existing.accepted += 1
                 decisions.settle("delivered", task.intent, outcome)
             case "found":
                 self._existing.found(task, outcome, decisions)

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, cast
 
 import polars as pl
@@ -82,6 +83,9 @@ class Match:
     why: str = ""
 
 
+_ByKey = dict[int, Match]  # by half a key hash
+
+
 @dataclass(frozen=True, slots=True)
 class Named:
     """Creates that the platform has under our external id: how many, and the first `EXAMPLES` of them."""
@@ -106,10 +110,12 @@ class AlreadyThere:
     Attributes:
         named: Those under our external id; without streams whose resource has none, such as invoices.
         matched: What becomes of those of streams that take over records under other names.
+        conflicts: The keys of those that would be rejected, because another record has our external id.
     """
 
     named: Mapping[str, Named]
     matched: Mapping[str, Matched]
+    conflicts: Mapping[str, Sequence[str]]
 
 
 def already_there(
@@ -130,28 +136,52 @@ def already_there(
         run = SourceContext(clock, progress, NoIntake(), work, work, work, limits=limits)
         names = list(streams)
         named = _named(project, names, creates, run)
-        matched = {name: _matched(project, state, name, creates, run) for name in names if name in creates.members}
-    return AlreadyThere(named, matched)
+        matched = {
+            name: _matched(project, state, name, creates, run, named.get(name, {}))
+            for name in names
+            if name in creates.members
+        }
+    conflicts = {name: _conflicts(project, name, creates, found, matched) for name, found in named.items()}
+    shown = {name: Named(len(found), list(islice(found.values(), EXAMPLES))) for name, found in named.items()}
+    return AlreadyThere(shown, matched, conflicts)
 
 
-def _matched(project: Project, state: State, name: str, creates: PlannedCreates, run: SourceContext) -> Matched:
-    index, keys = LiveIndex(), creates.texts(name)
+def _matched(
+    project: Project, state: State, name: str, creates: PlannedCreates, run: SourceContext, named: _ByKey
+) -> Matched:
+    index, texts, keys = LiveIndex(), creates.texts(name), creates.keys(name)
     taken_over, ambiguous = list[Match](), list[Match]()
 
     def decided(number: int, target_id: str | None, why: str) -> None:
         examples = ambiguous if target_id is None else taken_over
         if len(examples) < EXAMPLES:
-            examples.append(Match(keys[number], target_id, why))
+            examples.append(Match(texts[number], target_id, why))
+
+    def holder(number: int) -> str | None:
+        found = named.get(keys[number])
+        return None if found is None else found.target_id
 
     LiveReader(project.platform, run, state, project.scopes[name], creates.members[name]).read(index)
     index.sort()
-    return Matched(counted(index, creates.values(name), creates.members[name], decided), taken_over, ambiguous)
+    counts = counted(index, creates.values(name), creates.members[name], decided, holder)
+    return Matched(counts, taken_over, ambiguous)
 
 
-def _named(project: Project, streams: Iterable[str], creates: PlannedCreates, run: SourceContext) -> dict[str, Named]:
-    """Those of *creates* that the platform has under our external id."""
-    found: dict[str, set[int]] = defaultdict(set)  # a record that changes meanwhile is listed twice
-    examples: dict[str, list[Match]] = defaultdict(list)
+def _conflicts(
+    project: Project, name: str, creates: PlannedCreates, named: _ByKey, matched: Mapping[str, Matched]
+) -> list[str]:
+    """The keys of those of *named* that the stream does not take over."""
+    if name in project.adopting:
+        return []
+    if name not in matched:
+        return sorted(each.key for each in named.values())
+    keys = creates.keys(name)
+    return sorted(named[keys[place]].key for place in matched[name].counts.conflicts)
+
+
+def _named(project: Project, streams: Iterable[str], creates: PlannedCreates, run: SourceContext) -> dict[str, _ByKey]:
+    """Which of *creates* the platform has under our external id."""
+    found: dict[str, _ByKey] = defaultdict(dict)  # a record that changes meanwhile is listed twice
     scopes = {name: scope for name in streams if _has_external_id(scope := project.scopes[name])}
     with LiveRecords(project.platform, run) as live:
         for resource in dict.fromkeys(scope.resource for scope in scopes.values()):
@@ -159,26 +189,25 @@ def _named(project: Project, streams: Iterable[str], creates: PlannedCreates, ru
             planned = {name: creates.keys(name) for name, scope in scopes.items() if scope.resource == resource}
             for page in live.pages(cast("ResourceName", resource)):
                 run.progress.advance(len(page))
-                keys = _keys(page)
+                holders = _holders(page)
                 for name, hashes in planned.items():
-                    own = keys[scopes[name].namespace]
+                    own = holders[scopes[name].namespace]
                     listed = pl.Series(list(own), dtype=pl.UInt64)
-                    new = [each for each in listed.filter(listed.is_in(hashes.implode())) if each not in found[name]]
-                    found[name].update(new)
-                    examples[name] += [own[each] for each in new[: EXAMPLES - len(examples[name])]]
-    return {name: Named(len(found[name]), examples[name]) for name in scopes}
+                    found[name].update((each, own[each]) for each in listed.filter(listed.is_in(hashes.implode())))
+    return {name: found[name] for name in scopes}
 
 
-def _keys(page: list[dict[str, Any]]) -> dict[str, dict[int, Match]]:
-    """The records of *page* that have a name, by namespace and the hash of their key."""
+def _holders(page: list[dict[str, Any]]) -> dict[str, _ByKey]:
+    """The records of *page* that have an external id, by its namespace and the hash of its key."""
     ids: dict[str, dict[str, str]] = defaultdict(dict)
     for record in page:
         namespace, colon, key = str(record.get("externalId") or "").partition(":")
         if colon:
             ids[namespace][key] = str(record.get("id"))
-    found: dict[str, dict[int, Match]] = defaultdict(dict)
+    found: dict[str, _ByKey] = defaultdict(dict)
     for namespace, own in ids.items():
-        found[namespace] = {hashed & _HALF: Match(key, own[key]) for key, hashed in key_hashes(list(own)).items()}
+        for key, key_hash in key_hashes(list(own)).items():
+            found[namespace][key_hash & _HALF] = Match(key, own[key])
     return found
 
 

@@ -54,8 +54,10 @@ class Rehearsed:
     def is_open(self) -> bool:
         """Whether some records will not be delivered by the load."""
         found = any(each.is_open for each in self.decisions.streams.values()) or bool(self.planned.rejected_before)
-        return found or any(
-            each.counts.several for each in (self.already_there.matched if self.already_there else {}).values()
+        there = self.already_there
+        return found or (
+            there is not None
+            and (any(each.counts.several for each in there.matched.values()) or any(there.conflicts.values()))
         )
 
     def document(self) -> Rehearsal:

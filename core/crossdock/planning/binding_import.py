@@ -71,7 +71,10 @@ def _new_bindings(tx: Transaction, scope: Scope, rows: list[_Row]) -> list[Bindi
         if owner != (scope.namespace, key):
             raise ConfigError(f"{target_id} is already bound to {':'.join(owner)}", where=where)
         if key_hash in unsettled:
-            hint = "send it with 'crossdock sync', or record its outcome with 'crossdock records resolve'"
+            hint = (
+                "send it with 'crossdock sync', record its outcome with 'crossdock records resolve', or give it up with"
+            )
+            hint += " 'crossdock records drop'"
             raise RefusedError(f"an operation on {key} is not settled", where=where, hint=hint)
         if key_hash not in known:
             fresh.append(Binding(key_hash, key, target_id, None, None, "import", {}, None, 0))

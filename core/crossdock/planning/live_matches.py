@@ -126,11 +126,13 @@ class MatchCounts:
         one: Each takes over the one record that has its value.
         several: Each becomes a dead letter, because several records have its value, or another record has taken it.
         none: They are created.
+        conflicts: By their place among the records: each becomes a dead letter, because another record has its name.
     """
 
     one: int = 0
     several: int = 0
     none: int = 0
+    conflicts: Sequence[int] = ()
 
 
 def counted(
@@ -138,23 +140,30 @@ def counted(
     values: Iterable[str | None],
     member: str = "",
     decided: Callable[[int, str | None, str], None] = lambda _number, _id, _why: None,
+    named: Callable[[int], str | None] = lambda _: None,
 ) -> MatchCounts:
     """What `LiveMatches` would decide about records with these values of the member, in their order.
 
     Args:
         decided: Called for each record that takes over another, with its number from 0 and the other's id, and for each
             that is ambiguous, with the reason.
+        named: The id of the target's record that has our name for a record, by the number of this one; None without
+            one.
     """
     matches, one, several, none = LiveMatches(member, index), 0, 0, 0
+    conflicts = list[int]()
     for number, value in enumerate(values):
         try:
             found = matches.match(number, value)
         except RecordError as error:
             several += 1
             decided(number, None, error.message)
+            continue
+        if (holder := named(number)) is not None and holder != found:
+            conflicts.append(number)
         else:
             if found is not None:
                 decided(number, found, "")
             one += found is not None
             none += found is None
-    return MatchCounts(one, several, none)
+    return MatchCounts(one, several, none, tuple(conflicts))

@@ -240,6 +240,31 @@ def test_a_new_record_that_the_platform_has_under_our_name_stops_the_run(
     assert set(bench.unsettled().values()) <= {"pending"}
 
 
+def test_a_record_of_others_under_our_name_is_a_dead_letter(bench: Bench, platform: Platform, shelf: Shelf) -> None:
+    """It holds something else, so it is no sign of a forgetful state: it stays, and the others are delivered."""
+    body = {"externalId": "wms:0", "sku": "other", "name": "of others"}
+    name = shelf.put(body)
+    bench.deliver(3)
+    assert (bench.dead_letters(), bench.bound(), bench.unsettled()) == ({"0": "conflict"}, 2, {})
+    assert {member: shelf.held[name][member] for member in body} == body
+    with bench.state.begin() as tx:
+        message = tx.dead_letters.listed(limit=1)[0]["message"]
+    assert f"has another record under this name, {name}, which was not sent from this state" in message
+    assert [seen.method for seen in platform.seen if seen.method == "PATCH"] == []
+
+
+def test_many_records_of_others_stop_the_run(bench: Bench, shelf: Shelf) -> None:
+    """They show that the state is another one; those that were not decided about stay pending."""
+    for number in range(20):
+        shelf.put({"externalId": f"wms:{number}", "sku": "other", "name": "of others"})
+    with pytest.raises(RefusedError, match="records under names that this run would give") as told:
+        bench.deliver(20)
+    assert told.value.exit_code == 4
+    assert set(bench.dead_letters().values()) == {"conflict"}
+    assert len(bench.dead_letters()) == 10
+    assert (bench.bound(), set(bench.unsettled().values())) == (0, {"pending"})
+
+
 @pytest.mark.parametrize("how", ["adopt", "restored"])
 def test_a_person_says_what_becomes_of_records_that_are_there(bench: Bench, shelf: Shelf, how: str) -> None:
     """Where its stream takes records over, or the state was declared restored, the run binds the record and goes on."""

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from tests.unit.state.samples import intent
 from tests.unit.targets.test_platform_access import profile_of
 
-from crossdock.delivery.in_doubt_rules import concerns_all, rule_for
+from crossdock.delivery.in_doubt_rules import (
+    are_too_many,
+    concerns_all,
+    forgotten,
+    is_of_others,
+    of_others,
+    rule_for,
+)
 from crossdock.errors import RemoteError, UnauthorizedError
 from crossdock.targets.outcomes import Outcome
 from crossdock.targets.platform_target import PlatformTarget
@@ -47,3 +55,49 @@ def test_a_refusal_may_concern_every_record(status: int, accepted: set[str], err
     """A refused credential always does; a refused scope or path does until something of the resource was accepted."""
     found = concerns_all(intent(1), Outcome("rejected", "no", status), TARGET, accepted)
     assert type(found) is (error or type(None))
+
+
+@pytest.mark.parametrize(
+    ("held", "member", "expected"),
+    [
+        pytest.param({"sku": "A", "name": "Lamp", "active": True}, None, False, id="the same"),
+        pytest.param({"sku": "A", "name": "Bulb", "active": True}, None, False, id="changed at its source since"),
+        pytest.param({"sku": "X", "name": "Bulb", "active": True}, None, True, id="another one"),
+        pytest.param({}, None, True, id="nothing in common"),
+        pytest.param(
+            {"sku": "X", "name": "Lamp", "active": True}, "sku", True, id="another one by the stream's member"
+        ),
+        pytest.param({"sku": "A", "name": "Bulb", "active": False}, "sku", False, id="the same by the stream's member"),
+        pytest.param({"sku": "A", "name": "Lamp", "active": True}, "barcode", False, id="no value of that member"),
+    ],
+)
+def test_a_record_under_our_name_may_be_of_others(held: dict[str, Any], member: str | None, *, expected: bool) -> None:
+    """Our own have most of what we would send."""
+    body = b'{"externalId":"wms:K1","sku":"A","name":"Lamp","active":true}'
+    assert is_of_others(intent(1, body=body), {"externalId": "wms:K1", **held}, TARGET, member) is expected
+
+
+@pytest.mark.parametrize(
+    ("others", "accepted", "expected"), [(10, 0, False), (11, 0, True), (11, 109, True), (11, 110, False)]
+)
+def test_many_records_of_others_show_a_lost_state(others: int, accepted: int, *, expected: bool) -> None:
+    """A few never do, and more only if they are many of all."""
+    assert are_too_many(others, accepted) is expected
+
+
+def test_the_refusal_names_the_record_of_others() -> None:
+    """With its id, if the target has told it."""
+    refused = of_others(intent(1), Outcome("found", target_id="prd_7"), TARGET)
+    assert (refused.reason, refused.pointer) == ("conflict", "/externalId")
+    assert "another record under this name, prd_7, which" in refused.message
+
+
+@pytest.mark.parametrize("matches", [False, True])
+def test_the_error_about_a_forgetful_state_says_what_to_do(*, matches: bool) -> None:
+    """It fits what the stream takes over already."""
+    error = forgotten(intent(1), TARGET, matches=matches)
+    assert ("replace 'adopt: {by: ...}' by" in (error.hint or "")) is matches
+    assert "crossdock records drop wms.products K1" in (error.hint or "")
+    many = forgotten(intent(1), TARGET, matches=matches, others=11)
+    assert "already has 11 records" in many.message
+    assert "--reason conflict" in (many.hint or "")

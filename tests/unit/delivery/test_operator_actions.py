@@ -80,3 +80,20 @@ def test_a_creation_that_happened_needs_its_id(state: State) -> None:
     with state.begin() as tx:
         assert tx.bindings.ids(found[0].scope, [1, 2]) == {1: "acc_1"}
         assert [each.identity.key for each in tx.intents.unsettled()] == ["K2"]
+
+
+def test_a_pending_operation_can_be_given_up(state: State) -> None:
+    """It is remembered under a reason of its own."""
+    with state.begin() as tx:
+        run_id = tx.runs.start(business_date="2026-03-29", at=AT)
+        one = intent(1)
+        one.status, one.first_sent_at = "pending", None
+        tx.intents.add([one, intent(2)], run_id=run_id, fence=1, at=AT)
+    with state.begin() as tx:
+        found = operator_actions.pending(tx, DeadLetterFilter(STREAM))
+        assert [each.identity.key for each in found] == ["K1"]
+        operator_actions.drop(tx, [], [], found, at=AT)
+    with state.begin() as tx:
+        assert [each.identity.key for each in tx.intents.unsettled()] == ["K2"]
+        (dropped,) = tx.dead_letters.listed(limit=9, status="dropped")
+    assert (dropped["code"], dropped["message"]) == ("conflict", "dropped by an operator while it was pending")

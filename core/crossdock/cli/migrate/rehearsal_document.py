@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -76,9 +76,10 @@ def _stream(rehearsed: Rehearsed, name: str, *, raw: bool) -> dict[str, Any]:
         "on_hold": found.withheld,
         "already_there": named and named.number,
         "already_there_examples": [_match(each) for each in named.examples] if named else [],
-        "matched": matched and asdict(matched.counts),
+        "matched": matched and {name: getattr(matched.counts, name) for name in ("one", "several", "none")},
         "take_over_examples": [_match(each) for each in matched.taken_over] if matched else [],
         "ambiguous_examples": [_match(each) for each in matched.ambiguous] if matched else [],
+        "conflicts": None if there is None or name not in there.conflicts else _conflicts(there.conflicts[name]),
         "profile": None if profile is None else _profile(profile, raw=raw),
         "joined_profiles": {part: _profile(found, raw=raw) for part, found in rehearsed.joined.get(name, {}).items()},
     }
@@ -86,6 +87,10 @@ def _stream(rehearsed: Rehearsed, name: str, *, raw: bool) -> dict[str, Any]:
 
 def _match(found: Match) -> dict[str, Any]:
     return {"key": found.key, "id": found.target_id} | ({"message": found.why} if found.why else {})
+
+
+def _conflicts(keys: Sequence[str]) -> dict[str, Any]:
+    return {"records": len(keys), "examples": list(keys[:_EXAMPLES])}
 
 
 def _by_number(found: StreamDecisions) -> list[tuple[str, Rejected]]:

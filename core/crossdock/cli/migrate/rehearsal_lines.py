@@ -92,6 +92,13 @@ def remarks(stream: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if there is not None:
         created = counted(stream["records"]["created"], "create")
         yield "there", f"{there:,} of {created} on the platform already under our external id"
+    if (conflicts := stream["conflicts"]) and conflicts["records"]:
+        number, keys = conflicts["records"], ", ".join(conflicts["examples"])
+        more = ", ..." if number > len(conflicts["examples"]) else ""
+        yield (
+            "reject",
+            f"{counted(number, 'record')} as conflict: the platform has another under our external id: {keys}{more}",
+        )
     if matched := stream["matched"]:
         one, several, none = (f"{matched[name]:,}" for name in ("one", "several", "none"))
         yield (

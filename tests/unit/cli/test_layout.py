@@ -101,7 +101,8 @@ def test_a_ruler_numbers_the_positions_of_lines(tmp_path: Path) -> None:
     code, out, _ = run("layout", "show", str(file), "--limit", "2", "--raw")
     assert code == 0
     assert out == (
-        "           10\n   1234567890123\n1  0017Lamp  ?12\n2  0018Saw\n\nthe first 2 lines; they have 7, 13 characters\n"
+        "           10\n   1234567890123\n1  0017Lamp  ?12\n2  0018Saw\n"
+        "\nthe first 2 lines; they have 7, 13 characters\n"
     )
     _, out, _ = run("layout", "show", str(file))
     assert "1  9999Aaaa  ?99" in out

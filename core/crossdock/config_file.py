@@ -75,8 +75,13 @@ class ConfigModel(BaseModel):
 
 def unknown(name: str, known: list[str]) -> str:
     """A message for an unknown *name*, with the nearest known name or all of them."""
-    close = get_close_matches(name, known, n=1)
-    return f"unknown key; did you mean {close[0]!r}?" if close else f"unknown key; known: {', '.join(sorted(known))}"
+    spelled = {each.lower(): each for each in known}
+    close = get_close_matches(name, known, n=1) or get_close_matches(name.lower(), spelled, n=1)
+    return (
+        f"unknown key; did you mean {spelled[close[0].lower()]!r}?"
+        if close
+        else f"unknown key; known: {', '.join(sorted(known))}"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ def instant_text(at: datetime) -> str:
 
 
 def duration_text(duration: timedelta | float) -> str:
-    """A duration, as a number in seconds: ``1.2 s``, ``3 min 4 s`` or ``2 h 5 min``."""
+    """A duration, as a number in seconds: ``1.2 s``, ``3 min 4 s``, ``2 h 5 min`` or ``24 h``."""
     seconds = duration.total_seconds() if isinstance(duration, timedelta) else duration
     if round(seconds, 1) < 60:
         return f"{seconds:.1f} s"
@@ -20,4 +20,4 @@ def duration_text(duration: timedelta | float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     minutes = round(seconds / 60)
-    return f"{minutes // 60:,} h {minutes % 60} min"
+    return f"{minutes // 60:,} h {minutes % 60} min".removesuffix(" 0 min")

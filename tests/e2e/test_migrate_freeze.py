@@ -84,7 +84,7 @@ def test_a_load_is_needed(migrated: MigratedFolder) -> None:
         checked(migrated, Waiting())
     migrated.load()
     migrated.write("PROD2.csv", "SKU;NAME;PRICE\nP9;Late;1\n")
-    with pytest.raises(RefusedError, match="requests that a load would still send: 1") as refused:
+    with pytest.raises(RefusedError, match="a load would still send 1 request") as refused:
         checked(migrated, Waiting())
     assert refused.value.where == "wms.products"
     assert refused.value.exit_code == 4

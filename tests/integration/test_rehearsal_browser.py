@@ -36,7 +36,7 @@ def test_a_rehearsal_fits_its_window(tab: Tab, tmp_path: Path, width: int) -> No
     assert tab.run("document.documentElement.scrollWidth") <= width
     assert tab.run(SPILT) == 0
     drawn = tab.run(DRAWN)
-    assert len(drawn) == 2 + 1 + 3 * len(columns)
+    assert len(drawn) == 2 + 1 + 3 * (len(columns) + 1)  # the joined file has one column
     assert all(each > 50 for each in drawn)
     assert HOSTILE in tab.run("[...document.querySelectorAll('td')].map(each => each.textContent)")
     assert tab.run("document.querySelectorAll('script, img, b').length") == 0

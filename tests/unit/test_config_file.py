@@ -42,6 +42,7 @@ def read(tmp_path: Path, text: str) -> Whole:
     ("text", "place", "message"),
     [
         pytest.param("name: x\nparts:\n  a: {szie: 2}", ":3:7: parts.a.szie", "did you mean 'size'", id="unknown key"),
+        pytest.param("name: x\nparts:\n  a: {SIZE: 2}", ":3:7: parts.a.SIZE", "did you mean 'size'", id="capitals"),
         pytest.param(
             "name: x\nzzz: 1", ":2:1: zzz", "known: fixed, given, name, parts", id="unknown key, nothing near"
         ),

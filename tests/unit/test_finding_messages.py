@@ -16,6 +16,7 @@ class Part(BaseModel):
     flag: bool = False
     mark: Literal[".", ","] = "."
     text: Annotated[str, Field(min_length=2, max_length=4)] = "ab"
+    code: Annotated[str, Field(pattern="^[A-Z]{3}$")] = "EUR"
 
 
 @pytest.mark.parametrize(
@@ -30,6 +31,8 @@ class Part(BaseModel):
         ({"share": "x"}, "must be a number"),
         ({"flag": "nope"}, "must be true or false"),
         ({"mark": ";"}, "must be '.' or ','"),
+        ({"code": "eur"}, "must match the pattern ^[A-Z]{3}$"),
+        ({"code": 7}, "must be text"),
         ({"text": "a"}, "must have at least 2 characters"),
         ({"text": "abcde"}, "must have at most 4 characters"),
     ],

@@ -20,8 +20,8 @@ CLI = Path(__file__).parents[2] / "core" / "crossdock" / "cli"
     ("seconds", "text"),
     [
         (0, "0.0 s"), (1.24, "1.2 s"), (59.94, "59.9 s"), (59.96, "1 min 0 s"), (60, "1 min 0 s"), (184, "3 min 4 s"),
-        (3599.4, "59 min 59 s"), (3599.6, "1 h 0 min"), (7_500, "2 h 5 min"), (7_199, "2 h 0 min"),
-        (90_061, "25 h 1 min"), (3_600_000, "1,000 h 0 min"),
+        (3599.4, "59 min 59 s"), (3599.6, "1 h"), (7_500, "2 h 5 min"), (7_199, "2 h"),
+        (90_061, "25 h 1 min"), (3_600_000, "1,000 h"),
     ],
 )  # fmt: skip
 def test_a_duration_has_at_most_two_units(seconds: float, text: str) -> None:
@@ -32,7 +32,7 @@ def test_a_duration_has_at_most_two_units(seconds: float, text: str) -> None:
 @given(st.floats(0, 10**9))
 def test_any_duration_has_the_form(seconds: float) -> None:
     """Tenths of a second, minutes and seconds, or hours and minutes."""
-    found = re.fullmatch(r"(\d\d?)\.\d s|(\d\d?) min (\d\d?) s|[\d,]+ h (\d\d?) min", duration_text(seconds))
+    found = re.fullmatch(r"(\d\d?)\.\d s|(\d\d?) min (\d\d?) s|[\d,]+ h(?: (\d\d?) min)?", duration_text(seconds))
     assert found
     assert all(int(part) < 60 for part in found.groups() if part)
 

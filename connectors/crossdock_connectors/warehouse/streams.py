@@ -163,7 +163,10 @@ def check(settings: W, open_store: OpenStore[W], opened: str) -> Iterator[Findin
             except CrossdockError as error:
                 yield Finding(ok=False, text=f"{files}: {error.message}")
             else:
-                yield Finding(ok=bool(found), text=f"{files}: {len(found)} files, {sum(f.size for f in found):,} bytes")
+                yield Finding(
+                    ok=bool(found),
+                    text=f"{files}: {len(found)} file{'s' * (len(found) != 1)}, {sum(f.size for f in found):,} bytes",
+                )
         for folder in dict.fromkeys(stream.archive for stream in made if stream.archive is not None):
             try:
                 store.list(folder, "*")

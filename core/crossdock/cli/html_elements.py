@@ -22,6 +22,17 @@ def text(value: str) -> str:
     return escape(printable(value[:MAX_CELL])) + "…" * (len(value) > MAX_CELL)
 
 
+class Lines(str):
+    """Markup of a cell with several lines, made by `lines`."""
+
+    __slots__ = ()
+
+
+def lines(values: Iterable[str]) -> Lines:
+    """A cell with a line for each of *values*, escaped."""
+    return Lines("<br>".join(map(text, values)))
+
+
 def row(columns: Sequence[str], cells: Iterable[str | int]) -> str:
     """A row of a `table` with the same *columns*."""
     return f"<tr>{''.join(map(_cell, columns, cells))}</tr>\n"
@@ -58,5 +69,7 @@ def _cell(column: str, value: str | int) -> str:
         return f"<td {named}>{value:,}</td>"
     if isinstance(value, Drawing):
         return f"<td {named}>{value}</td>"
+    if isinstance(value, Lines):
+        return f'<td {named} class="long">{value}</td>'
     kind = ' class="long"' * (len(value) > _LONG)
     return f"<td {named}{kind}>{text(value)}</td>"

@@ -260,7 +260,10 @@ def _lines(found: Reconciliation) -> Iterator[str]:
     for name, number in found.kept.items():
         if number:
             yield f"{name}: {counted(number, 'record')} no longer in the source and kept (on_gone: nothing)"
-    counts = ", ".join(f"{number:,} {name} {resource}" for (resource, name), number in sorted(found.counts.items()))
+    nouns = {resource: resource.replace("_", " ") for resource, _ in found.counts}
+    counts = ", ".join(
+        f"{counted(number, nouns[resource])} {name}" for (resource, name), number in sorted(found.counts.items())
+    )
     compared, requests = counted(sum(found.compared.values()), "record"), counted(found.requests, "request")
     yield f"compared {compared} with {requests}: {counts or 'no differences'}"
     if found.sample is not None:

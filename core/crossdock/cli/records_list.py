@@ -225,12 +225,15 @@ def _waiting(tx: Transaction, choice: DeadLetterFilter, limit: int) -> list[Item
 def _unsettled(tx: Transaction, choice: DeadLetterFilter, limit: int, state: str) -> list[Item]:
     intents = tx.intents.listed(_INTENTS[state], limit=limit, choice=choice)
     messages = tx.intents.latest_messages(intents)
+    loaded = _loaded_streams(tx) if state == "pending" else set()
     return [
         {
             "state": state,
             "stream": intent.identity.stream,
             "key": intent.identity.key,
-            "why": _pending_why(intent) if state == "pending" else _doubt_why(intent, messages.get(intent.id)),
+            "why": _pending_why(intent, "load" if intent.identity.stream in loaded else "sync")
+            if state == "pending"
+            else _doubt_why(intent, messages.get(intent.id)),
             "source": intent.identity.source,
             "line": intent.identity.line,
             "since": intent.first_sent_at,
@@ -241,9 +244,18 @@ def _unsettled(tx: Transaction, choice: DeadLetterFilter, limit: int, state: str
     ]
 
 
-def _pending_why(intent: Intent) -> str:
+def _loaded_streams(tx: Transaction) -> set[str]:
+    """The streams of which the migration that is open has sent something: its next load goes on with them."""
+    current = tx.migrations.current()
+    if current is None:
+        return set()
+    waves = {run.wave for run in tx.migrations.runs(current.id) if run.wave is not None}
+    return set().union(*(tx.migrations.sent_streams(current.id, wave) for wave in waves))
+
+
+def _pending_why(intent: Intent, run: str) -> str:
     again = " again, or looks it up" if intent.status == "sending" else ""
-    return f"the next sync sends the {intent.operation}{again}"
+    return f"the next {run} sends the {intent.operation}{again}"
 
 
 def _doubt_why(intent: Intent, message: str | None) -> str:

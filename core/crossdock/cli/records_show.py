@@ -12,6 +12,7 @@ from crossdock.cli import terminal_output
 from crossdock.cli.records_list import OPEN, Item, found, public
 from crossdock.cli.shared_options import common_options, example, load, utf8
 from crossdock.errors import ConfigError
+from crossdock.times_in_text import instant_text
 
 if TYPE_CHECKING:
     from crossdock.project.project import Project
@@ -72,11 +73,13 @@ def _lines(item: Item) -> Iterator[str]:
     from crossdock import exact_json
 
     for name, value in item.items():
-        if name == "difference":
+        if name == "since" and value is not None:
+            yield f"{name:12} {instant_text(value)}"
+        elif name == "difference":
             yield "difference   delivered -> now"
             for each in value:
                 yield f"  {each['pointer']}: {value_text(each['before'])} -> {value_text(each['after'])}"
-        else:
+        elif name != "since":
             text = value if isinstance(value, str) else exact_json.dumps(value).decode()
             yield f"{name:12} {text}"
 

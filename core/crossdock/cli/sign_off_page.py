@@ -34,7 +34,8 @@ _CHECK = """\
 <p>Its last line is the SHA-256 of all lines above it. Without crossdock:</p>
 <p><code>sed '$d' FILE | sha256sum</code></p>
 <p>The same hash was printed at the sign-off, and is in the state: <code>crossdock migrate verify FILE</code>. The
-report as JSON, exact and complete, is the one line that begins with a brace: <code>grep '^{' FILE</code></p>"""
+report as JSON, exact and with up to 100 places of each reason, is the one
+line that begins with a brace: <code>grep '^{' FILE</code></p>"""
 
 
 def page(report: Report) -> str:
@@ -136,7 +137,11 @@ def _waves(waves: Sequence[Report]) -> Iterator[str]:
 def _wave(wave: Report) -> tuple[str | int, ...]:
     gate = wave["gate"]
     number = sum(wave["open"].values())
-    return wave["wave"], wave["records"], wave["delivered"], number, gate["state"], ", ".join(wave["streams"])
+    return wave["wave"], wave["records"], wave["delivered"], number, _gate(gate["state"]), ", ".join(wave["streams"])
+
+
+def _gate(state: str) -> str:
+    return "passed" if state == "open" else state
 
 
 def _sources(report: Report) -> Iterator[str]:

@@ -79,7 +79,7 @@ def _refuse_operations(planned: Planned) -> None:
     if operations := planned.operations.total():
         streams = [name for name, tally in planned.tallies.items() if tally.delivered]
         raise RefusedError(
-            f"requests that a load would still send: {operations:,}",
+            f"a load would still send {operations:,} {'request' if operations == 1 else 'requests'}",
             where=", ".join(sorted(streams)) or None,
             hint="run 'crossdock migrate load', then check again",
         )

@@ -24,6 +24,11 @@ class Verdict:
     why: str
 
     @property
+    def word(self) -> str:
+        """The state for people: an open record is something else than an open gate."""
+        return "passed" if self.state == "open" else self.state
+
+    @property
     def passes(self) -> bool:
         return self.state in {"open", "approved"}
 

@@ -82,17 +82,27 @@ def _of_wave(status: WaveStatus) -> Iterator[Obstacle]:
 
 def _of_freeze(tx: Transaction, migration: Migration, now: Planned) -> Iterator[Obstacle]:
     if operations := now.operations.total():
-        yield Obstacle(f"requests that a load would still send: {operations:,}", "crossdock migrate load")
+        requests = "1 request" if operations == 1 else f"{operations:,} requests"
+        yield Obstacle(f"a load would still send {requests}", "crossdock migrate load")
     if migration.freeze is None:
         yield Obstacle("no freeze check has passed", "crossdock migrate freeze")
         return
     at = _instant(migration.freeze["at"])
     if changed := _changed(migration.freeze["sources"], now.sources):
         hint = "crossdock migrate load; crossdock migrate freeze"
-        yield Obstacle(f"sources changed since the freeze check of {at}: {', '.join(changed)}", hint)
+        if _undone_since(tx, migration, datetime.fromisoformat(migration.freeze["at"])):
+            what = f"it was undone after the freeze check of {at}, so a load reads the sources from their beginning"
+        else:
+            what = f"sources changed since the freeze check of {at}: {', '.join(changed)}"
+        yield Obstacle(what, hint)
     if loaded := _loaded_since(tx, migration, datetime.fromisoformat(migration.freeze["at"])):
         what = f"loads have delivered records since the freeze check of {at}: {', '.join(loaded)}"
         yield Obstacle(what, "crossdock migrate freeze")
+
+
+def _undone_since(tx: Transaction, migration: Migration, at: datetime) -> bool:
+    undos = [tx.runs.get(run.run_id) for run in tx.migrations.runs(migration.id) if run.kind == "undo"]
+    return any(run is not None and run.started_at > at for run in undos)
 
 
 def _loaded_since(tx: Transaction, migration: Migration, at: datetime) -> list[str]:

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
 
 from crossdock.errors import RecordError
+from crossdock.finding_messages import message_of
 from crossdock.planning.references import found_in
 from crossdock.project.connector_exceptions import UNTOUCHED, brief, mapping_failed
 from crossdock.project.connector_instances import BoundStream
@@ -55,8 +56,8 @@ def _invalid_draft(error: ValidationError, draft: type[ResourceModel]) -> Record
     place = finding.get("ctx", {}).get("place") or "/".join(
         to_camel(str(part)) if is_camel else str(part) for part in finding["loc"]
     )
-    kind, message = finding["type"], finding["msg"].removeprefix("Value error, ")
-    shown = f"cannot be read: {kind}" if kind in _QUOTING else brief(message)
+    kind = finding["type"]
+    shown = f"cannot be read: {kind}" if kind in _QUOTING else brief(message_of(finding))
     return RecordError("invalid_draft", shown, pointer=f"/{brief(place)}")
 
 

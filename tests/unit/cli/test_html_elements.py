@@ -38,3 +38,9 @@ def test_a_list_takes_no_more_room_than_it_has() -> None:
     assert page.under("key") == [["K0"], ["K1"], ["K2"]]
     assert "9 more: crossdock records list --state waiting --limit 12" in page.text
     assert html_elements.listing("All", ("key",), [], 0, 100, "waiting") == ""
+
+
+def test_lines_of_a_cell_are_text() -> None:
+    """Each on a line of its own, and any markup in them is escaped."""
+    made = html_elements.row(["example"], [html_elements.lines(["<b>one</b>", "two"])])
+    assert "&lt;b&gt;one&lt;/b&gt;<br>two" in made

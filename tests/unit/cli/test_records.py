@@ -238,3 +238,21 @@ def test_the_difference_of_a_changed_invoice_is_shown(command_line: CommandLine)
         "  /items/1: (none) -> productId=p2\n"
     )
     assert "/currency: EUR -> USD\n" in command_line.run("records", "show", "wms.products", "K1", "--raw").out
+
+
+def test_a_pending_record_of_a_migration_is_sent_by_its_next_load(filled: CommandLine) -> None:
+    """A sync of it is not what an operator would run."""
+    filled.run("records", "resolve", "wms.products", "K3", "--not-delivered")
+    with closing(filled.state()) as state, state.begin() as tx:
+        tx.migrations.add_run(tx.migrations.begin("acme", at=AT, by="ann"), 1, "load", "products")
+    (item,) = filled.run("records", "list", "--state", "pending", "--json").json
+    assert item["why"] == "the next load sends the create"
+
+
+def test_times_are_shown_as_everywhere(filled: CommandLine) -> None:
+    """As `2026-03-29 01:30:00Z`, and none where there is none; JSON has its own form."""
+    shown = filled.run("records", "show", "wms.products", "K1").out
+    assert "since        2026-03-29 01:30:00Z\n" in shown
+    assert filled.run("records", "show", "wms.products", "K1", "--json").json[0]["since"] == "2026-03-29T01:30:00Z"
+    filled.run("records", "resolve", "wms.products", "K3", "--not-delivered")
+    assert "null" not in filled.run("records", "show", "wms.products", "K3").out

@@ -33,6 +33,12 @@ def test_limits(gate: Gate, rejected: int, records: int, state: str) -> None:
     assert verdict(gate, OpenCounts(rejected=rejected), records, None).state == state
 
 
+def test_a_gate_that_lets_through_has_passed() -> None:
+    """For people, since open records are something else."""
+    assert verdict(Gate(), OpenCounts(), 1, None).word == "passed"
+    assert verdict(Gate(), OpenCounts(rejected=1), 1, None).word == "closed"
+
+
 def test_all_that_is_open_counts() -> None:
     """Waiting, pending and in doubt count as rejected ones do, and the verdict says how many there are."""
     found = verdict(Gate(rejected_at_most=3), OpenCounts(1, 1, 1, 1), 1_000, None)

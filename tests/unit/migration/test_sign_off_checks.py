@@ -144,7 +144,19 @@ def test_what_a_load_would_send(ready: LoadedMigration) -> None:
     """A source that has something new is not loaded."""
     ready.now.operations["create"] = 3
     (found,) = ready.obstacles()
-    assert found.what == "requests that a load would still send: 3"
+    assert found.what == "a load would still send 3 requests"
+
+
+def test_an_undo_is_not_called_a_change_of_the_sources(ready: LoadedMigration) -> None:
+    """A load reads them from their beginning after it, though no file has changed."""
+    ready.now.sources["wms.products"] = "other"
+    assert "sources changed since the freeze check of" in ready.obstacles()[0].what
+    with ready.state.begin() as tx:
+        run = tx.runs.start(business_date="2026-03-29", at=LATER)
+        tx.migrations.add_run(ready.migration_id, run, "undo", None)
+    said = [each.what for each in ready.obstacles()]
+    assert any(each.startswith("it was undone after the freeze check of") for each in said)
+    assert not any("sources changed" in each for each in said)
 
 
 def test_exceptions_need_a_reason(ready: LoadedMigration) -> None:

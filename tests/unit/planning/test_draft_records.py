@@ -64,7 +64,7 @@ def test_members_and_references() -> None:
             "raised ValidationError",
             id="an author's model",
         ),
-        pytest.param(lambda _: {"code": "A"}, "invalid_draft", "/name", "Field required", id="a missing member"),
+        pytest.param(lambda _: {"code": "A"}, "invalid_draft", "/name", "is missing", id="a missing member"),
         pytest.param(lambda _: {"nmae": "A"}, "invalid_draft", "/", "", id="an unknown member"),
         pytest.param(lambda _: 17, "mapping_failed", None, "returned int instead of LedgerAccountDraft", id="a number"),
         pytest.param(

@@ -20,6 +20,7 @@ _EXAMPLES = {
     "match": ("take_over_examples", "ambiguous_examples"),
 }
 _SHOWN = 5
+_AT_ONCE_S = 0.05  # requests that the burst allows
 
 
 def show(console: Any, document: Mapping[str, Any]) -> None:
@@ -47,6 +48,7 @@ def show(console: Any, document: Mapping[str, Any]) -> None:
 def wave_row(wave: Mapping[str, Any]) -> tuple[str, ...]:
     """The cells of `WAVES`."""
     takes = "unknown" if wave["seconds"] is None else duration_text(wave["seconds"])
+    takes = takes if wave["seconds"] is None or wave["seconds"] >= _AT_ONCE_S else "at once"
     return wave["name"], f"{wave['requests']:,}", shown_time(wave["begins_at"]), shown_time(wave["ends_at"]), takes
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from crossdock.cli import html_page, tally_lines
-from crossdock.cli.html_elements import row, table, text
+from crossdock.cli.html_elements import lines, row, table, text
 from crossdock.cli.migrate import profile_words, rehearsal_lines
 from crossdock.cli.migrate.svg_bars import bar, histogram
 from crossdock.cli.shared_options import counted
 
 _WAVES = (*rehearsal_lines.WAVES, "share of requests")
 _COLUMNS = ("column", "filled", " ", "distinct", "  ", "length", "lengths", "forms", "note")
-_REASONS = ("reason", "records", "share", "example")
+_REASONS = ("reason", "records", "share of records", "examples")
 _UNRESOLVED = ("waits for", "references", "records", "why", "example")
 
 
@@ -47,7 +47,7 @@ def _summary(document: Mapping[str, Any]) -> Iterator[str]:
     streams = document["streams"].values()
     facts = {
         "begun": rehearsal_lines.shown_time(document["began_at"]),
-        "begun then, it ends": rehearsal_lines.shown_time(document["ends_at"]),
+        "expected end": rehearsal_lines.shown_time(document["ends_at"]),
         "requests": f"{document['requests']:,}",
         "records": f"{sum(each['records']['read'] for each in streams):,}",
         "rejected": f"{sum(each['records']['rejected'] for each in streams):,}",
@@ -79,8 +79,8 @@ def _stream(stream_name: str, stream: Mapping[str, Any]) -> Iterator[str]:
         if items := [f"<li>{text(each)}</li>" for each in rehearsal_lines.examples(word, stream)]:
             yield f"<ul>{''.join(items)}</ul>"
     if reasons := stream["rejected_by_reason"]:
-        most = max(each["records"] for each in reasons.values())
-        rows = (row(_REASONS, _reason(code, each, most)) for code, each in reasons.items())
+        records = stream["records"]["read"] + stream["rows"]["rejected"]
+        rows = (row(_REASONS, _reason(code, each, records)) for code, each in reasons.items())
         yield f"<h3>Rejected</h3>{table(_REASONS, rows)}"
     if unresolved := stream["unresolved"]:
         rows = (row(_UNRESOLVED, _unresolved(each)) for each in unresolved)
@@ -92,10 +92,14 @@ def _stream(stream_name: str, stream: Mapping[str, Any]) -> Iterator[str]:
         yield f"<h3>{text(name)}{counted(profile['rows'], 'row')}{more}</h3>{table(_COLUMNS, rows)}"
 
 
-def _reason(code: str, rejected: Mapping[str, Any], most: int) -> tuple[str | int, ...]:
-    example = rejected["examples"][0]
-    shown = f"{example['key'] or '(no key)'} at {example['at']} {example['pointer'] or ''}: {example['message']}"
-    return code, rejected["records"], bar(rejected["records"], most), shown
+def _reason(code: str, rejected: Mapping[str, Any], records: int) -> tuple[str | int, ...]:
+    """The share is that of all *records*."""
+    examples = (
+        f"{each['key'] or '(no key)'} at {each['at']} {each['pointer'] or ''}: {each['message']}"
+        for each in rejected["examples"]
+    )
+    share = bar(rejected["records"], max(records, rejected["records"]))
+    return code, rejected["records"], share, lines(examples)
 
 
 def _unresolved(found: Mapping[str, Any]) -> tuple[str | int, ...]:

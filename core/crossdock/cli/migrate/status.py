@@ -93,7 +93,7 @@ def _show(migration: Migration | None, waves: list[WaveStatus], left: Left | Non
             each.run and each.run.id,
             each.delivered,
             each.open.total,
-            each.gate and each.gate.state,
+            each.gate and each.gate.word,
         )
         for each in waves
     ]
@@ -115,7 +115,7 @@ def _details(status: WaveStatus) -> list[str]:
         when = f"ended {instant_text(ended)}" if ended else "is running, or was killed"
         lines.append(f"  run {status.run.id} {when} ({status.run.status})")
     if status.gate is not None:
-        lines.append(f"  gate {status.gate.state}: {status.gate.why}")
+        lines.append(f"  gate {status.gate.word}: {status.gate.why}")
     return lines
 
 

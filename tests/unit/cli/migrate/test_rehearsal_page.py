@@ -69,6 +69,24 @@ def test_what_needs_a_person_comes_first() -> None:
     assert "T3: a.csv:2, " in text
 
 
+def test_a_share_is_of_all_records() -> None:
+    """Of 28 records 7 were rejected for the only reason: a quarter of the bar, and every example is shown."""
+    tally = Tally()
+    tally.count("read", 28)
+    examples = [EXAMPLE, EXAMPLE | {"key": "second"}]
+    reasons = {"bad_value": {"records": 7, "examples": examples}}
+    page = made(streams={"wms.invoices": STREAM | tally.as_json() | {"rejected_by_reason": reasons}})
+    assert '<rect x="0" y="0" width="25" height="20"/>' in page
+    assert "second at " in Page(page).text
+
+
+def test_what_the_burst_allows_is_sent_at_once() -> None:
+    """No time is stated that rounds to nothing."""
+    ended = WAVE | {"seconds": 0.0, "ends_at": "2027-03-01T06:00:00Z"}
+    assert Page(made(waves=[ended])).under("wave")[0][4] == "at once"
+    assert Page(made(waves=[ended | {"seconds": 86_400.0}])).under("wave")[0][4] == "24 h"
+
+
 def test_an_unknown_end_is_said() -> None:
     """The wave and the summary say so."""
     page = Page(made())

@@ -119,17 +119,17 @@ class ListenStage:
 
     # ---- crossdock
 
-    def listening(self, *options: str, port: int | None = None) -> SchedulerProcesses:
+    def listening(self, *options: str, port: int | None = None, anew: bool = False) -> SchedulerProcesses:
         """Processes of ``crossdock listen`` with *options*; of another command, if they begin with one."""
         address = str(self.port if port is None else port)
         arguments = options if "schedule" in options else ("listen", "--address", address, *options)
         command = [*CROSSDOCK, "-C", str(self.config), *arguments]
-        return SchedulerProcesses(command, self.folder / f"listen-{address}.log", within_s=60)
+        return SchedulerProcesses(command, self.folder / f"listen-{address}.log", within_s=60, anew=anew)
 
     @contextmanager
-    def receiving(self, *options: str) -> Iterator[SchedulerProcesses]:
+    def receiving(self, *options: str, anew: bool = False) -> Iterator[SchedulerProcesses]:
         """One process that receives webhooks."""
-        with self.listening(*options) as processes:
+        with self.listening(*options, anew=anew) as processes:
             before = processes.said("receiving webhooks at")
             processes.start()
             processes.until(lambda: processes.said("receiving webhooks at") > before)

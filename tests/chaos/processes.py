@@ -40,6 +40,8 @@ def start(
     out: Path = NOWHERE,
     err: Path = NOWHERE,
     limits: Mapping[int, int] | None = None,
+    *,
+    anew: bool = False,
 ) -> ForkServerProcess:
     """Start what ``python`` would be with these *arguments*, ``-m MODULE ...`` or ``-P SCRIPT ...``.
 
@@ -47,8 +49,9 @@ def start(
         out: File of its standard output.
         err: File of its standard error; it may be the same.
         limits: Of resources, such as ``RLIMIT_NOFILE``.
+        anew: It executes Python, as users do.
     """
-    facts = (list(arguments), dict(environment), str(out), str(err), dict(limits or {}))
+    facts = (list(arguments), dict(environment), str(out), str(err), dict(limits or {}), anew)
     process = _FORKED.Process(target=_run, args=facts)
     process.start()
     return process
@@ -84,11 +87,15 @@ def finish(arguments: Sequence[str], environment: Mapping[str, str], within_s: f
         return Done(process.exitcode, out.read_text(), err.read_text())
 
 
-def _run(arguments: list[str], environment: dict[str, str], out: str, err: str, limits: dict[int, int]) -> None:
+def _run(
+    arguments: list[str], environment: dict[str, str], out: str, err: str, limits: dict[int, int], anew: bool
+) -> None:
     for kind, limit in limits.items():
         resource.setrlimit(kind, (limit, limit))
     for number, path in ((1, out), (2, err)):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), number)
+    if anew:
+        os.execve(sys.executable, [sys.executable, *arguments], environment)
     os.environ.clear()
     os.environ.update(environment)
     time.tzset()

@@ -21,6 +21,7 @@ class SchedulerProcesses:
         command: Arguments of Python for one process, as `tests.chaos.processes.start` takes them.
         limits: Of the resources of each process.
         within_s: Timeout of all waits.
+        anew: Each executes Python, as users do, instead of being forked with crossdock imported.
     """
 
     def __init__(
@@ -31,9 +32,10 @@ class SchedulerProcesses:
         environment: Mapping[str, str] | None = None,
         limits: Mapping[int, int] | None = None,
         within_s: float = WITHIN_S,
+        anew: bool = False,
     ) -> None:
         self._command, self._log, self._environment, self._limits = command, log, environment, limits
-        self._within_s = within_s
+        self._within_s, self._anew = within_s, anew
         self._running: dict[int, ForkServerProcess] = {}
 
     def __enter__(self) -> Self:
@@ -50,7 +52,7 @@ class SchedulerProcesses:
 
     def start(self) -> None:
         environment = {**(self._environment or os.environ), "PYTHONFAULTHANDLER": "1"}
-        process = processes.start(self._command, environment, self._log, self._log, self._limits)
+        process = processes.start(self._command, environment, self._log, self._log, self._limits, anew=self._anew)
         assert process.pid is not None
         self._running[process.pid] = process
 

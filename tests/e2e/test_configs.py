@@ -58,8 +58,9 @@ class Examples:
 @pytest.fixture
 def examples(tmp_path: Path) -> Iterator[Examples]:
     shutil.copytree(ROOT / "configs", tmp_path / "configs", ignore=shutil.ignore_patterns("*.db*"))
-    for path in (tmp_path / "configs" / "exports").rglob("*.*"):
-        os.utime(path, (HOUR_AGO, HOUR_AGO))  # a young file is observed for some seconds before it is read
+    for exports in (tmp_path / "configs").rglob("exports"):
+        for path in exports.rglob("*.*"):
+            os.utime(path, (HOUR_AGO, HOUR_AGO))  # a young file is observed for some seconds before it is read
     with SandboxServer(tmp_path / "sandbox") as platform:
         yield Examples(tmp_path / "configs", platform)
 
@@ -111,6 +112,22 @@ def test_the_schedule_example_runs(examples: Examples) -> None:
     report = examples.crossdock("schedule.yaml", "schedule", "--once", day, "--job", "stock")
     assert (report["business_date"], report["status"]) == (day, "done")
     assert examples.created() == {"product": 4}
+
+
+def test_the_fleet_example_runs(examples: Examples) -> None:
+    """The commands of its comment, and a sync of each tenant: each delivers its own records, under its own key."""
+    examples.edit("fleet/base.yaml", base_url=examples.platform.base_url)
+    keys = {f"{name.upper()}_API_KEY": examples.platform.sandbox.new_key(name) for name in ("acme", "globex")}
+    base, tenants = examples.folder / "fleet" / "base.yaml", examples.folder / "fleet" / "tenants"
+    created = examples.crossdock("fleet/base.yaml", "init", "--fleet", str(tenants))
+    assert [each["tenant"] for each in created] == ["acme", "globex"]
+    rows = examples.crossdock("fleet/base.yaml", "schedule", "--fleet", str(tenants), "--preview", "1")
+    assert len({(row["tenant"], row["job"]) for row in rows}) == 4
+    for config in sorted(tenants.iterdir()):
+        examples.crossdock("fleet/base.yaml", "sync", "-C", str(base), "-C", str(config), **keys)
+    listed = examples.crossdock("fleet/base.yaml", "runs", "--fleet", str(tenants))
+    assert [(each["tenant"], each["status"]) for each in listed] == [("globex", "done"), ("acme", "done")]
+    assert examples.created() == {"customer": 3, "product": 3}
 
 
 def _business_date() -> str:

@@ -1,0 +1,217 @@
+"""The examples of a fleet and of its deployment are complete, safe, and run."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import re
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint, entry_points, version
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.unit.test_docs import DOCS, ROOT, blocks
+
+from crossdock.cli.main import main
+from crossdock.cli.schedule import schedule
+from crossdock.fleet import executors
+from crossdock.fleet.tenant_files import TenantFiles
+from crossdock.fleet.tenants import load_base
+from crossdock.project import project
+from crossdock.serving import ServerNames
+
+DEPLOY, FLEET = ROOT / "deploy", ROOT / "configs" / "fleet"
+MANIFESTS = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
+WORKFLOWS = [DEPLOY / "airflow" / "crossdock_fleet.py", DEPLOY / "prefect" / "crossdock_fleet.py"]
+CONTAINERFILE = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
+
+
+def objects() -> Iterator[dict[str, Any]]:
+    for path in MANIFESTS:
+        yield from yaml.safe_load_all(path.read_text(encoding="utf-8"))
+
+
+OBJECTS = {(each["kind"], each["metadata"]["name"]): each for each in objects()}
+PODS = {name: each["spec"]["template"] for (kind, name), each in OBJECTS.items() if kind == "Deployment"}
+SCHEDULER = PODS["crossdock-scheduler"]["spec"]["containers"][0]
+
+
+def broken_and_tenants(base: Path, tenants: Path) -> tuple[dict[str, str], set[str]]:
+    files = TenantFiles(str(tenants), load_base(base))
+    files.scan()
+    return dict(files.broken), set(files.tenants)
+
+
+def test_the_example_fleet_loads() -> None:
+    """Both tenants can be used, each with its own state, key and exports, and sample files for every stream."""
+    assert broken_and_tenants(FLEET / "base.yaml", FLEET / "tenants") == ({}, {"acme", "globex"})
+    for tenant in (FLEET / "tenants").iterdir():
+        (wms,) = project.load(FLEET / "base.yaml", tenant).connections
+        settings = wms.settings.model_dump()
+        assert settings["path"].name == tenant.stem
+        assert all(list(settings["path"].glob(stream["files"])) for stream in settings["streams"].values())
+
+
+def test_the_fleet_of_the_guide_loads(tmp_path: Path) -> None:
+    """The two files of the page, under the names in their first lines, are a fleet."""
+    for text in blocks(DOCS / "fleet.md", "yaml"):
+        path = tmp_path / text.partition("\n")[0].removeprefix("# ")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert broken_and_tenants(tmp_path / "base.yaml", tmp_path / "tenants") == ({}, {"acme"})
+    loaded = project.load(tmp_path / "base.yaml", tmp_path / "tenants" / "acme.yaml")
+    assert loaded.spool == Path("/var/lib/crossdock/acme.spool")
+
+
+def test_the_executor_of_the_guide_carries_out_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The Python example, registered as the page says, is what ``--executor`` finds, and it returns results."""
+    (code,), (toml,) = blocks(DOCS / "fleet.md", "python"), blocks(DOCS / "fleet.md", "toml")
+    (name,) = re.findall(r"^# (\w+)\.py", code)
+    (tmp_path / f"{name}.py").write_text(code.replace("os.nice", "abs"), encoding="utf-8")  # tests keep their priority
+    monkeypatch.syspath_prepend(tmp_path)
+    assert isinstance(importlib.import_module(name).QUIET, executors.ExecutorKind)
+    ((called, value),) = re.findall(r'^(\w+) = "(.*)"$', toml, re.MULTILINE)
+    assert f'[project.entry-points."{executors.GROUP}"]' in toml
+    point = EntryPoint(called, value, executors.GROUP)
+    monkeypatch.setattr(executors, "entry_points", lambda group: [*entry_points(group=group), point])
+    with executors.chosen(called).open(2) as executor:
+        assert [future.result() for future in [executor.submit(int, text) for text in "123"]] == [1, 2, 3]
+    with pytest.raises(SystemExit) as ended:
+        main(["schedule", "--fleet", str(tmp_path / "nowhere"), "--executor", called])
+    assert ended.value.code == 2
+    assert "there is no such folder or file" in capsys.readouterr().err
+
+
+def test_the_image_runs_without_root_and_writes_one_folder() -> None:
+    """Its user is a number, its home and temporary files are on the volume, and no bytecode is written."""
+    user = re.findall(r"^USER (\S+)$", CONTAINERFILE, re.MULTILINE)
+    (volume,) = re.findall(r"^VOLUME (\S+)$", CONTAINERFILE, re.MULTILINE)
+    assert user == ["10001:10001"]
+    variables = dict(re.findall(r"(\w+)=(\S+)", CONTAINERFILE.partition("ENV ")[2].partition("\nWORKDIR")[0]))
+    assert variables["PYTHONDONTWRITEBYTECODE"] == "1"
+    assert {variables["HOME"], variables["TMPDIR"]} == {volume}
+
+
+def test_the_image_checks_its_health_without_other_programs() -> None:
+    """HEALTHCHECK is a Python command that requests ``/healthz`` at the port that the image serves."""
+    (check,) = re.findall(r"^HEALTHCHECK .*?CMD (\[.*?\])$", CONTAINERFILE, re.MULTILINE | re.DOTALL)
+    python, option, code = json.loads(check)
+    assert (python, option) == ("python", "-c")
+    (port,) = re.findall(r"127\.0\.0\.1:(\d+)/healthz", code)
+    (command,) = re.findall(r"^CMD (\[.*\])$", CONTAINERFILE, re.MULTILINE)
+    assert json.loads(command)[-2:] == ["--health", port]
+    compile(code, "HEALTHCHECK", "exec")
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_pods_have_no_privileges(name: str) -> None:
+    """They run without root, capabilities and API token, read-only, with limits and a seccomp profile."""
+    pod = PODS[name]["spec"]
+    assert pod["automountServiceAccountToken"] is False
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    for container in pod["containers"]:
+        expected = {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert container["securityContext"] == expected
+        assert container["resources"]["requests"].keys() == {"cpu", "memory"}
+        assert "memory" in container["resources"]["limits"]
+        assert container["livenessProbe"]
+        assert container["image"] == f"crossdock:{version('crossdock')}"
+        writable = [mount["mountPath"] for mount in container["volumeMounts"] if not mount.get("readOnly")]
+        assert writable == ["/var/lib/crossdock"]
+
+
+def test_the_schedulers_use_options_that_exist() -> None:
+    """There are two of them, with the arguments of the command, on the port and folders that the manifests mount."""
+    assert OBJECTS["Deployment", "crossdock-scheduler"]["spec"]["replicas"] == 2
+    before, command, *arguments = SCHEDULER["args"][1:]
+    context = schedule.make_context("schedule", list(arguments), resilient_parsing=True)
+    assert command == "schedule"
+    (service,) = [each for each in OBJECTS.values() if each["kind"] == "Service"]
+    address = f"dask=tcp://{service['metadata']['name']}:{service['spec']['ports'][0]['port']}"
+    assert context.params["executor"] == address
+    mounted = {mount["mountPath"] for mount in SCHEDULER["volumeMounts"]}
+    assert {str(Path(before).parent), context.params["fleet"]} < mounted
+
+
+@pytest.mark.parametrize(
+    ("probe", "path"), [("startupProbe", "/healthz"), ("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")]
+)
+def test_probes_of_the_schedulers_are_accepted(probe: str, path: str) -> None:
+    """The Host header that a probe sends is one that the health server answers to."""
+    python, option, code = SCHEDULER[probe]["exec"]["command"]
+    assert (python, option) == ("python", "-c")
+    ((address, port),) = re.findall(rf"http://([0-9.]+:(\d+)){path}'", code)
+    assert port == SCHEDULER["args"][SCHEDULER["args"].index("--health") + 1]
+    headers = [(b"host", address.encode())]
+    scope = {"type": "http", "server": ("127.0.0.1", int(port)), "headers": headers}
+    assert ServerNames([], "crossdock schedule").refusal(scope) is None
+    compile(code, probe, "exec")
+
+
+def test_the_fleet_of_the_manifests_loads(tmp_path: Path) -> None:
+    """The ConfigMaps hold a base file and tenants on PostgreSQL, whose working files are on the volume."""
+    (tmp_path / "tenants").mkdir()
+    for name, folder in (("crossdock-base", tmp_path), ("crossdock-tenants", tmp_path / "tenants")):
+        for file, text in OBJECTS["ConfigMap", name]["data"].items():
+            (folder / file).write_text(text, encoding="utf-8")
+    base = load_base(tmp_path / "base.yaml")
+    files = TenantFiles(str(tmp_path / "tenants"), base, on_other_hosts=True)
+    files.scan()
+    assert (files.broken, set(files.tenants)) == ({}, {"acme", "globex"})
+    assert base.database.drivername != "sqlite"
+    assert str(base.config.folder) == "/var/lib/crossdock"
+
+
+def test_only_pods_of_crossdock_reach_the_dask_scheduler() -> None:
+    """Each pod has a policy; that of the Dask scheduler admits schedulers and workers, to its one port."""
+    policies = [each["spec"] for (kind, _), each in OBJECTS.items() if kind == "NetworkPolicy"]
+    chosen = {each["podSelector"]["matchLabels"]["app.kubernetes.io/component"]: each for each in policies}
+    components = {each["metadata"]["labels"]["app.kubernetes.io/component"] for each in PODS.values()}
+    assert set(chosen) == components
+    assert all(each["policyTypes"] == ["Ingress"] for each in policies)
+    (rule,) = chosen["dask-scheduler"]["ingress"]
+    admitted = [each["podSelector"]["matchLabels"] for each in rule["from"]]
+    assert {each["app.kubernetes.io/component"] for each in admitted} == {"scheduler", "dask-worker"}
+    assert {each["app.kubernetes.io/name"] for each in admitted} == {"crossdock"}
+    assert [each["port"] for each in rule["ports"]] == ["dask"]
+    assert chosen["scheduler"]["ingress"] == []
+
+
+def test_the_dask_scheduler_has_no_secrets() -> None:
+    """Only crossdock's schedulers and the workers need them."""
+    having = {name for name, pod in PODS.items() if any("envFrom" in each for each in pod["spec"]["containers"])}
+    assert having == {"crossdock-scheduler", "crossdock-dask-worker"}
+    assert not any("value" in each and "PASSWORD" in each["name"] for each in SCHEDULER["env"])
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.parent.name)
+def test_workflows_call_the_command_of_the_guide(path: Path) -> None:
+    """They are Python, and run ``schedule --once`` with the base file and the file of a tenant."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    compile(tree, str(path), "exec")
+    texts = " ".join(str(node.value) for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    assert "crossdock" in texts
+    assert re.search(r"schedule\s+--once", texts)
+
+
+def test_units_run_commands_that_exist() -> None:
+    """The systemd units of the page start crossdock and Dask as a user that writes to its state folder only."""
+    units = blocks(DOCS / "deploy.md", "ini")
+    assert len(units) == 3
+    for unit in units:
+        command = re.search(r"^ExecStart=/opt/crossdock/bin/(\w+) (\S+) ", unit.replace("\\\n ", ""), re.MULTILINE)
+        assert command
+        assert command.group(1, 2) in {("crossdock", "-C"), ("dask", "worker"), ("dask", "scheduler")}
+        assert {"User=crossdock", "ProtectSystem=strict", "NoNewPrivileges=yes"} <= set(unit.splitlines())
+        if "EnvironmentFile" in unit:
+            assert "StateDirectory=crossdock\n" in unit

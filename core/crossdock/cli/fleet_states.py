@@ -27,8 +27,8 @@ class FleetStates:
     def __init__(self, pattern: str, base_files: Sequence[Path]) -> None:
         from crossdock.fleet.tenant_files import find
 
-        self._paths = [path for path in find(pattern) if path not in base_files]
-        self._base_files = base_files
+        self._base_files = [path.absolute() for path in base_files]
+        self._paths = [path for path in find(pattern) if path not in self._base_files]
         self.errors: dict[str, CrossdockError] = {}
 
     @property

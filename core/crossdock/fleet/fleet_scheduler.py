@@ -210,11 +210,12 @@ class FleetScheduler:
             self.schedule.update(name, result.jobs, self._clock.now())
         if result.outcome == "refused":
             self._executor_failed(result.error or "")
+        else:
+            self._listener.found("executor", None)
         if result.run is not None:
             self._listener.ended(name, result.run, result.problems)
         if result.outcome in {"ended", "ended_before", "looked", "paused"}:
             self._tries.pop(name, None)
-            self._listener.found("executor", None)
             return
         if result.outcome == "failed":
             tries, error = self._tries.setdefault(name, _Tries()), result.error or "unknown error"
@@ -275,7 +276,7 @@ class FleetScheduler:
         del self.waiting[place.tenant]
         ask_at = now + max(ASK_AFTER, 2 * timedelta(seconds=place.expected_s))
         self.running[place.tenant] = Running(call, place, text, future, now, ask_at)
-        if call.job is not None and call.at is not None:
+        if call.job is not None and call.at is not None and place.tenant not in self._tries:
             self._listener.began(place.tenant, call.job, call.at)
         future.add_done_callback(lambda _: self._wake())
         return True

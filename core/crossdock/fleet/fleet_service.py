@@ -48,6 +48,7 @@ class FleetService:
         self._stands_by = False
         self._facts: dict[str, dict[str, JobFacts]] = {}  # to be written
         self._reload = False
+        self._broken: dict[str, str] = {}  # to be reported
         self.schedules: Mapping[str, Schedule] = {}
         metrics.found("config")
 
@@ -75,6 +76,7 @@ class FleetService:
         self._scan()
         if self._leader is None:
             self._lead()
+        self._report_broken()
         while self._scheduler.step(may_start=self._leader is not None):
             self._metrics.beat()
             self._write()
@@ -86,7 +88,7 @@ class FleetService:
         self._scheduler.close()
         self._write()
         self._resources.close()
-        self._notices.close(tenants=len(self._files.tenants))
+        self._notices.close(tenants=self._number)
 
     # ---- configs
 
@@ -108,11 +110,26 @@ class FleetService:
             is_new = tenant.name not in self._scheduler.tenants
             LOGGER.info("%s: %s %s", tenant.name, "watching" if is_new else "changed, watching", ", ".join(tenant.jobs))
             self._scheduler.put(tenant, self._facts.get(tenant.name, {}).values())
-        for name, error in changes.broken.items():
-            self._reports.broken(name, f"its config cannot be used: {error}")
+        self._broken |= changes.broken
         tenants = self._files.tenants.values()
+        if not self._number:
+            LOGGER.warning("there is no config of a tenant")
         distinct = dict.fromkeys(job.schedule for tenant in tenants for job in tenant.jobs.values())
         self.schedules = {str(number): schedule for number, schedule in enumerate(distinct)}
+
+    def _report_broken(self) -> None:
+        """Report configs that cannot be used; a scheduler that stands by only logs them."""
+        for name, error in self._broken.items():
+            if self._leader is not None:
+                self._reports.broken(name, f"its config cannot be used: {error}")
+            else:
+                LOGGER.error("%s: its config cannot be used: %s", name, error)
+        self._broken = {}
+
+    @property
+    def _number(self) -> int:
+        """How many tenants there are, with those that cannot run."""
+        return len(self._files.tenants) + len(self._files.broken)
 
     # ---- leading
 
@@ -169,4 +186,4 @@ class FleetService:
         self._metrics.fleet(usable=tenants, broken=len(self._files.broken), waiting=waiting, leads=leads)
         if leads:
             self._reports.late(scheduler, now)
-        self._notices.flush(now, tenants=tenants, is_idle=not scheduler.running and not scheduler.waiting)
+        self._notices.flush(now, tenants=self._number, is_idle=not scheduler.running and not scheduler.waiting)

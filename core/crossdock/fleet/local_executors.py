@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection
 from types import FrameType
 from typing import Any, TypeVar
@@ -73,11 +74,22 @@ def _begin(followed: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes of the terminal; the first one decides
     signal.signal(signal.SIGTERM, end)
     threading.Thread(target=_follow, args=(followed,), name="stop", daemon=True).start()
+    threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
 
 
 def _follow(followed: Connection) -> None:
     followed.poll(None)
     worker.stop()
+
+
+def _end_with_parent() -> None:
+    """End this process after the one that started the pool, which would otherwise leave it waiting for calls."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+    worker.stop()
+    worker.wait_until_idle()
+    os._exit(1)
 
 
 THREADS = ExecutorKind(_threads)

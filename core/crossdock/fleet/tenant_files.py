@@ -136,14 +136,14 @@ def find(pattern: str) -> list[Path]:
     Raises:
         ConfigError: If *pattern* is the path of nothing.
     """
-    place = Path(pattern)
+    place = Path(pattern).absolute()
     if place.is_dir():
         return sorted(path for path in place.iterdir() if path.suffix in _SUFFIXES and _is_config(path))
     if not any(sign in pattern for sign in "*?["):
         if place.is_file():
             return [place]
         raise ConfigError("there is no such folder or file", where=pattern, hint="for example --fleet 'tenants/*.yaml'")
-    root = Path(place.anchor) if place.is_absolute() else Path()
+    root = Path(place.anchor)
     return sorted(path for path in root.glob(str(place.relative_to(root))) if _is_config(path))
 
 

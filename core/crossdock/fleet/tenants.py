@@ -53,6 +53,7 @@ def load_base(*paths: Path) -> Base:
     if not paths:
         config = FleetConfig()
         return Base((), config, parse_url(config.database, Path.cwd(), where="fleet.database"), None)
+    paths = tuple(path.absolute() for path in paths)  # workers may be started in another folder
     document = config_file.read(*paths)
     config = document.check(FleetConfig, document.data.get("fleet") or {}, ("fleet",))
     notify = document.data.get("notify")
@@ -132,7 +133,7 @@ def load_tenant(path: Path, base: Base) -> Tenant:
         loaded.state_url.drivername == "sqlite",
         _credential(loaded.platform),
         loaded.platform.rate.shared is not None,
-        loaded.notify is not None and loaded.notify != base.notify,
+        loaded.notify is not None and "notify" in config_file.read(path).data,
     )
 
 

@@ -27,11 +27,33 @@ from crossdock.state.fleet_database import JobFacts
 from crossdock.targets.platform_access import check_clock
 
 _INTERRUPT = threading.Event()
+_CALLS = threading.Condition()
+_in_progress = 0
 
 
 def stop() -> None:
     """Let the runs of this process settle their requests in flight and end; none begins any more."""
     _INTERRUPT.set()
+
+
+def wait_until_idle() -> None:
+    """Wait until no call of this process is in progress."""
+    with _CALLS:
+        _CALLS.wait_for(lambda: _in_progress == 0)
+
+
+@contextmanager
+def _counted() -> Iterator[None]:
+    """A call is in progress during the block."""
+    global _in_progress  # noqa: PLW0603  one number for the whole process
+    with _CALLS:
+        _in_progress += 1
+    try:
+        yield
+    finally:
+        with _CALLS:
+            _in_progress -= 1
+            _CALLS.notify_all()
 
 
 def execute(text: str) -> str:
@@ -42,7 +64,8 @@ def execute(text: str) -> str:
     if (theirs := version_of(text)) != VERSION:
         error = f"this worker has crossdock {VERSION}, the scheduler has {theirs or 'an unknown version'}"
         return CallResult(outcome="refused", error=error).model_dump_json()
-    return _result(ScheduledCall.model_validate_json(text)).model_dump_json()
+    with _counted():
+        return _result(ScheduledCall.model_validate_json(text)).model_dump_json()
 
 
 def _result(call: ScheduledCall) -> CallResult:

@@ -193,12 +193,31 @@ def test_a_broken_config_stops_its_tenant_only_and_notifies(
     eventually(lambda: len(receiver.posts) == 1)
     document = json.loads(receiver.posts[0].body)
     assert document["type"] == "fleet.failed"
-    assert document["text"].startswith("2 of 1 tenants: 2 failed.\nt000: (all jobs) failed for ")
+    assert document["text"].startswith("2 of 2 tenants: 2 failed.\nt000: (all jobs) failed for ")
     assert "is not valid YAML" in document["text"]
     assert {each["tenant"] for each in document["data"]["events"]} == {"t000", "t001"}
     looked(service, 3)
     assert len(receiver.posts) == 1
     assert 'crossdock_fleet_tenants{state="broken"} 1.0' in fleet.exposed()
+
+
+def test_a_scheduler_that_stands_by_notifies_of_nothing(fleet: Fleet, receiver: Receiver) -> None:
+    """The leader has done so."""
+    fleet.stage.configure(
+        fleet={"database": "sqlite:///fleet.db"},
+        notify={"webhook": {"url": f"http://127.0.0.1:{receiver.server_address[1]}/hook"}},
+    )
+    first, second = fleet.service(), fleet.service()
+    looked(first)
+    looked(second)
+    fleet.stage.config("t000").write_text("state: [", encoding="utf-8")
+    for service in (first, second):
+        looked(service, 3)
+    fleet.clock.advance(grouped_notices.AT_MOST.total_seconds())
+    for service in (second, first):
+        service.look()
+        service.close()
+    assert len(receiver.posts) == 1
 
 
 def test_a_cluster_that_is_away_makes_runs_late_and_loses_none(fleet: Fleet, receiver: Receiver) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from concurrent.futures import BrokenExecutor
 from pathlib import Path
 
 import pytest
 from tests.chaos.fleet_stage import FleetStage, settings
 from tests.integration.fleet.test_worker import call
-from tests.waiting import WITHIN_S
+from tests.waiting import WITHIN_S, eventually
 
 from crossdock.fleet import worker
 from crossdock.fleet.local_executors import PROCESSES, THREADS
@@ -67,3 +69,17 @@ def test_runs_in_threads_are_stopped_in_order() -> None:
     assert waiting.result(WITHIN_S)
     assert cancelled.cancelled()
     assert not worker._INTERRUPT.is_set()
+
+
+def test_a_process_ends_with_the_one_that_started_the_pool() -> None:
+    """Although that one was killed."""
+    script = (
+        "import os, signal, sys\n"
+        "from crossdock.fleet.local_executors import PROCESSES\n"
+        "if __name__ == '__main__':\n"
+        "    with PROCESSES.open('', 1) as pool:\n"
+        "        print(pool.submit(os.getpid).result(), flush=True)\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    eventually(lambda: not Path(f"/proc/{int(done.stdout)}").exists())

@@ -218,6 +218,10 @@ def test_exceptions_are_accepted_with_a_reason(migrated: MigratedFolder) -> None
     shown = Page(text)
     assert "2 exceptions, accepted by Bob: the shop closes <b>these</b> by hand" in shown.text
     assert shown.under("stream", "reason") == [["wms.customers", "invalid_draft", "1", "CUST1.csv:3"]]
+    (line,) = [each for each in text.splitlines() if each.startswith("{")]
+    exceptions = json.loads(line)["exceptions"]
+    listed = migrated.run("records", "list", "--all", "--json").document
+    assert sum(each["records"] for each in exceptions["differences"]) == len(listed) == 2
     assert ["wms.invoices", "customer", "1"] in shown.under("stream", "for")
     assert "b" not in shown.tags
     ready.verify()

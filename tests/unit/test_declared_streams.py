@@ -179,7 +179,7 @@ def test_a_constant_must_fit_its_member(member: str, message: str) -> None:
 
 def test_a_nested_constant_must_fit_its_member() -> None:
     """Constants in objects and in lines are checked as well."""
-    with pytest.raises(ValidationError, match="should match pattern"):
+    with pytest.raises(ValidationError, match="must match the pattern"):
         declared(REMOVING.replace("const: DE", "const: Germany"))
     with pytest.raises(ValidationError, match="must be an exact number"):
         declared(FULL.replace("{from: QTY, as: decimal}", "{const: one}"))

@@ -206,7 +206,7 @@ def test_check_tells_of_a_missing_folder(config: Path) -> None:
     (config.parent / "exports" / "SALES_1.csv").write_text("x")
     assert check(config)[1:] == [
         Finding(ok=False, text="out/ITEM_*.txt: folder 'out' does not exist"),
-        Finding(ok=True, text="SALES_*.csv: 1 files, 1 bytes"),
+        Finding(ok=True, text="SALES_*.csv: 1 file, 1 bytes"),
     ]
 
 

@@ -73,6 +73,7 @@ class ListenStage:
 
     Attributes:
         secret: With which the shop signs its webhooks now.
+        program: What Python runs as crossdock.
     """
 
     folder: Path
@@ -81,6 +82,7 @@ class ListenStage:
     server: PartnerServer
     state: str = "sqlite:///state.db"
     secret: str = field(default_factory=new_secret)
+    program: tuple[str, ...] = CROSSDOCK
     _numbers: Iterator[int] = field(default_factory=count)
 
     def __post_init__(self) -> None:
@@ -123,7 +125,7 @@ class ListenStage:
         """Processes of ``crossdock listen`` with *options*; of another command, if they begin with one."""
         address = str(self.port if port is None else port)
         arguments = options if "schedule" in options else ("listen", "--address", address, *options)
-        command = [*CROSSDOCK, "-C", str(self.config), *arguments]
+        command = [*self.program, "-C", str(self.config), *arguments]
         return SchedulerProcesses(command, self.folder / f"listen-{address}.log", within_s=60, anew=anew)
 
     @contextmanager

@@ -23,6 +23,7 @@ from tests.chaos.listen_stage import (
 )
 from tests.chaos.listen_traffic import BAD, planned
 from tests.e2e.processes import SchedulerProcesses
+from tests.e2e.project_folder import ROOT
 from tests.e2e.test_schedule_in_trouble import StoppablePostgres
 from tests.servers import require
 from tests.waiting import eventually
@@ -31,6 +32,7 @@ from crossdock.testing.postgres_server import PostgresServer
 
 ORDER = {"orders": {"O1"}}
 BOTH = {"orders": {"O1"}, "invoices": {"I1"}}
+SOON_ASKING = ("-P", str(ROOT / "tests" / "chaos" / "soon_asking.py"))
 SMALL = 8_192  # bytes of the largest file: less than any state
 
 
@@ -160,6 +162,7 @@ def test_a_hint_for_a_stream_that_cannot_fetch_is_an_error_of_the_config(stage: 
 def test_a_record_whose_stream_cannot_fetch_any_more_stays_visible(stage: ListenStage) -> None:
     """A webhook that was accepted before the config changed is not forgotten, and keeps no other from delivery."""
     stage.shop.failing.add("/orders/O1")
+    stage.program = SOON_ASKING
     with stage.receiving() as processes:
         assert stage.tell("orders", "O1").status_code == 200
         eventually(lambda: stage.hints().get("shop.orders O1") is not None)
@@ -177,6 +180,7 @@ def test_a_record_whose_stream_cannot_fetch_any_more_stays_visible(stage: Listen
 def test_a_record_that_cannot_be_fetched_comes_when_it_can(stage: ListenStage) -> None:
     """The others are delivered meanwhile; the failed one is tried again by itself."""
     stage.shop.failing.add("/orders/O1")
+    stage.program = SOON_ASKING
     with stage.receiving() as processes:
         assert stage.tell("orders", "O1").status_code == 200
         assert stage.tell("invoices", "I1").status_code == 200

@@ -1,0 +1,19 @@
+"""Runs a command of a crossdock that asks a source again after 20 ms, where users' waits a second and longer each time.
+
+python -P tests/chaos/soon_asking.py ARGUMENTS...
+"""
+
+from __future__ import annotations
+
+import runpy
+
+from crossdock.sources import retried_requests
+
+
+def main() -> None:
+    retried_requests.BASE_PAUSE_S = 0.02
+    runpy.run_module("crossdock", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
-from tests.e2e.test_reconcile import SOLD, call, held
+from tests.e2e.test_reconcile import SOLD, call, held, state
 from tests.e2e.warehouse import (
     BREAK,
     CUSTOMERS,
@@ -14,8 +15,10 @@ from tests.e2e.warehouse import (
     LOSE,
     PERSON,
     PRODUCTS,
+    Fate,
     Front,
     Result,
+    Seen,
     Site,
     once,
 )
@@ -83,28 +86,87 @@ def test_what_others_changed_since_is_left_alone(synced: Site) -> None:
     assert sorted(held(synced, "product")) == ["wms:P1", "wms:P2", "wms:P3", "wms:P4"]
 
 
-@pytest.mark.parametrize("member", ["name", "description"])
-def test_an_edit_after_the_plan_is_noticed(synced: Site, member: str) -> None:
-    """Also in a member that was never written: the version differs, so the record is rejected and stays."""
-    synced.export("PROD_2.csv", "SKU;NAME;PRICE\nP2;Hex nut;0.30\nP3;Washer;0.05\n")
+@pytest.mark.parametrize("member", ["name", "barcode"])
+def test_an_edit_before_the_plan_is_listed(synced: Site, member: str) -> None:
+    """Also of a member that was never written: the plan promises nothing that apply would refuse."""
+    synced.export("PROD_2.csv", "SKU;NAME;PRICE\nP2;Hex nut;0.30\nP3;Washer;0.05\nP4;Pin;0.02\n")
     run = run_of(synced.sync("wms.products"))
-    for name in ("P2", "P3"):
-        if member == "description":  # which the plan does not compare
-            call(synced, "PATCH", f"catalog/products/{held(synced, 'product')[f'wms:{name}']['id']}", {member: "new"})
-    plan = str(synced.folder / "undo.plan")
-    assert synced.run("undo", run, "-o", plan).code == 0
-    if member == "name":
-        call(synced, "PATCH", f"catalog/products/{held(synced, 'product')['wms:P2']['id']}", {member: "new"})
-        assert synced.run("apply", plan).code == 4
-        return
+    edit(synced, "P2", member)
+    edit(synced, "P3", member)
+    before, plan = content(synced), str(synced.folder / "undo.plan")
+    planned = synced.run("undo", run, "-o", plan, "--json")
+    assert (planned.code, planned.json["operations"]) == (1, {"delete": 1})
+    assert kept(planned) == dict.fromkeys(("P2", "P3"), "somebody else has changed it since")
     applied = synced.run("apply", plan, "--json")
+    assert (applied.code, applied.records("products")) == (0, {"read": 1, "deleted": 1})
+    assert content(synced) == {name: each for name, each in before.items() if name != "wms:P4"}
+
+
+@pytest.mark.parametrize("member", ["name", "barcode"])
+@pytest.mark.parametrize("key", ["P2", "P3"])
+def test_an_edit_after_the_plan_is_noticed(synced: Site, member: str, key: str) -> None:
+    """Nothing is done then, whether the record would be restored or deleted; a new plan leaves it alone."""
+    synced.export("PROD_2.csv", "SKU;NAME;PRICE\nP2;Hex nut;0.30\nP3;Washer;0.05\n")
+    run, plan = run_of(synced.sync("wms.products")), str(synced.folder / "undo.plan")
+    assert synced.run("undo", run, "-o", plan).code == 0
+    edit(synced, key, member)
+    before = content(synced)
+    for _ in range(2):
+        assert synced.run("apply", plan).code == 4
+    assert content(synced) == before
+    again = synced.run("undo", run, "-o", plan, "--json")
+    assert kept(again) == {key: "somebody else has changed it since"}
+    assert synced.run("apply", plan).code == 0
+    assert synced.listed() == []
+    assert content(synced)[f"wms:{key}"] == before[f"wms:{key}"]
+
+
+def test_an_edit_during_the_apply_is_noticed(site: Site, front: Front) -> None:
+    """After the last look the version decides: the record is rejected and stays, and the next plan leaves it alone."""
+    site.init()
+    site.export("CUST_1.csv", CUSTOMERS)
+    site.export("PROD_1.csv", PRODUCTS)
+    assert site.sync("wms.customers", "wms.products").code == 0
+    site.export("PROD_2.csv", "SKU;NAME;PRICE\nP2;Hex nut;0.30\nP3;Washer;0.05\n")
+    run, plan = run_of(site.sync("wms.products")), str(site.folder / "undo.plan")
+    assert site.run("undo", run, "-o", plan).code == 0
+
+    def editing(seen: Seen) -> Fate:
+        with one_by_one:
+            if seen.method in {"DELETE", "PATCH"} and not edited:
+                edited.append(seen.method)
+                for key in ("P2", "P3"):
+                    edit(site, key, "barcode")
+        return FORWARD
+
+    edited: list[str] = []
+    one_by_one = threading.Lock()
+    front.fate = editing
+    applied = site.run("apply", plan, "--json")
     assert (applied.code, applied.records("products")) == (1, {"read": 2, "rejected": 2})
-    assert {each["why"] for each in synced.listed()} == {
+    assert {each["why"] for each in site.listed()} == {
         "conflict: somebody else has changed the record since; nothing was written"
     }
-    assert held(synced, "product")["wms:P3"]["description"] == "new"
-    synced.sync("wms.products")
-    assert held(synced, "product")["wms:P2"]["name"] == "Hex nut"
+    assert held(site, "product")["wms:P3"]["barcode"] == "4711"
+    again = site.run("undo", run, "--json")
+    assert (again.json["operations"], set(kept(again))) == ({}, {"P2", "P3"})
+
+
+def test_a_version_that_no_list_shows_is_looked_up(synced: Site) -> None:
+    """As of a state that an older crossdock wrote: one request for each record that would be written."""
+    synced.export("PROD_2.csv", "SKU;NAME;PRICE\nP2;Hex nut;0.30\nP3;Washer;0.05\nP4;Pin;0.02\n")
+    run = run_of(synced.sync("wms.products"))
+    edit(synced, "P3", "barcode")
+    for key in ("P2", "P3", "P4"):
+        state(synced, f"UPDATE bindings SET changed_at = NULL WHERE key = '{key}'")
+    planned = synced.run("undo", run, "--json")
+    assert kept(planned) == {"P3": "somebody else has changed it since"}
+    assert planned.json["operations"] == {"delete": 1, "update": 1}
+
+
+def edit(site: Site, key: str, member: str) -> None:
+    """Change a member of a product on the platform."""
+    call(site, "PATCH", f"catalog/products/{held(site, 'product')[f'wms:{key}']['id']}", {member: "4711"})
 
 
 def test_what_an_invoice_refers_to_stays_with_it(site: Site) -> None:

@@ -39,6 +39,13 @@ def write(tx: Transaction, settled: Sequence[Settlement], *, run_id: int, at: da
     _bind(tx, delivered, run_id=run_id, at=at)
     refused = (_whole(tx, dead_letter(item)) for item in settled if item.intent.status == "rejected")
     dead_letters = [each for each in refused if each is not None]
+    tx.bindings.doubt_changes(
+        [
+            (item.intent.scope.target, item.intent.resource, item.intent.target_id)
+            for item in settled
+            if item.intent.status == "rejected" and item.outcome.status == 412 and item.intent.target_id is not None
+        ]
+    )
     tx.dead_letters.put(dead_letters, run_id=run_id, at=at)
     through = _by_stream(item.intent for item in delivered if item.intent.step != "open")  # else a step is to come
     for stream, key_hashes in through.items():
@@ -97,7 +104,7 @@ def _bind(tx: Transaction, delivered: Sequence[Settlement], *, run_id: int, at: 
             gone[item.intent.scope].append(item.intent.identity.key_hash)
     accepted = [_accepted(item) for item in delivered if item.intent.operation != "delete"]
     tx.bindings.accept(accepted, run_id=run_id, at=at)
-    tx.bindings.renew_etags([each for each in accepted if each.scope.is_contribution])
+    tx.bindings.renew_versions([each for each in accepted if each.scope.is_contribution])
     for scope, key_hashes in gone.items():
         tx.bindings.bury(scope, key_hashes, at=at)
 
@@ -116,6 +123,7 @@ def _accepted(item: Settlement) -> Accepted:
         payload=bytes_after(intent).decode(),
         etag=item.outcome.etag,
         counter=intent.counter,
+        changed_at=item.outcome.changed_at,
     )
 
 

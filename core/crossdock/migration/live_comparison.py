@@ -151,7 +151,7 @@ class LiveComparison:
         trimmed = as_wanted(held, binding.payload)
         self._moves[binding.target_id] = binding.payload, {**binding.payload, **trimmed}
         if not self._write_once:
-            found = replace(binding, fingerprint=None, payload=trimmed, etag=None)
+            found = replace(binding, fingerprint=None, payload=trimmed, etag=None, changed_at=None)
             self._correct(scope, binding, found, trimmed)
 
     def _take_unbound(self, target_id: str, held: Held) -> None:
@@ -257,7 +257,7 @@ class LiveComparison:
                 if not is_duplicate:  # what has become of it must be seen by a person
                     self._correct(scope, binding, None, None)
                 continue
-            found = replace(binding, target_id=ids.pop(), fingerprint=None, etag=None)
+            found = replace(binding, target_id=ids.pop(), fingerprint=None, etag=None, changed_at=None)
             if self.differences[scope, binding.key].difference == "missing":
                 self._add(Difference("diverged", scope, binding.key, found.target_id, remark=_OTHER_ID))
                 del self._moves[binding.target_id]

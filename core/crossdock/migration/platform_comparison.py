@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from crossdock.migration.control_totals import ControlTotals
 from crossdock.migration.live_comparison import LiveComparison
@@ -17,6 +18,8 @@ from crossdock.state import Binding, Intent, Scope, State
 from crossdock.stream_facts import PLATFORM
 
 Chosen = Mapping[Scope, set[int]]
+Listener = Callable[[str, Sequence[dict[str, Any]]], None]
+"""Of the pages of a resource."""
 _AT_ONCE = 5_000  # bindings that are read together
 
 
@@ -42,14 +45,17 @@ class PlatformComparison:
         with state.look() as tx:
             self._unsettled: list[Intent] = tx.intents.unsettled()
 
-    def read(self, live: LiveRecords) -> None:
+    def read(self, live: LiveRecords, listener: Listener = lambda *_: None) -> None:
         """Read all resources, one after the other.
+
+        Args:
+            listener: Is told each page.
 
         Raises:
             CrossdockError: If the platform cannot be read.
         """
         for resource in self._resources:
-            self._all(live, resource)
+            self._all(live, resource, listener)
 
     def read_sample(self, live: LiveRecords, sample: Sample) -> Chosen:
         """Look up a sample of each resource; the key hashes that were chosen.
@@ -71,11 +77,12 @@ class PlatformComparison:
     def _resources(self) -> list[ResourceName]:
         return [resource for resource in _RESOURCES if resource in self._namespaces]
 
-    def _all(self, live: LiveRecords, resource: ResourceName) -> None:
+    def _all(self, live: LiveRecords, resource: ResourceName, listener: Listener) -> None:
         comparison = self._comparison(resource)
         self._run.progress.begin(f"reading {resource} of the platform", None)
         for page in live.pages(resource):
             comparison.take(page)
+            listener(resource, page)
             self._run.progress.advance(len(page))
         comparison.finish(lambda record_id: live.record(resource, record_id))
         for intent in self._unsettled:

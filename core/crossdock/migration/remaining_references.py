@@ -108,7 +108,7 @@ class RemainingReferences:
             again, passed = False, set[tuple[str, str]]()
             for bound in undone:
                 passed.add((bound.scope.target, bound.scope.resource))
-                for page in _pages(each for each in operations(bound) if each.kind == "delete"):
+                for page in in_pages(each for each in operations(bound) if each.kind == "delete"):
                     fresh = self._kept_now(bound.scope, page)
                     again |= any((bound.scope.target, resource) in passed for resource in fresh)
 
@@ -130,7 +130,8 @@ class RemainingReferences:
         return found
 
 
-def _pages(operations: Iterable[Operation]) -> Iterator[list[Operation]]:
+def in_pages(operations: Iterable[Operation]) -> Iterator[list[Operation]]:
+    """*operations* in lists of at most `_PAGE`."""
     iterator = iter(operations)
     while page := list(islice(iterator, _PAGE)):
         yield page

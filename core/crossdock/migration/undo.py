@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from typing import cast
 
 from crossdock.clock import Clock
 from crossdock.delivery.operations import Operation
 from crossdock.errors import ConfigError, RefusedError
+from crossdock.migration.edited_records import EditedRecords
 from crossdock.migration.platform_comparison import PlatformComparison
 from crossdock.migration.reconcile import keep_bucket, platform_context
 from crossdock.migration.reconciliation import Reconciliation
-from crossdock.migration.remaining_references import RemainingReferences
+from crossdock.migration.remaining_references import RemainingReferences, in_pages
 from crossdock.migration.undone_records import Referred, Undoing, UndoneRecord, nothing_referred, undone_records
 from crossdock.platform_source.live_records import LiveRecords
 from crossdock.progress import Progress, Silent
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
 from crossdock.resource_types import RESOURCES
+from crossdock.resources import ResourceName
 from crossdock.runs.open_run import MigrationPart, OpenRun
 from crossdock.runs.plan_file import DecisionHash, PlanFile, outdated
 from crossdock.runs.plan_results import PlanListener
@@ -28,12 +32,9 @@ from crossdock.runs.prepared_operations import PreparedOperations
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
 from crossdock.sources.source_context import SourceContext
-from crossdock.state import Transaction
+from crossdock.state import Scope, Transaction
 from crossdock.stream_facts import PLATFORM
 from crossdock.tally import Tally
-
-Changed = Callable[[BoundStream], Callable[[str], bool]]
-"""Tells of the records of a stream whether the platform holds something else than it accepted, by their ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +135,12 @@ class _Undo:
     def __init__(self, session: Session, undone: UndoneRuns, progress: Progress) -> None:
         self.session, self.undone = session, undone
         self.names = _streams(session, undone)
-        self._changed = _changed(session, self.names, progress)
+        self._differing: set[tuple[str, str]] = set()
+        self._edited = EditedRecords(session.state)
         self._references = RemainingReferences(session.state, session.targets)
+        self._read_platform(progress)
         with self.bound() as streams:
-            self._references.find(streams, lambda bound: _operations(self._records(bound, nothing_referred)))
+            self._references.find(streams, self._undoing)
 
     @contextmanager
     def bound(self) -> Iterator[list[BoundStream]]:
@@ -150,8 +153,52 @@ class _Undo:
         """What happens to each record of *bound*."""
         return self._records(bound, lambda ids: self._references.among(bound.scope, ids))
 
+    def _undoing(self, bound: BoundStream) -> Iterator[Operation]:
+        return _operations(self._records(bound, nothing_referred))
+
     def _records(self, bound: BoundStream, referred: Referred) -> Iterator[UndoneRecord]:
-        return undone_records(self.session.state, bound, self.undone.runs, self._changed(bound), referred)
+        def changed(ids: Sequence[str]) -> set[str]:
+            return self._changed(bound.scope, ids)
+
+        return undone_records(self.session.state, bound, self.undone.runs, changed, referred)
+
+    def _changed(self, scope: Scope, ids: Sequence[str]) -> set[str]:
+        if scope.target != PLATFORM:
+            return set()
+        differing = {each for each in ids if (scope.resource, each) in self._differing}
+        return differing | self._edited.among(scope.resource, ids)
+
+    def _read_platform(self, progress: Progress) -> None:
+        """Read the platform's records and compare them with the state."""
+        session = self.session
+        scopes = {session.project.scopes[name] for name in self.names}
+        wanted = {each for each in scopes if each.target == PLATFORM and each.resource in RESOURCES}
+        found = Reconciliation(session.clock.now(), None)
+        run: SourceContext = platform_context(session, progress)
+        with run.at_end, LiveRecords(session.project.platform, run) as live:
+            try:
+                PlatformComparison(session.state, wanted, run, found).read(live, self._edited.take)
+                self._look_up(live)
+            finally:
+                keep_bucket(session, live)
+        self._differing = {
+            (each.scope.resource, each.target_id)
+            for each in found.differences.values()
+            if each.difference in {"diverged", "duplicate"} and each.target_id is not None
+        }
+
+    def _look_up(self, live: LiveRecords) -> None:
+        """Look up the versions of records that would be written, as far as the lists do not show them."""
+        if not self._edited.may_ask:
+            return
+        with self.bound() as streams:
+            for bound in streams:
+                if bound.scope.target != PLATFORM or bound.scope.resource not in RESOURCES:
+                    continue
+                resource = cast("ResourceName", bound.scope.resource)
+                for page in in_pages(self._undoing(bound)):
+                    ids = [each.binding.target_id for each in page if each.binding is not None]
+                    self._edited.look_up(resource, ids, partial(live.version, resource))
 
 
 def _planned(undo: _Undo, listener: Callable[[UndoneRecord], None], progress: Progress) -> tuple[UndoPlan, PlanFile]:
@@ -237,30 +284,6 @@ def _streams(session: Session, undone: UndoneRuns) -> list[str]:
     for name in sorted(names - known.keys()):
         raise ConfigError(f"the config has no stream {name}", hint=f"add it again to undo {undone.title}")
     return sorted(names)
-
-
-def _changed(session: Session, names: list[str], progress: Progress) -> Changed:
-    """Read the platform's records and compare them with the state."""
-    scopes = {session.project.scopes[name] for name in names}
-    wanted = {each for each in scopes if each.target == PLATFORM and each.resource in RESOURCES}
-    found = Reconciliation(session.clock.now(), None)
-    run: SourceContext = platform_context(session, progress)
-    with run.at_end, LiveRecords(session.project.platform, run) as live:
-        try:
-            PlatformComparison(session.state, wanted, run, found).read(live)
-        finally:
-            keep_bucket(session, live)
-    ids = {
-        (each.scope.resource, each.target_id)
-        for each in found.differences.values()
-        if each.difference in {"diverged", "duplicate"}
-    }
-
-    def of(bound: BoundStream) -> Callable[[str], bool]:
-        resource = bound.scope.resource
-        return lambda target_id: bound.scope.target == PLATFORM and (resource, target_id) in ids
-
-    return of
 
 
 def _forget_sources(names: list[str]) -> Callable[[Transaction], None]:

@@ -10,13 +10,15 @@ from typing import Any, Literal
 from crossdock.delivery.operations import Kind, Operation
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Record
-from crossdock.state import Binding, RecordIdentity, Scope, State
+from crossdock.state import Binding, RecordIdentity, Scope, State, Transaction
 from crossdock.state.queries.delivered_history import DeliveredOperation
 from crossdock.targets.merge_patch import difference
 
 _SOURCE = "undo"
 AT_ONCE = 1_000  # records that are looked up together
 Undoing = Literal["delete", "restore", "left alone", "impossible"]
+Changed = Callable[[Sequence[str]], AbstractSet[str]]
+"""Those of some ids whose records somebody else has changed since they were written."""
 Referred = Callable[[Sequence[str]], Mapping[str, str]]
 """Those of some ids that a record which stays refers to, each with the resource of that record."""
 
@@ -59,33 +61,46 @@ def undone_records(
     state: State,
     bound: BoundStream,
     runs: AbstractSet[int],
-    changed: Callable[[str], bool],
+    changed: Changed,
     referred: Referred = nothing_referred,
 ) -> Iterator[UndoneRecord]:
     """Decide about each record of *bound* that *runs* have delivered; those that need nothing are left out.
 
     Args:
         runs: Ids; what other runs have delivered later is not undone.
-        changed: Whether the target's record of this id differs from what the target last accepted.
+        changed: Which records others have changed; asked about many at once.
         referred: Which records are not deleted, because others refer to them; asked about many at once.
     """
     scope, after, wanted = bound.scope, None, sorted(runs)
     while True:
         with state.look() as tx:
             keys = tx.delivered.keys(scope, wanted, after=after, limit=AT_ONCE)
-            histories, bindings = tx.delivered.of(scope, keys), tx.bindings.get(scope, keys)
+            histories, bindings = tx.delivered.of(scope, keys), _bindings(tx, scope, keys)
+        changed_ids = changed([each.target_id for each in bindings.values()])
         page = list[UndoneRecord]()
         for key_hash in keys:
             history = histories[key_hash]
             start = next(number for number, each in enumerate(history) if each.run_id in runs)
             decision = _Decision(bound, history[start:], bindings.get(key_hash), is_first=not start)
-            found = decision.made(runs, changed)
+            found = decision.made(runs, changed_ids)
             if found is not None:
                 page.append(found)
         yield from _without_referred(page, referred)
         if len(keys) < AT_ONCE:
             return
         after = keys[-1]
+
+
+def _bindings(tx: Transaction, scope: Scope, keys: Sequence[int]) -> dict[int, Binding]:
+    """The bindings of these records; of contributions with the version of the whole record, which is the newer one."""
+    own = tx.bindings.get(scope, keys)
+    wholes = tx.bindings.get(scope.whole, list(own)) if scope.is_contribution else {}
+    return {
+        key_hash: replace(each, etag=whole.etag, changed_at=whole.changed_at)
+        if (whole := wholes.get(key_hash)) is not None and whole.target_id == each.target_id
+        else each
+        for key_hash, each in own.items()
+    }
 
 
 def _without_referred(page: Sequence[UndoneRecord], referred: Referred) -> Iterator[UndoneRecord]:
@@ -118,7 +133,7 @@ class _Decision:
     binding: Binding | None
     is_first: bool
 
-    def made(self, runs: AbstractSet[int], changed: Callable[[str], bool]) -> UndoneRecord | None:
+    def made(self, runs: AbstractSet[int], changed: AbstractSet[str]) -> UndoneRecord | None:
         undone = self._undone(runs)
         if undone is None or isinstance(undone, str):
             return None if undone is None else self._stays("impossible", undone)
@@ -128,7 +143,7 @@ class _Decision:
         if later is not None:
             return self._stays("left alone", f"run {later} has delivered it again since")
         assert undone.binding is not None
-        if changed(undone.binding.target_id):
+        if undone.binding.target_id in changed:
             return self._stays("left alone", CHANGED)
         undoing: Undoing = "delete" if undone.kind == "delete" else "restore"
         return UndoneRecord(self.bound.name, self.bound.scope, self._key, undoing, operation=undone)

@@ -43,7 +43,7 @@ class Contributions:
             target_id = _id_of(read, origins) if whole is None else whole.target_id
             if mine is None or mine.target_id != target_id:
                 mine = _nothing_yet(read, target_id, mine.counter if mine else 0)
-            found[key_hash] = replace(mine, etag=whole.etag if whole else mine.etag)
+            found[key_hash] = mine if whole is None else replace(mine, etag=whole.etag, changed_at=whole.changed_at)
         return found
 
     def to_planned(self, read: KeyedRecord) -> Binding:

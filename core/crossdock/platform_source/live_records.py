@@ -16,6 +16,7 @@ from crossdock.platform_source.expansion import naming_scope
 from crossdock.platform_source.settings import platform_api
 from crossdock.resources import ResourceName
 from crossdock.sources.api_client import ApiClient
+from crossdock.sources.api_request import ApiAnswer
 from crossdock.sources.pagination import CursorInBody
 from crossdock.sources.retried_requests import NotFoundError
 from crossdock.sources.source_context import SourceContext
@@ -71,14 +72,26 @@ class LiveRecords(AbstractContextManager["LiveRecords"]):
         Raises:
             CrossdockError: As `pages`.
         """
+        found = self._answer(resource, record_id)
+        return found.body if found is not None and isinstance(found.body, dict) else None
+
+    def version(self, resource: ResourceName, record_id: str) -> str | None:
+        """The entity tag of the record of this id; None if it has none, or does not exist.
+
+        Raises:
+            CrossdockError: As `pages`.
+        """
+        found = self._answer(resource, record_id)
+        return None if found is None else found.headers.get("etag")
+
+    def _answer(self, resource: ResourceName, record_id: str) -> ApiAnswer | None:
         if not is_target_id(record_id):
             return None
         with naming_scope(self._profile, resource):
             try:
-                found = self._client.get(f"{self._profile.path(resource)}/{quote(record_id, safe='')}").body
+                return self._client.get(f"{self._profile.path(resource)}/{quote(record_id, safe='')}")
             except NotFoundError:
                 return None
-        return found if isinstance(found, dict) else None
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

@@ -38,6 +38,7 @@ class Outcome:
         retry_after_s: The server asks for this pause; None if it does not.
         target_id: Of a delivered record, where the answer names it.
         etag: The record's version, for ``If-Match``; None without one, or with one of more than `MAX_ETAG` characters.
+        changed_at: When the record was changed last, as the target says; None if it does not.
         reason: Why it was rejected.
         held: What a look-up found, all its members; also of a removed record that the target still shows, and what
             `Target.create_from` needs of an absent one.
@@ -49,6 +50,7 @@ class Outcome:
     retry_after_s: float | None = None
     target_id: str | None = None
     etag: str | None = None
+    changed_at: str | None = None
     reason: Reason | None = None
     pointer: str | None = None
     held: dict[str, Any] | None = None
@@ -93,12 +95,14 @@ class RecordShape:
         name: Of a record: our name for it.
         record: Of an answer about one record: that record.
         listed: Of an answer to a look-up by name: the list of records.
+        changed: Of a record: when it was changed last.
     """
 
     id: str | None = "/id"
     name: str = "/externalId"
     record: str = ""
     listed: str = "/data"
+    changed: str = "/updatedAt"
 
     def id_of(self, record: Any) -> str | None:
         """The id of *record*; None without a valid one."""
@@ -109,6 +113,11 @@ class RecordShape:
     def name_of(self, record: Any) -> Any:
         """What *record* has as our name for it; `MISSING` without any."""
         return found_at(record, self.name)
+
+    def changed_at(self, record: Any) -> str | None:
+        """When *record* was changed last, as it says; None if it does not."""
+        found = found_at(record, self.changed)
+        return found if isinstance(found, str) and 0 < len(found) <= MAX_ETAG and not _CONTROL.search(found) else None
 
 
 STANDARD = RecordShape()
@@ -162,7 +171,8 @@ def of_look_up(answer: Answer, subject: ExpectedRecord, shape: RecordShape = STA
     if not isinstance(listed, list) or len(listed) != 1 or not _is_of(listed[0], subject, shape):
         return Outcome("unavailable", "answered a look-up with a different record", answer.status)
     etag = _etag(answer) if by_id else None  # otherwise it belongs to the list
-    return Outcome("found", status=200, target_id=shape.id_of(listed[0]), etag=etag, held=listed[0])
+    changed_at = shape.changed_at(listed[0])
+    return Outcome("found", "", 200, None, shape.id_of(listed[0]), etag, changed_at, held=listed[0])
 
 
 def _is_of(record: object, subject: ExpectedRecord, shape: RecordShape) -> bool:
@@ -202,7 +212,7 @@ def _success(answer: Answer, subject: ExpectedRecord, shape: RecordShape) -> Out
         )
     if len(ids) > 1 or subject.name not in {None, _or(shape.name_of(record), subject.name)}:
         return Outcome("in_doubt", "answered success for another record", answer.status)
-    return Outcome("delivered", status=answer.status, target_id=ids.pop(), etag=_etag(answer))
+    return Outcome("delivered", "", answer.status, None, ids.pop(), _etag(answer), shape.changed_at(record))
 
 
 def _or(found: Any, other: Any) -> Any:

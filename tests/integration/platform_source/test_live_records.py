@@ -58,6 +58,19 @@ def test_a_record_is_read_by_its_id(erp: Reading, run: SourceContext) -> None:
         assert [live.record("product", each) for each in ("prd_none", "", "\n")] == [None, None, None]
 
 
+def test_a_version_is_read_by_the_id(erp: Reading, run: SourceContext) -> None:
+    """Each change gives another one; a record that does not exist has none."""
+    (name, other), profile = erp.products(2), erp.configure(PRODUCTS).platform
+    with LiveRecords(profile, run) as live:
+        first, another = live.version("product", name), live.version("product", other)
+        assert first is not None
+        assert live.version("product", name) == first
+        erp.client.products.update(name, {"barcode": "4711"})
+        assert live.version("product", name) not in {first, None}
+        assert live.version("product", other) == another
+        assert [live.version("product", each) for each in ("prd_none", "", "\n")] == [None, None, None]
+
+
 def test_a_refusal_names_the_scope_that_the_list_needs(erp: Reading, run: SourceContext) -> None:
     """The credential may read orders only."""
     (erp.folder / "platform-key").write_text(erp.server.sandbox.new_key(erp.server.tenant, "orders:read"))

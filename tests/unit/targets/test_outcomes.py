@@ -423,3 +423,20 @@ def test_a_version_with_a_control_character_is_none(tag: str) -> None:
     found = outcomes.of_look_up(Answer(200, {"etag": tag}, b'{"id":"x"}'), ExpectedRecord(target_id="x"))
     assert (found.kind, found.etag) == ("found", None)
     assert answer(201, b'{"id":"x"}', etag='W/"\xe9"').etag == 'W/"\xe9"'
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b'{"id":"x","updatedAt":"2026-03-29T01:30:00Z"}', "2026-03-29T01:30:00Z"),
+        (b'{"id":"x"}', None),
+        (b'{"id":"x","updatedAt":7}', None),
+        (b'{"id":"x","updatedAt":""}', None),
+        (b'{"id":"x","updatedAt":"a\\u0000b"}', None),
+    ],
+)
+def test_an_answer_may_say_when_the_record_was_changed(body: bytes, expected: str | None) -> None:
+    """That of a write, and that of a look-up."""
+    assert answer(201, body).changed_at == expected
+    found = outcomes.of_look_up(Answer(200, {}, body), ExpectedRecord(target_id="x"))
+    assert (found.kind, found.changed_at) == ("found", expected)

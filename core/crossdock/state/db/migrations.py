@@ -61,12 +61,18 @@ def _add_migrations(connection: Connection) -> None:
     schema.metadata.create_all(connection, tables=[schema.migrations, schema.migration_runs, schema.wave_approvals])
 
 
+def _store_when_records_changed(connection: Connection) -> None:
+    """Version 7: when the target says that it changed a record last, so that a list shows which others have changed."""
+    connection.execute(text("ALTER TABLE bindings ADD COLUMN changed_at TEXT"))
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _store_durations,
     _index_what_trace_searches_by,
     _rename_the_ids_of_targets,
     _add_the_inbox,
     _add_migrations,
+    _store_when_records_changed,
 )
 """Step n upgrades a state from version n to n + 1. Steps after a release are added here."""
 

@@ -19,7 +19,7 @@ from sqlalchemy import (
 
 from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime
 
-VERSION = 6
+VERSION = 7
 
 metadata = MetaData()
 _Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids for INTEGER only
@@ -86,6 +86,7 @@ bindings = Table(
     Column("position", Text),
     Column("payload", ExactJson, nullable=False),
     Column("etag", Text),
+    Column("changed_at", Text),
     Column("counter", BigInteger, nullable=False),
     Column("run_id", ForeignKey("runs.id"), nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),

@@ -28,7 +28,9 @@ class Binding:
         step: Of the operation that the target accepted last.
         payload: The last accepted payload, wire names, references resolved; empty if *step* is
             ``import``, or if something else has changed the record since.
+        etag: The version that the target answered last; None if it is unknown.
         counter: Number of operations created for it; part of idempotency keys.
+        changed_at: When the record was changed last, as the target's answer says; None if it is unknown.
     """
 
     key_hash: int
@@ -40,6 +42,7 @@ class Binding:
     payload: dict[str, Any]
     etag: str | None
     counter: int
+    changed_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,7 @@ class Accepted:
     payload: str
     etag: str | None
     counter: int
+    changed_at: str | None = None
 
 
 _COLUMNS = {name: name for name in Binding.__slots__ if name != "fingerprint"} | {"record_fp": "fingerprint"}
@@ -85,18 +89,28 @@ _RENEW = sql_statements.Bulk(
         table.c.target_id == bindparam("of_id"),
         _IS_LIVE,
     )
-    .values(etag=bindparam("renewed"))
+    .values(etag=bindparam("renewed"), changed_at=bindparam("then"))
+)
+_DOUBT_CHANGE = sql_statements.Bulk(
+    update(table)
+    .where(
+        table.c.target == bindparam("of_target"),
+        table.c.resource == bindparam("of_resource"),
+        table.c.target_id == bindparam("of_id"),
+        _IS_LIVE,
+    )
+    .values(changed_at=None)
 )
 _COUNTERS = sql_statements.ByKey(select(table.c.key_hash, table.c.counter).where(_HERE), table.c.key_hash)
 _BURY = sql_statements.Bulk(
     update(table)
     .where(_HERE, table.c.key_hash == bindparam("gone"))
-    .values(deleted_at=bindparam("at"), payload={}, etag=None)
+    .values(deleted_at=bindparam("at"), payload={}, etag=None, changed_at=None)
 )
 _DOUBT = sql_statements.Bulk(
     update(table)
     .where(_HERE, table.c.key_hash == bindparam("doubted"))
-    .values(record_fp=None, step="import", payload={}, etag=None)
+    .values(record_fp=None, step="import", payload={}, etag=None, changed_at=None)
 )
 _FIXED = ("run_id", "updated_at", "deleted_at")
 _PUT = sql_statements.upserting(table, (*_SCOPE, *_COLUMNS, *_FIXED), ready=("payload",))
@@ -194,15 +208,22 @@ class Bindings:
         """Target id and last payload of each contribution to the target's records *target_ids*, in any order."""
         return _CONTRIBUTED.rows(self._connection, {"target": target, "resource": resource}, target_ids)
 
-    def renew_etags(self, items: Sequence[Accepted]) -> None:
+    def renew_versions(self, items: Sequence[Accepted]) -> None:
         """Write the versions that the target's records have after these contributions."""
         columns: dict[str, Sequence[Any]] = {
             "of_target": [item.scope.target for item in items],
             "of_resource": [item.scope.resource for item in items],
             "of_id": [item.target_id for item in items],
             "renewed": [item.etag for item in items],
+            "then": [item.changed_at for item in items],
         }
         _RENEW.run(self._connection, columns)
+
+    def doubt_changes(self, records: Sequence[tuple[str, str, str]]) -> None:
+        """Forget when records, each a target, a resource and an id, were changed: others have changed them since."""
+        names = ("of_target", "of_resource", "of_id")
+        columns: dict[str, Sequence[Any]] = {name: [each[n] for each in records] for n, name in enumerate(names)}
+        _DOUBT_CHANGE.run(self._connection, columns)
 
     def counters(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, int]:
         """The counters of *key_hashes*, also of deleted bindings."""

@@ -23,6 +23,7 @@ def back_to(connection: Connection, version: int) -> None:
     """Give a new state the columns, tables and indexes of an older *version*, 1 to 3."""
     schema.metadata.drop_all(connection, tables=[schema.wave_approvals, schema.migration_runs, schema.migrations])
     connection.execute(text("ALTER TABLE intents DROP COLUMN untouched"))
+    connection.execute(text("ALTER TABLE bindings DROP COLUMN changed_at"))
     for table in ("bindings", "intents"):
         connection.execute(text(f"DROP INDEX ix_{table}_target_id"))
         connection.execute(text(f"ALTER TABLE {table} RENAME COLUMN target_id TO platform_id"))
@@ -132,3 +133,25 @@ def test_version_4_has_the_ids_of_targets(state_url: StateUrl) -> None:
         assert tx.bindings.get(SCOPE, [1]) == {1: binding(1)}
         assert [each.target_id for each in tx.intents.unsettled()] == ["prd_1"]
     opened.close()
+
+
+def test_version_7_knows_when_records_changed(state_url: StateUrl) -> None:
+    """Of what an older state has bound, it is unknown."""
+    create(state_url, PIN)
+    old = State(state_url, PIN)
+    run = start(old)
+    with old.begin() as tx:
+        tx.bindings.put(SCOPE, [binding(1)], run_id=run, at=AT)
+    old.close()
+    engine = create_engine(state_url)
+    with engine.begin() as connection:
+        connection.execute(text("ALTER TABLE bindings DROP COLUMN changed_at"))
+        connection.execute(update(schema.meta).where(schema.meta.c.name == "version").values(value="6"))
+    engine.dispose()
+    assert not create(state_url, PIN)
+    opened = State(state_url, PIN)
+    with opened.begin() as tx:
+        tx.bindings.put(SCOPE, [binding(2, changed_at="2026-03-29T01:30:00Z")], run_id=run, at=AT)
+        found = tx.bindings.get(SCOPE, [1, 2])
+    opened.close()
+    assert {number: each.changed_at for number, each in found.items()} == {1: None, 2: "2026-03-29T01:30:00Z"}

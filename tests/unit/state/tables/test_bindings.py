@@ -70,6 +70,48 @@ def test_what_is_accepted_is_bound(state: State) -> None:
         assert tx.bindings.get(SCOPE, [7]) == tx.bindings.get(OTHER, [7]) == {7: facts}
 
 
+def test_a_contribution_renews_the_version_of_the_whole_record(state: State) -> None:
+    """And what others have changed since is not known to be of that time any more."""
+    run, part = start(state), SCOPE.contribution("depot.bins")
+    accepted = Accepted(part, 1, "K1", "prd_1", None, None, "whole", "{}", '"2"', 2, "then")
+    with state.begin() as tx:
+        tx.bindings.put(SCOPE, [binding(1, etag='"1"'), binding(2, etag='"1"', changed_at="first")], run_id=run, at=AT)
+        tx.bindings.accept([accepted], run_id=run, at=AT)
+        tx.bindings.renew_versions([accepted])
+    with state.begin() as tx:
+        versions = {number: (each.etag, each.changed_at) for number, each in tx.bindings.get(SCOPE, [1, 2]).items()}
+        assert versions == {1: ('"2"', "then"), 2: ('"1"', "first")}
+        tx.bindings.doubt_changes([("platform", "product", "prd_1"), ("platform", "customer", "prd_2")])
+        tx.bindings.doubt_changes([])
+    with state.begin() as tx:
+        found = [tx.bindings.get(scope, [1, 2]) for scope in (SCOPE, part)]
+    versions = {number: (each.etag, each.changed_at) for number, each in found[0].items()}
+    assert versions == {1: ('"2"', None), 2: ('"1"', "first")}
+    assert found[1][1].changed_at is None
+
+
+def test_pages_of_a_resource_have_contributions_on_request(state: State) -> None:
+    """In the order of namespace and key hash, and each once."""
+    run, part, shop = start(state), SCOPE.contribution("depot.bins"), Scope("platform", "product", "shop")
+    with state.begin() as tx:
+        for scope in (part, OTHER, SCOPE, shop):
+            tx.bindings.put(scope, [binding(1), binding(2)], run_id=run, at=AT)
+
+    def listed(*, contributions: bool) -> list[tuple[Scope, int]]:
+        found, after = list[tuple[Scope, int]](), None
+        with state.look() as tx:
+            while page := tx.bindings.of_resource(
+                "platform", SCOPE.resource, after=after, limit=1, contributions=contributions
+            ):
+                found += [(scope, each.key_hash) for scope, each in page]
+                after = found[-1][0].namespace, found[-1][1]
+        return found
+
+    wholes = [(scope, number) for scope in (shop, SCOPE) for number in (1, 2)]
+    assert listed(contributions=False) == wholes
+    assert listed(contributions=True) == [*wholes, (part, 1), (part, 2)]
+
+
 def test_what_was_buried_is_bound_again(state: State) -> None:
     """A record that is gone keeps its counter alone, until it is delivered once more."""
     run = start(state)

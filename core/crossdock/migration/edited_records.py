@@ -1,0 +1,67 @@
+"""Which records somebody else has edited since we wrote them, in members that we write or in others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from crossdock.migration.id_set import IdSet
+from crossdock.platform_source.settings import CHANGED
+from crossdock.state import Binding, State
+from crossdock.stream_facts import PLATFORM
+
+Version = Callable[[str], str | None]
+"""The entity tag of the platform's record of an id; None if there is none."""
+
+
+class EditedRecords:
+    """Compares when the platform's records were changed with what it answered when they were written.
+
+    A list states when a record was changed. Where it does not, or where the answer to the write did not, the entity tag
+    is looked up, with one request for each record. Each id takes 8 bytes.
+    """
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._edited, self._unsure = IdSet(), IdSet()
+        self.may_ask = False  # whether some records must be looked up
+
+    def take(self, resource: str, page: Sequence[dict[str, Any]]) -> None:
+        """Compare the records of one page of a list."""
+        held = {each["id"]: each.get(CHANGED) for each in page if isinstance(each.get("id"), str)}
+        edited, unsure = list[str](), list[str]()
+        for target_id, binding in self._bindings(resource, list(held)).items():
+            if binding.changed_at is not None and isinstance(held[target_id], str):
+                edited += [target_id] * (held[target_id] != binding.changed_at)
+            elif binding.etag is not None:
+                unsure.append(target_id)
+        self._edited.add([_place(resource, each) for each in edited])
+        self._unsure.add([_place(resource, each) for each in unsure])
+        self.may_ask |= bool(unsure)
+
+    def look_up(self, resource: str, ids: Sequence[str], version: Version) -> None:
+        """Look up those of *ids* of which the list did not show whether they were edited."""
+        unsure = self._unsure.among([_place(resource, each) for each in ids])
+        bindings = self._bindings(resource, [each for each in ids if _place(resource, each) in unsure])
+        for target_id, binding in bindings.items():
+            found = version(target_id)
+            if found is not None and found != binding.etag:
+                self._edited.add([_place(resource, target_id)])
+
+    def among(self, resource: str, ids: Sequence[str]) -> set[str]:
+        """Those of *ids* that were edited."""
+        found = self._edited.among([_place(resource, each) for each in ids])
+        return {each for each in ids if _place(resource, each) in found}
+
+    def _bindings(self, resource: str, ids: Sequence[str]) -> dict[str, Binding]:
+        """The bindings to these ids: each write of a contribution renews the version of the whole record as well."""
+        found: dict[str, Binding] = {}
+        with self._state.look() as tx:
+            for scope, binding in tx.bindings.of_ids(PLATFORM, resource, ids):
+                if not scope.is_contribution or binding.target_id not in found:
+                    found[binding.target_id] = binding
+        return found
+
+
+def _place(resource: str, target_id: str) -> str:
+    return f"{resource} {target_id}"

@@ -234,6 +234,32 @@ def test_what_an_edited_order_refers_to_stays(site: Site) -> None:
     assert (list(held(site, "customer")), list(held(site, "product"))) == (["wms:C2"], ["wms:P1"])
 
 
+def test_what_an_order_refers_to_stays_if_it_is_edited_during_the_apply(site: Site, front: Front) -> None:
+    """Its delete is refused, so what it names must not be deleted after it."""
+    site.edit("resource: invoice", "resource: order")
+    site.edit("currency: CURRENCY", 'currency: CURRENCY\n          placedAt: {const: "2026-03-01T08:00:00Z"}')
+    site.init()
+    site.fill()
+    run, plan = run_of(site.sync()), str(site.folder / "undo.plan")
+    assert site.run("undo", run, "-o", plan).code == 0
+    orders = {each["externalId"]: each["id"] for each in call(site, "GET", "sales/orders")["data"]}
+
+    def editing(seen: Seen) -> Fate:
+        with one_by_one:
+            if seen.method == "DELETE" and not edited:
+                edited.append(seen.method)
+                call(site, "PATCH", f"sales/orders/{orders['wms:2']}", {"status": "packed"})
+        return FORWARD
+
+    edited: list[str] = []
+    one_by_one = threading.Lock()
+    front.fate = editing
+    applied = site.run("apply", plan, "--json")
+    assert (applied.code, applied.records("invoices")) == (1, {"read": 3, "deleted": 2, "rejected": 1})
+    assert [each["externalId"] for each in call(site, "GET", "sales/orders")["data"]] == ["wms:2"]
+    assert (list(held(site, "customer")), list(held(site, "product"))) == (["wms:C2"], ["wms:P1"])
+
+
 def referring(site: Site) -> set[str]:
     """The ids that the invoices of the platform hold."""
     invoices = held(site, "invoice").values()

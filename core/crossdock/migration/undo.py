@@ -137,10 +137,20 @@ class _Undo:
         self.names = _streams(session, undone)
         self._differing: set[tuple[str, str]] = set()
         self._edited = EditedRecords(session.state)
-        self._references = RemainingReferences(session.state, session.targets)
         self._read_platform(progress)
+        self.find_references()
+
+    def find_references(self, beginning: str | None = None) -> None:
+        """Look for records that must stay because others refer to them.
+
+        Args:
+            beginning: The stream that is undone next; what is left of those before it stays.
+        """
+        self._references = RemainingReferences(self.session.state, self.session.targets)
         with self.bound() as streams:
-            self._references.find(streams, self._undoing)
+            names = [each.name for each in streams]
+            left = streams[names.index(beginning) :] if beginning is not None else streams
+            self._references.find(left, self._undoing)
 
     @contextmanager
     def bound(self) -> Iterator[list[BoundStream]]:
@@ -255,6 +265,10 @@ def apply(
         run = OpenRun(session, progress, interrupt, part=part, only_unchanged="record")
 
         def source(bound: BoundStream, _tally: Tally, _run_id: int) -> PreparedOperations:
+            if any(each.records["rejected"] for each in run.report.tallies.values()):
+                undo.find_references(
+                    beginning=bound.name
+                )  # what was refused stays, and what it refers to must stay too
             return PreparedOperations(bound, _operations(undo.records(bound)), expected[bound.name])
 
         report = run.execute(set(found.streams), source, reads=False, children_first=True)

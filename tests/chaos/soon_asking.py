@@ -1,4 +1,7 @@
-"""Runs a command of a crossdock that asks a source again after 20 ms, where users' waits a second and longer each time.
+"""Runs a command of a crossdock that does not wait long.
+
+It asks a failing source again after 20 ms, where users' waits a second and longer each time, and looks each second for
+what is due, where users' does so each 30.
 
 python -P tests/chaos/soon_asking.py ARGUMENTS...
 """
@@ -7,11 +10,13 @@ from __future__ import annotations
 
 import runpy
 
+from crossdock.scheduler import daemon
 from crossdock.sources import retried_requests
 
 
 def main() -> None:
     retried_requests.BASE_PAUSE_S = 0.02
+    daemon.LOOK_S = 1.0
     runpy.run_module("crossdock", run_name="__main__", alter_sys=True)
 
 

@@ -25,6 +25,7 @@ from pydantic_core import CoreSchema
 from crossdock import exact_json
 from crossdock.config_file import ConfigModel, misplaced, unknown
 from crossdock.connector import Settings, Stream
+from crossdock.finding_messages import message_of
 from crossdock.mapping import joined_records
 from crossdock.mapping.declarative import Const, Each, Form, Nested, RecordMap, When
 from crossdock.mapping.from_column import FromColumn
@@ -222,7 +223,7 @@ def _misfit(model: type[ResourceModel], name: str, value: Any) -> str | None:
     except ValidationError as error:
         found = [item for item in error.errors(include_url=False, include_input=False) if item["loc"][:1] == (name,)]
         if found:
-            return _TYPES.get(found[-1]["type"], found[-1]["msg"].removeprefix("Value error, "))
+            return _TYPES.get(found[-1]["type"]) or message_of(found[-1])
     return None
 
 

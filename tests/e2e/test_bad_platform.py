@@ -193,7 +193,7 @@ def test_a_refused_record_is_sent_again_only_when_it_changes(site: Site, front: 
 
 
 def test_a_name_that_is_taken(site: Site) -> None:
-    """A new record whose external id is at the platform already stops the run with exit 4, and what was there stays."""
+    """A new record whose external id another one has is a dead letter; what was there stays, and the others go on."""
     site.init()
     headers = {"authorization": f"Bearer {site.api_key}", "x-tenant-slug": site.tenant}
     body = {"externalId": "wms:C2", "name": "there before"}
@@ -204,12 +204,12 @@ def test_a_name_that_is_taken(site: Site) -> None:
     assert made.status == 201
     site.fill()
     result = site.sync()
-    assert result.code == 4
-    assert result.records("customers") == {"read": 2, "created": 1, "carried_on": 1}
-    assert "the platform already has customer C2" in result.err
-    assert "set 'adopt: external_id'" in result.err
-    assert site.listed("--state", "rejected") == []
-    assert {(effect["resource"], effect["operation"]) for effect in site.effects()} == {("customer", "create")}
+    assert result.code == 1
+    assert result.records("customers") == {"read": 2, "created": 1, "rejected": 1}
+    (rejected,) = site.listed("--state", "rejected")
+    assert rejected["key"] == "C2"
+    assert rejected["why"].startswith("conflict: the platform has another record under this name")
+    assert {effect["operation"] for effect in site.effects()} == {"create"}
 
 
 def test_a_path_that_is_not_there(site: Site) -> None:

@@ -42,7 +42,7 @@ class _Processes(Executor):
     """A pool of processes, and another one after one of its processes was killed, which ends the whole pool."""
 
     def __init__(self, at_once: int) -> None:
-        self._at_once, self._context = at_once, get_context("forkserver")
+        self._at_once, self._context = at_once, get_context("spawn")
         # The processes notice that the other end of a pipe is closed, also when this process is killed. An event of
         # multiprocessing would wait for processes that were killed while they waited for it.
         self._followed, self._open_end = self._context.Pipe(duplex=False)

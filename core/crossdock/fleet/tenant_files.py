@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crossdock.errors import ConfigError
-from crossdock.fleet.tenants import Base, Tenant, load_tenant, tenant_name
+from crossdock.fleet.tenants import Base, Tenant, load_tenant
 
 _SUFFIXES = (".yaml", ".yml")
 _ADVICE = {
@@ -145,13 +145,6 @@ def find(pattern: str) -> list[Path]:
         raise ConfigError("there is no such folder or file", where=pattern, hint="for example --fleet 'tenants/*.yaml'")
     root = Path(place.anchor)
     return sorted(path for path in root.glob(str(place.relative_to(root))) if _is_config(path))
-
-
-def named(pattern: str, base: Base) -> Iterable[tuple[str, Path]]:
-    """The name and the config file of each tenant; files without a name are left out."""
-    for path in find(pattern):
-        if path not in base.paths:
-            yield tenant_name(path), path
 
 
 def _claims(tenant: Tenant | str | None) -> list[tuple[str, str]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 from crossdock import config_file, exact_json
@@ -92,11 +91,6 @@ class Tenant:
     credential: str
     shares_limit: bool
     has_own_notify: bool
-
-    @cached_property
-    def all_hosts(self) -> frozenset[str]:
-        """The hosts that any of its jobs reads from."""
-        return frozenset().union(*self.hosts.values())
 
 
 def tenant_name(path: Path) -> str:

@@ -81,26 +81,14 @@ _BOUND = sql_statements.ByKey(select(table.c.namespace, *_FIELDS).where(*_OF_RES
 _CONTRIBUTED = sql_statements.ByKey(
     select(table.c.target_id, table.c.payload).where(*_OF_RESOURCE, _IS_LIVE, ~_IS_WHOLE), table.c.target_id
 )
-_RENEW = sql_statements.Bulk(
-    update(table)
-    .where(
-        table.c.target == bindparam("of_target"),
-        table.c.resource == bindparam("of_resource"),
-        table.c.target_id == bindparam("of_id"),
-        _IS_LIVE,
-    )
-    .values(etag=bindparam("renewed"), changed_at=bindparam("then"))
+_TO_ONE_ID = update(table).where(
+    table.c.target == bindparam("of_target"),
+    table.c.resource == bindparam("of_resource"),
+    table.c.target_id == bindparam("of_id"),
+    _IS_LIVE,
 )
-_DOUBT_CHANGE = sql_statements.Bulk(
-    update(table)
-    .where(
-        table.c.target == bindparam("of_target"),
-        table.c.resource == bindparam("of_resource"),
-        table.c.target_id == bindparam("of_id"),
-        _IS_LIVE,
-    )
-    .values(changed_at=None)
-)
+_RENEW = sql_statements.Bulk(_TO_ONE_ID.values(etag=bindparam("renewed"), changed_at=bindparam("then")))
+_DOUBT_CHANGE = sql_statements.Bulk(_TO_ONE_ID.values(changed_at=None))
 _COUNTERS = sql_statements.ByKey(select(table.c.key_hash, table.c.counter).where(_HERE), table.c.key_hash)
 _BURY = sql_statements.Bulk(
     update(table)

@@ -148,14 +148,12 @@ def test_the_schedulers_use_options_that_exist() -> None:
 )
 def test_probes_of_the_schedulers_are_accepted(probe: str, path: str) -> None:
     """The Host header that a probe sends is one that the health server answers to."""
-    python, option, code = SCHEDULER[probe]["exec"]["command"]
-    assert (python, option) == ("python", "-c")
-    ((address, port),) = re.findall(rf"http://([0-9.]+:(\d+)){path}'", code)
-    assert port == SCHEDULER["args"][SCHEDULER["args"].index("--health") + 1]
-    headers = [(b"host", address.encode())]
-    scope = {"type": "http", "server": ("127.0.0.1", int(port)), "headers": headers}
+    (port,) = SCHEDULER["ports"]
+    assert SCHEDULER[probe]["httpGet"] == {"path": path, "port": port["name"]}
+    assert SCHEDULER["args"][SCHEDULER["args"].index("--health") + 1] == f"0.0.0.0:{port['containerPort']}"
+    headers = [(b"host", f"10.1.2.3:{port['containerPort']}".encode())]
+    scope = {"type": "http", "server": ("10.1.2.3", port["containerPort"]), "headers": headers}
     assert ServerNames([], "crossdock schedule").refusal(scope) is None
-    compile(code, probe, "exec")
 
 
 def test_the_fleet_of_the_manifests_loads(tmp_path: Path) -> None:
@@ -184,7 +182,8 @@ def test_only_pods_of_crossdock_reach_the_dask_scheduler() -> None:
     assert {each["app.kubernetes.io/component"] for each in admitted} == {"scheduler", "dask-worker"}
     assert {each["app.kubernetes.io/name"] for each in admitted} == {"crossdock"}
     assert [each["port"] for each in rule["ports"]] == ["dask"]
-    assert chosen["scheduler"]["ingress"] == []
+    (rule,) = chosen["scheduler"]["ingress"]
+    assert [each["port"] for each in rule["ports"]] == [each["name"] for each in SCHEDULER["ports"]]
 
 
 def test_the_dask_scheduler_has_no_secrets() -> None:

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from crossdock.cli.schedule import preview_rows, show_preview
-from crossdock.cli.service import interruptible_service
+from crossdock.cli.service import ListenAddress, interruptible_service
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -34,14 +34,14 @@ class FleetOptions:
     Attributes:
         executor: ``NAME`` or ``NAME=ADDRESS``.
         at_once: Maximum number of runs at the same time; None for that of the base file.
-        health: Port of the health endpoints; None for none.
+        health: Where the health endpoints are served; None if they are not.
         allowed_hosts: Further names of this machine that requests to them may use.
     """
 
     log_format: LogFormat
     executor: str
     at_once: int | None = None
-    health: int | None = None
+    health: ListenAddress | None = None
     allowed_hosts: tuple[str, ...] = ()
 
 
@@ -93,7 +93,7 @@ def serve(pattern: str, base_files: Sequence[Path], options: FleetOptions) -> in
     with stderr_log.logging_to_stderr(options.log_format), ExitStack() as stack:
         interrupt = stack.enter_context(interruptible_service(options.log_format))
         if options.health is not None:
-            served = serve_health(metrics, port=options.health, allowed_hosts=options.allowed_hosts)
+            served = serve_health(metrics, *options.health, allowed_hosts=options.allowed_hosts)
             stderr_log.LOGGER.info("serving %s", stack.enter_context(served))
         service = FleetService(
             files,

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.service import ServiceOptions, health_option, listen_address, log_format_option, serve
+from crossdock.cli.service import (
+    ListenAddress,
+    ServiceOptions,
+    address_option,
+    health_option,
+    log_format_option,
+    serve,
+)
 from crossdock.cli.shared_options import common_options, config_option, example, load, say
 
 if TYPE_CHECKING:
@@ -26,9 +33,8 @@ _COLUMNS = ("id", "topic", "address", "active")
     invoke_without_command=True,
     epilog=example("crossdock listen", "crossdock listen --address 0.0.0.0:8090", "crossdock listen register shop"),
 )
-@click.option(
+@address_option(
     "--address",
-    metavar="[HOST:]PORT",
     default="127.0.0.1:8090",
     show_default=True,
     help="Where to receive webhooks; beyond this machine, behind a proxy with TLS.",
@@ -37,7 +43,9 @@ _COLUMNS = ("id", "topic", "address", "active")
 @log_format_option
 @config_option
 @click.pass_context
-def listen(ctx: click.Context, config: Path, *, address: str, health: int | None, log_format: LogFormat) -> int:
+def listen(
+    ctx: click.Context, config: Path, *, address: ListenAddress, health: ListenAddress | None, log_format: LogFormat
+) -> int:
     """Receive webhooks, and sync the records that they are about within seconds.
 
     Each connection with a section 'webhooks' has the address /webhooks/CONNECTION. A webhook is verified and stored
@@ -47,7 +55,7 @@ def listen(ctx: click.Context, config: Path, *, address: str, health: int | None
     ctx.obj = config  # an option -C before the subcommand counts for it
     if ctx.invoked_subcommand is not None:
         return 0
-    options = ServiceOptions(log_format, health=health, listen=listen_address(address, "--address"), runs_jobs=False)
+    options = ServiceOptions(log_format, health=health, listen=address, runs_jobs=False)
     return serve(load(config), config, options)
 
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli.service import (
+    ListenAddress,
     ServiceOptions,
+    address_option,
     health_option,
     interruptible_service,
-    listen_address,
     log_format_option,
     serve,
 )
@@ -58,9 +59,8 @@ AT_ONCE, MOST_AT_ONCE = 4, 16
     metavar="NAME[=ADDRESS]",
     help="With --fleet: where runs are executed: threads (default), processes, or dask=tcp://HOST:PORT.",
 )
-@click.option(
+@address_option(
     "--listen",
-    metavar="[HOST:]PORT",
     help="Also receive webhooks, as 'crossdock listen' does; by default on 127.0.0.1 only.",
 )
 @health_option
@@ -82,8 +82,8 @@ def schedule(
     at_once: int | None,
     fleet: str | None,
     executor: str | None,
-    listen: str | None,
-    health: int | None,
+    listen: ListenAddress | None,
+    health: ListenAddress | None,
     allow_host: tuple[str, ...],
     log_format: LogFormat,
     as_json: bool,
@@ -117,8 +117,7 @@ def schedule(
         return _preview(loaded, days, as_json=as_json)
     if once is not None:
         return _once(loaded, once, job, log_format, as_json=as_json)
-    address = None if listen is None else listen_address(listen, "--listen")
-    return serve(loaded, config, ServiceOptions(log_format, at_once or AT_ONCE, health, allow_host, address))
+    return serve(loaded, config, ServiceOptions(log_format, at_once or AT_ONCE, health, allow_host, listen))
 
 
 def _check_options_of_one(executor: str | None, at_once: int | None) -> None:

@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from crossdock.scheduler.monitored_scheduler import Service
     from crossdock.scheduler.stderr_log import LogFormat
 
-health_option = click.option(
-    "--health", metavar="PORT", type=click.IntRange(0, 65_535), help="Serve /healthz, /readyz and /metrics."
-)
 log_format_option = click.option(
     "--log-format",
     type=click.Choice(["text", "json"]),
@@ -48,25 +45,29 @@ would wait for 5 ms while a run computes."""
 
 
 class ListenAddress(NamedTuple):
-    """Where webhooks are received."""
+    """Where requests are received: a host name or an IP address, and a port."""
 
     host: str
     port: int
 
 
-def listen_address(text: str, option: str) -> ListenAddress:
-    """``[HOST:]PORT``; without a host, of this machine only.
-
-    Args:
-        option: That has this value, for the error.
+def listen_address(_: click.Context, option: click.Parameter, text: str | None) -> ListenAddress | None:
+    """The value of an option ``[HOST:]PORT``; without a host, on this machine only.
 
     Raises:
         ConfigError: If it has another form.
     """
+    if text is None:
+        return None
     found = _ADDRESS.fullmatch(text)
     if found is None or int(found["port"]) > 65_535:
-        raise ConfigError(f"{text!r} is not [HOST:]PORT", where=option, hint="for example 8090 or 0.0.0.0:8090")
+        hint = "for example 8090 or 0.0.0.0:8090"
+        raise ConfigError(f"{text!r} is not [HOST:]PORT", where=option.opts[0], hint=hint)
     return ListenAddress((found["host"] or "127.0.0.1").strip("[]"), int(found["port"]))
+
+
+address_option = partial(click.option, metavar="[HOST:]PORT", callback=listen_address)
+health_option = address_option("--health", help="Serve /healthz, /readyz and /metrics; by default on 127.0.0.1 only.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class ServiceOptions:
 
     Attributes:
         at_once: Maximum number of jobs that run at the same time.
-        health: Port of the health endpoints; None for none.
+        health: Where the health endpoints are served; None if they are not.
         allowed_hosts: Further names of this machine that requests to them may use.
         listen: Where webhooks are received; None if they are not.
         runs_jobs: Whether jobs are run when they are due.
@@ -83,7 +84,7 @@ class ServiceOptions:
 
     log_format: LogFormat
     at_once: int = 1
-    health: int | None = None
+    health: ListenAddress | None = None
     allowed_hosts: tuple[str, ...] = ()
     listen: ListenAddress | None = None
     runs_jobs: bool = True
@@ -110,7 +111,7 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
     with stderr_log.logging_to_stderr(options.log_format), traced(stderr_log.warn) as trace, ExitStack() as stack:
         interrupt = stack.enter_context(interruptible_service(options.log_format))
         if options.health is not None:
-            served = serve_health(metrics, port=options.health, allowed_hosts=options.allowed_hosts)
+            served = serve_health(metrics, *options.health, allowed_hosts=options.allowed_hosts)
             stderr_log.LOGGER.info("serving %s", stack.enter_context(served))
         worker = receiver = None
         if listens:

@@ -18,7 +18,7 @@ Kind = Literal["failed", "degraded", "recovered", "late"]
 Status = Literal["done", "degraded", "incomplete", "failed", "skipped"]
 BY_SEVERITY: tuple[Kind, ...] = ("failed", "late", "degraded", "recovered")
 
-_MAX_JOB, _MAX_LINE, _MAX_ERROR_LINES, _MAX_WARNING = 40, 200, 4, 300
+_MAX_NAME, _MAX_LINE, _MAX_ERROR_LINES, _MAX_WARNING = 40, 300, 4, 300  # a line may begin with a path
 _MAX_GROUP_LINES, _MAX_GROUP = 20, 1_000
 _UNSUCCESSFUL = {"incomplete", "failed"}
 _OUTCOMES = {
@@ -118,7 +118,7 @@ class Message:
 def compose(event: Event, selected: Collection[Kind], at: datetime) -> Message:
     """The message about *event*, which has the *selected* kinds."""
     ordered = [kind for kind in BY_SEVERITY if kind in selected]
-    job, outcome = _shortened(printable(event.job), _MAX_JOB), _outcome(event)
+    job, outcome = _shortened(printable(event.job), _MAX_NAME), _outcome(event)
     lines = (f"Job {job} {outcome} for {event.business_date}.", *_facts(event))
     data = _described(event, ordered)
     payload = {"type": f"night.{ordered[0]}", "timestamp": at, "text": "\n".join(lines), "data": data}
@@ -155,9 +155,9 @@ def _severity(event: Event) -> int:
 
 def _group_line(tenant: str, event: Event) -> str:
     """One line: what happened, and the first fact about it."""
-    job = _shortened(printable(event.job), _MAX_JOB)
+    job = _shortened(printable(event.job), _MAX_NAME)
     fact = next((text for text in _facts(event) if not text.startswith("Due: ")), "")
-    return _shortened(f"{printable(tenant)}: {job} {_outcome(event)} for {event.business_date}. {fact}", _MAX_LINE)
+    return f"{_shortened(printable(tenant), _MAX_NAME)}: {job} {_outcome(event)} for {event.business_date}. {fact}"
 
 
 def _described(event: Event, selected: Sequence[Kind]) -> dict[str, Any]:

@@ -7,10 +7,11 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from tests.unit.cli.conftest import CommandLine, Result
 
-from crossdock.cli.service import listen_address
+from crossdock.cli.service import ListenAddress, address_option
 from crossdock.errors import ConfigError
 from crossdock.sandbox import SandboxServer
 
@@ -73,11 +74,23 @@ def refused(result: Result, *texts: str) -> None:
 
 def test_an_address_has_a_port_and_maybe_a_host() -> None:
     """Without a host it is this machine only; an error names the option."""
-    assert listen_address("8090", "--address") == ("127.0.0.1", 8090)
-    assert listen_address("[::1]:80", "--address") == ("::1", 80)
+
+    @click.command()
+    @address_option("--health")
+    def served(health: ListenAddress | None) -> ListenAddress | None:
+        return health
+
+    def given(*options: str) -> ListenAddress | None:
+        value: ListenAddress | None = served.main(options, standalone_mode=False)
+        return value
+
+    assert given() is None
+    assert given("--health", "8090") == ("127.0.0.1", 8090)
+    assert given("--health", "[::1]:80") == ("::1", 80)
+    assert given("--health", "0.0.0.0:80") == ("0.0.0.0", 80)
     for wrong in ("host", ":80", "99999", "::1", "a:b:1", ""):
-        with pytest.raises(ConfigError, match="--listen: .* is not"):
-            listen_address(wrong, "--listen")
+        with pytest.raises(ConfigError, match="--health: .* is not"):
+            given("--health", wrong)
 
 
 def test_a_config_without_webhooks_is_refused(command_line: CommandLine) -> None:

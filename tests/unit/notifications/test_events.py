@@ -165,7 +165,7 @@ def test_a_long_error_is_cut() -> None:
     """`crossdock show` prints the rest."""
     error = "\n".join(["x" * 1000, "a\x1b[2Jb\u202ec\ud800", *"cdefg"])
     lines = events.compose(replace(GOOD, status="failed", error=error), {"failed"}, AT).lines
-    assert lines[1:6] == ("x" * 197 + "...", r"a\x1b[2Jb\u202ec\ud800", "c", "d", "...")
+    assert lines[1:6] == ("x" * 297 + "...", r"a\x1b[2Jb\u202ec\ud800", "c", "d", "...")
 
 
 def test_ids_are_unique() -> None:
@@ -204,3 +204,12 @@ def test_the_events_of_many_tenants_are_one_message() -> None:
     assert message.payload["type"] == "fleet.failed"
     assert len(message.payload["data"]["events"]) == 32
     assert message.payload["data"]["events"][0]["tenant"] == "zinc"
+
+
+def test_a_line_about_a_tenant_keeps_the_reason_behind_a_long_path() -> None:
+    """Its name is cut, and the reason follows the path of its config."""
+    error = f"its config cannot be used: /srv/{'customers/' * 18}acme.yaml:1:9: is not valid YAML"
+    run = ScheduledRunEnded("(all jobs)", date(2026, 11, 24), AT, None, "failed", 0.0, 0, error, None)
+    (line,) = compose_group([("acme" * 60, run)], 1, AT).lines[1:]
+    assert line.startswith("acmeacmeacmeacmeacmeacmeacmeacmeacmea...: (all jobs) failed for 2026-11-24. its config")
+    assert line.endswith("acme.yaml:1:9: is not valid YAML")

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import Engine, event
+from tests.conftest import PIN
 from tests.integration.delivery.harness import SCOPE
-from tests.unit.state.samples import AT, intent, start
+from tests.unit.state.samples import AT, binding, intent, start
 
 from crossdock import exact_json
 from crossdock.delivery import settlement
 from crossdock.delivery.operations import bytes_after, payload_after
 from crossdock.delivery.settlement import Settlement
-from crossdock.state import State
+from crossdock.state import State, parse_url
 from crossdock.targets.outcomes import Outcome
 
 values = st.recursive(
@@ -62,3 +66,58 @@ def test_every_kind_of_delivery_is_bound(state: State) -> None:
             2: ("p2", price, None),
         }
         assert tx.intents.unsettled() == []
+
+
+def test_the_work_of_a_turn_does_not_grow_with_the_state(empty_state: Path, tmp_path: Path) -> None:
+    """In steps of SQLite's virtual machine: no statement reads all that is bound."""
+    few, many = (
+        _work_of_a_turn(Path(shutil.copy(empty_state, tmp_path / f"{each}.db")), each) for each in (300, 6_000)
+    )
+    assert many < 1.2 * few
+
+
+def _work_of_a_turn(file: Path, bound: int) -> int:
+    """Of 50 operations of each kind, with *bound* records in the state."""
+    steps = 0
+
+    def count() -> int:
+        nonlocal steps
+        steps += 1
+        return 0  # go on
+
+    def counted(connection: Any, _: object) -> None:
+        connection.set_progress_handler(count, 1)
+
+    part, scopes = SCOPE.contribution("depot.bins"), (SCOPE, SCOPE.contribution("depot.bins"))
+    event.listen(Engine, "connect", counted)
+    try:
+        state = State(parse_url(f"sqlite:///{file}", file.parent), PIN)
+        run, items = start(state), [binding(number) for number in range(bound)]
+        with state.begin() as tx:
+            for scope in scopes:
+                tx.bindings.put(scope, items, run_id=run, at=AT)
+        turn = [
+            Settlement(
+                intent(number, scope=scope, operation=operation, after={}, target_id=f"prd_{number}", status=status),
+                Outcome("delivered" if status == "delivered" else "rejected", status=code, etag='"2"'),
+            )
+            for kind, (scope, operation, status, code) in enumerate(
+                [
+                    (SCOPE, "create", "delivered", 201),
+                    (SCOPE, "update", "delivered", 200),
+                    (SCOPE, "update", "rejected", 412),
+                    (SCOPE, "delete", "delivered", 204),
+                    (part, "update", "delivered", 200),
+                ]
+            )
+            for number in range(kind * 50, kind * 50 + 50)
+        ]
+        with state.begin() as tx:
+            tx.intents.add([item.intent for item in turn], run_id=run, fence=1, at=AT)
+        steps = 0
+        with state.begin() as tx:
+            settlement.write(tx, turn, run_id=run, at=AT)
+        state.close()
+    finally:
+        event.remove(Engine, "connect", counted)
+    return steps

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, func, or_, select, update
+from sqlalchemy import Column, ColumnElement, Connection, and_, bindparam, func, literal_column, or_, select, update
 
 from crossdock import exact_json
 from crossdock.state.db import sql_statements
@@ -62,6 +62,15 @@ class Accepted:
     changed_at: str | None = None
 
 
+def _unindexed(column: Column[str], parameter: str) -> ColumnElement[bool]:
+    """The condition that *column* has the value of *parameter*, as an expression that no index has.
+
+    SQLite, which has no statistics of a new state, would search several target ids by the primary key, which begins
+    with target and resource: it would read all records of the resource.
+    """
+    return column.concat(literal_column("''")) == bindparam(parameter)
+
+
 _COLUMNS = {name: name for name in Binding.__slots__ if name != "fingerprint"} | {"record_fp": "fingerprint"}
 _SCOPE = {name: f"scope.{name}" for name in Scope.__slots__}
 _FIELDS = tuple(table.c["record_fp" if name == "fingerprint" else name] for name in Binding.__slots__)
@@ -71,19 +80,18 @@ _IS_WHOLE = ~table.c.namespace.contains(CONTRIBUTION)
 _GET = sql_statements.ByKey(select(*_FIELDS).where(_HERE, _IS_LIVE), table.c.key_hash)
 _IDS = sql_statements.ByKey(select(table.c.key_hash, table.c.target_id).where(_HERE, _IS_LIVE), table.c.key_hash)
 _OF_RESOURCE = table.c.target == bindparam("target"), table.c.resource == bindparam("resource")
+_AMONG_IDS = _unindexed(table.c.target, "target"), _unindexed(table.c.resource, "resource"), _IS_LIVE
 _OF_ID = sql_statements.ByKey(
-    select(table.c.target_id, table.c.namespace, table.c.key_hash, table.c.key).where(
-        *_OF_RESOURCE, _IS_LIVE, _IS_WHOLE
-    ),
+    select(table.c.target_id, table.c.namespace, table.c.key_hash, table.c.key).where(*_AMONG_IDS, _IS_WHOLE),
     table.c.target_id,
 )
-_BOUND = sql_statements.ByKey(select(table.c.namespace, *_FIELDS).where(*_OF_RESOURCE, _IS_LIVE), table.c.target_id)
+_BOUND = sql_statements.ByKey(select(table.c.namespace, *_FIELDS).where(*_AMONG_IDS), table.c.target_id)
 _CONTRIBUTED = sql_statements.ByKey(
-    select(table.c.target_id, table.c.payload).where(*_OF_RESOURCE, _IS_LIVE, ~_IS_WHOLE), table.c.target_id
+    select(table.c.target_id, table.c.payload).where(*_AMONG_IDS, ~_IS_WHOLE), table.c.target_id
 )
 _TO_ONE_ID = update(table).where(
-    table.c.target == bindparam("of_target"),
-    table.c.resource == bindparam("of_resource"),
+    _unindexed(table.c.target, "of_target"),
+    _unindexed(table.c.resource, "of_resource"),
     table.c.target_id == bindparam("of_id"),
     _IS_LIVE,
 )

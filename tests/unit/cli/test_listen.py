@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -59,11 +60,18 @@ def desk(command_line: CommandLine, monkeypatch: pytest.MonkeyPatch) -> CommandL
 @pytest.fixture
 def erp(command_line: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandLine]:
     """A connection to a sandbox."""
+    with _with_sandbox(_with(command_line, ERP), tmp_path, monkeypatch) as served:
+        yield served
+
+
+@contextmanager
+def _with_sandbox(command_line: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[CommandLine]:
+    """The platform of the config answers."""
     with SandboxServer(tmp_path / "sandbox") as server:
         monkeypatch.setenv("CROSSDOCK_API_KEY", server.api_key)
         config = command_line.config.read_text(encoding="utf-8")
         config = config.replace("http://127.0.0.1:9", server.base_url).replace("acme", "sandbox")
-        command_line.config.write_text(config + ERP, encoding="utf-8")
+        command_line.config.write_text(config, encoding="utf-8")
         yield command_line
 
 
@@ -102,15 +110,16 @@ def test_a_config_without_webhooks_is_refused(command_line: CommandLine) -> None
     )
 
 
-def test_a_missing_secret_is_told_before_anything_is_received(
-    desk: CommandLine, monkeypatch: pytest.MonkeyPatch
+def test_a_missing_secret_is_reported_before_anything_is_received(
+    desk: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It names the variable; 'crossdock check' tells it, too."""
+    """It names the variable; 'crossdock check' names it, too."""
     ours = [{"subject": "desk", "ok": True, "text": "the secrets of its webhooks can be used"}]
-    assert [each for each in desk.run("check", "--json").json["findings"] if each in ours] == ours
-    monkeypatch.delenv("DESK_SECRET")
-    refused(desk.run("listen", "--address", "0"), "the environment variable DESK_SECRET is not set")
-    texts = [each["text"] for each in desk.run("check", "--json").json["findings"] if not each["ok"]]
+    with _with_sandbox(desk, tmp_path, monkeypatch):
+        assert [each for each in desk.run("check", "--json").json["findings"] if each in ours] == ours
+        monkeypatch.delenv("DESK_SECRET")
+        refused(desk.run("listen", "--address", "0"), "the environment variable DESK_SECRET is not set")
+        texts = [each["text"] for each in desk.run("check", "--json").json["findings"] if not each["ok"]]
     assert any("DESK_SECRET is not set" in text for text in texts)
 
 

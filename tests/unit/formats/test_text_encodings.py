@@ -44,7 +44,7 @@ def test_a_wrong_name_gets_the_nearest(name: str, near: str) -> None:
 
 
 @pytest.mark.parametrize("name", KNOWN)
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(st.sampled_from("abcXYZ 019äöüßéñłжЯ漢字かなกอ한글€£"), max_size=12), chunk=st.integers(1, 9))
 def test_each_encoding_is_decoded_exactly(name: str, text: str, chunk: int, tmp_path: Path) -> None:
     """However it is cut into blocks, a file comes back as it was encoded."""

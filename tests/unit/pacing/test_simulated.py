@@ -1,7 +1,7 @@
 """A hidden bucket can be learned, and other guarantees of the allowance, on simulated time.
 
 Each figure is the same in every run; the same cases against a real server are in `tests/benchmarks`. The suite takes
-each value of each parameter once, `tests.long.test_simulated` all combinations.
+some combinations, `tests.long.test_simulated` all of them.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def test_each_dialect_is_followed(dialect: Dialect, latency_s: float) -> None:
     assert in_the_last(result, 20) == pytest.approx(RATE, rel=0.1)
 
 
-@pytest.mark.parametrize(("dialect", "lying", "latency_s"), each_once(DIALECTS, LYING, EXTREMES[::-1]))
+@pytest.mark.parametrize(("dialect", "lying", "latency_s"), each_once(DIALECTS[::2], LYING, EXTREMES[::-1]))
 def test_wrong_headers_neither_stall_nor_flood(dialect: Dialect, lying: float, latency_s: float) -> None:
     """Headers that report a full or an empty bucket at random are detected: the whole rate, and few refusals."""
     server = Server(RATE, BURST, headers=reporting(dialect, lying))
@@ -159,7 +159,7 @@ def test_wrong_headers_neither_stall_nor_flood(dialect: Dialect, lying: float, l
     assert in_the_last(result, 20) == pytest.approx(RATE, rel=0.1)
 
 
-@pytest.mark.parametrize(("dialect", "latency_s"), each_once([None, *DIALECTS], LATENCIES))
+@pytest.mark.parametrize(("dialect", "latency_s"), each_once([None, *DIALECTS[1::2]], LATENCIES))
 def test_a_rival_gets_its_half(dialect: Dialect | None, latency_s: float) -> None:
     """Another client takes half of the rate: we take the other half, with headers and without."""
     server = Server(RATE, BURST, rival_per_s=RATE / 2)
@@ -191,7 +191,7 @@ def test_a_change_of_the_limit_is_detected(before: LimitEstimate, latency_s: flo
     assert result.refused_share() <= 0.02
 
 
-@pytest.mark.parametrize(("dialect", "latency_s"), each_once(DIALECTS, LATENCIES))
+@pytest.mark.parametrize(("dialect", "latency_s"), each_once(DIALECTS[::2], EXTREMES))
 def test_a_reported_change_of_the_limit_is_followed(dialect: Dialect, latency_s: float) -> None:
     """With headers: both within 10 s."""
     server = Server(RATE, BURST, changes=CHANGES, headers=reporting(dialect))

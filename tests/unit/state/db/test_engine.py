@@ -18,6 +18,7 @@ from crossdock.state import (
     StateUrl,
     create,
     parse_url,
+    store,
 )
 from crossdock.state.db import engine as state_engine
 
@@ -80,6 +81,7 @@ def test_a_read_only_state_cannot_be_written(state_url: StateUrl) -> None:
 def test_two_writers_lose_no_update(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second writer waits for the first (BEGIN IMMEDIATE) and says who is to blame when it must give up."""
     monkeypatch.setattr(state_engine, "BUSY_S", 0.05)
+    monkeypatch.setattr(store, "IN_ORDER_S", 0.05)
     url = parse_url("sqlite:///s.db", tmp_path)
     create(url, PIN)
     one, two = State(url, PIN), State(url, PIN)

@@ -168,16 +168,18 @@ def test_a_server_that_turns_into_a_standby(site: Site, beside: Engine) -> None:
 
 
 @pytest.mark.postgres
-@pytest.mark.parametrize("table", ["scheduled_runs", "runs"])
-def test_a_night_without_room(site: Site, beside: Engine, table: str) -> None:
-    """A scheduled run fails with the same sentence, and the next scheduler begins it again."""
+@pytest.mark.parametrize("cut", [False, True])
+@pytest.mark.parametrize("table", ["scheduled_runs", "runs", "intents", "bindings"])
+def test_a_scheduled_run_whose_state_fails_is_begun_again(site: Site, beside: Engine, table: str, cut: bool) -> None:
+    """It fails with the same sentence, whether or not that could be written, and the next scheduler continues it."""
     fill(site)
     due = datetime.now(UTC) - timedelta(hours=1)
     schedule = f"{{time_zone: UTC, at: '{due:%H:%M}', days: {ALL_DAYS}}}"
     site.config.write_text(f"{site.config.read_text()}jobs:\n  nightly: {{schedule: {schedule}}}\n")
     once = "schedule", "--once", due.date().isoformat()
-    with failing(beside, table, "RAISE EXCEPTION 'no can do' USING ERRCODE = '53100'", after=1):
-        assert_stopped(site.run(*once), "no can do", "free space on its disk")
+    action = "PERFORM pg_terminate_backend(pg_backend_pid())" if cut else "RAISE EXCEPTION 'x' USING ERRCODE = '53100'"
+    with failing(beside, table, action, after=1):
+        assert_stopped(site.run(*once), "", GOES_ON if cut else "free space on its disk")
     assert site.run(*once).code == 1
     (found,) = site.run("jobs", "list", "--json").json["nights"]
     assert (found["status"], found["attempts"]) == ("degraded", 2)

@@ -47,6 +47,7 @@ from crossdock.tally import Tally
 UNIT, ROWS = "_unit", "_rows"
 _HELD_BYTES = 32 << 20  # of rows that may have changed
 _VIEW_BYTES = 16  # of each cell, besides its text
+_DIGESTED_AT_ONCE = 10_000
 _OF_NO_ROW = {POSITION: None, TIE: None, ROWS: 1, DELETED: False}
 
 
@@ -288,9 +289,11 @@ class Scan:
 
     def digest(self, more: bytes) -> str:
         """A hash over `latest`, whatever its order, the stream's version and *more*."""
-        ordered, summed = self.latest.sort(KEY_HASH), hashlib.sha256(self._stream.version.encode())
+        ordered = self.latest.select(KEY_HASH, FP).sort(KEY_HASH)
+        summed = hashlib.sha256(self._stream.version.encode())
         for name in (KEY_HASH, FP):
-            summed.update(b"".join((value or 0).to_bytes(16, "big") for value in ordered[name].to_list()))
+            for part in ordered.select(name).iter_slices(_DIGESTED_AT_ONCE):
+                summed.update(b"".join((value or 0).to_bytes(16, "big") for value in part.to_series().to_list()))
         summed.update(more)
         return summed.hexdigest()
 

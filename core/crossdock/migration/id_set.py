@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-_RECENT = 65_536  # ids that are not merged yet
+_RECENT = 65_536  # ids that are not merged yet; more, up to a quarter of all, if there are many
 
 
 class IdSet:
@@ -22,7 +22,7 @@ class IdSet:
 
     def add(self, ids: Sequence[str]) -> None:
         self._recent.extend(map(_hash, ids))
-        if len(self._recent) >= _RECENT:
+        if len(self._recent) >= max(_RECENT, len(self._sorted) // 4):
             self._merge()
 
     def among(self, ids: Sequence[str]) -> set[str]:
@@ -39,8 +39,9 @@ class IdSet:
 
     def _merge(self) -> None:
         if self._recent:
-            fresh = pl.Series(self._recent, dtype=pl.UInt64)
-            self._sorted = pl.concat([self._sorted, fresh]).unique().sort()
+            merged = pl.concat([self._sorted, pl.Series(self._recent, dtype=pl.UInt64)]).sort(in_place=True)
+            is_first = merged.ne_missing(merged.shift(1))  # `unique` would need several times the memory
+            self._sorted = merged if is_first.all() else merged.filter(is_first)
             self._recent = array("Q")
 
 

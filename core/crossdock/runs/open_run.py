@@ -13,7 +13,7 @@ from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.records_in_progress import OwnRecords
 from crossdock.delivery.senders import Senders
 from crossdock.delivery.settlement import Settlement
-from crossdock.errors import CrossdockError, InternalError, StoppedError
+from crossdock.errors import CrossdockError, InternalError, StateError, StoppedError
 from crossdock.pacing.allowance import Allowance, Priority
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.progress import Progress
@@ -308,7 +308,8 @@ class OpenRun:
     def _finish(self, names: set[str]) -> None:
         """Count what is open, and write how the run ended.
 
-        A scheduled run that was asked to stop is continued by the next scheduler.
+        A scheduled run that was asked to stop is continued by the next scheduler, and so is one whose state failed, for
+        example because a connection was lost.
         """
         report, now = self.report, self._session.clock.now()
         error = next(map(str, report.errors.values()), None)
@@ -333,7 +334,8 @@ class OpenRun:
                 at=now,
             )
             stopped = self._interrupt.is_set() and not report.completed
-            if self._due_run and not stopped:
+            is_continued = stopped or any(isinstance(each, StateError) for each in report.errors.values())
+            if self._due_run and not is_continued:
                 note = error or (f"open: {report.all_open}" if report.status == "degraded" else None)
                 tx.scheduled_runs.finish(self._due_run, report.status, report.run, note, at=now)
 

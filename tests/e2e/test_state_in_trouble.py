@@ -177,9 +177,13 @@ def test_a_scheduled_run_whose_state_fails_is_begun_again(site: Site, beside: En
     schedule = f"{{time_zone: UTC, at: '{due:%H:%M}', days: {ALL_DAYS}}}"
     site.config.write_text(f"{site.config.read_text()}jobs:\n  nightly: {{schedule: {schedule}}}\n")
     once = "schedule", "--once", due.date().isoformat()
-    action = "PERFORM pg_terminate_backend(pg_backend_pid())" if cut else "RAISE EXCEPTION 'x' USING ERRCODE = '53100'"
+    cases = {
+        True: ("PERFORM pg_terminate_backend(pg_backend_pid())", "", GOES_ON),
+        False: ("RAISE EXCEPTION 'no can do' USING ERRCODE = '53100'", "no can do", "free space on its disk"),
+    }
+    action, text, hint = cases[cut]
     with failing(beside, table, action, after=1):
-        assert_stopped(site.run(*once), "", GOES_ON if cut else "free space on its disk")
+        assert_stopped(site.run(*once), text, hint)
     assert site.run(*once).code == 1
     (found,) = site.run("jobs", "list", "--json").json["nights"]
     assert (found["status"], found["attempts"]) == ("degraded", 2)

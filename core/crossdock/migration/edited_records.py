@@ -1,4 +1,4 @@
-"""Which records somebody else has edited since we wrote them, in members that we write or in others."""
+"""Which records others have edited since crossdock wrote them, in members that it writes or in others."""
 
 from __future__ import annotations
 

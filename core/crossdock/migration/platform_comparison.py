@@ -49,7 +49,7 @@ class PlatformComparison:
         """Read all resources, one after the other.
 
         Args:
-            listener: Is told each page.
+            listener: Called with each page.
 
         Raises:
             CrossdockError: If the platform cannot be read.

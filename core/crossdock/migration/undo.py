@@ -266,9 +266,8 @@ def apply(
 
         def source(bound: BoundStream, _tally: Tally, _run_id: int) -> PreparedOperations:
             if any(each.records["rejected"] for each in run.report.tallies.values()):
-                undo.find_references(
-                    beginning=bound.name
-                )  # what was refused stays, and what it refers to must stay too
+                # A record whose operation was refused is still there, so what it refers to must not be deleted.
+                undo.find_references(beginning=bound.name)
             return PreparedOperations(bound, _operations(undo.records(bound)), expected[bound.name])
 
         report = run.execute(set(found.streams), source, reads=False, children_first=True)

@@ -18,7 +18,7 @@ _SOURCE = "undo"
 AT_ONCE = 1_000  # records that are looked up together
 Undoing = Literal["delete", "restore", "left alone", "impossible"]
 Changed = Callable[[Sequence[str]], AbstractSet[str]]
-"""Those of some ids whose records somebody else has changed since they were written."""
+"""Those of some ids whose records others have changed since they were written."""
 Referred = Callable[[Sequence[str]], Mapping[str, str]]
 """Those of some ids that a record which stays refers to, each with the resource of that record."""
 

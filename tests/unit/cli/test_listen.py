@@ -123,7 +123,7 @@ def test_a_missing_secret_is_reported_before_anything_is_received(
     assert any("DESK_SECRET is not set" in text for text in texts)
 
 
-def test_an_address_that_cannot_be_used_is_told(desk: CommandLine) -> None:
+def test_an_address_that_cannot_be_used_is_reported(desk: CommandLine) -> None:
     """A port that is taken, and an address of another machine, each with its own advice, and named once."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
@@ -134,7 +134,7 @@ def test_an_address_that_cannot_be_used_is_told(desk: CommandLine) -> None:
     refused(result, "192.0.2.1:8090: cannot listen", "name an address of this machine")
 
 
-def test_a_system_without_an_api_for_subscriptions_is_told_the_address(desk: CommandLine) -> None:
+def test_a_system_without_an_api_for_subscriptions_gets_the_address(desk: CommandLine) -> None:
     """Somebody enters it by hand; a wrong name of a connection has the known ones."""
     refused(desk.run("listen", "register", "desk"), "has no API for subscriptions", "ends with /webhooks/desk")
     refused(desk.run("listen", "list", "dsk"), "there is no connection 'dsk'", "known: wms, desk")

@@ -37,6 +37,17 @@ def back_to(connection: Connection, version: int) -> None:
     connection.execute(update(schema.meta).where(schema.meta.c.name == "version").values(value=str(version)))
 
 
+def with_a_binding(url: StateUrl) -> int:
+    """Create a state with one binding, of the run with the returned id."""
+    create(url, PIN)
+    state = State(url, PIN)
+    run = start(state)
+    with state.begin() as tx:
+        tx.bindings.put(SCOPE, [binding(1)], run_id=run, at=AT)
+    state.close()
+    return run
+
+
 def index_names(connection: Connection) -> set[str | None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # SQLAlchemy warns that SQLite reports no expressions
@@ -46,12 +57,7 @@ def index_names(connection: Connection) -> set[str | None]:
 
 def test_an_upgrade_keeps_what_the_state_knows(state_url: StateUrl, monkeypatch: pytest.MonkeyPatch) -> None:
     """An older state is refused until init has brought it up to date, step by step, with its bindings."""
-    create(state_url, PIN)
-    old = State(state_url, PIN)
-    run = start(old)
-    with old.begin() as tx:
-        tx.bindings.put(SCOPE, [binding(1)], run_id=run, at=AT)
-    old.close()
+    with_a_binding(state_url)
     steps = (
         lambda connection: connection.execute(text("CREATE TABLE later (n INTEGER)")),
         lambda connection: connection.execute(text("INSERT INTO later VALUES (3)")),
@@ -137,12 +143,7 @@ def test_version_4_has_the_ids_of_targets(state_url: StateUrl) -> None:
 
 def test_version_7_knows_when_records_changed(state_url: StateUrl) -> None:
     """Of what an older state has bound, it is unknown."""
-    create(state_url, PIN)
-    old = State(state_url, PIN)
-    run = start(old)
-    with old.begin() as tx:
-        tx.bindings.put(SCOPE, [binding(1)], run_id=run, at=AT)
-    old.close()
+    run = with_a_binding(state_url)
     engine = create_engine(state_url)
     with engine.begin() as connection:
         connection.execute(text("ALTER TABLE bindings DROP COLUMN changed_at"))

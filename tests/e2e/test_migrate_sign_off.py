@@ -244,13 +244,15 @@ def test_a_crash_between_the_file_and_the_state(ready: Ready, monkeypatch: pytes
     ready.verify()
 
 
-def test_a_purge_may_remove_the_history_after_it(ready: Ready) -> None:
+def test_a_purge_may_remove_the_history_after_it(migrated: MigratedFolder) -> None:
     """Files that are no longer listed are kept until the sign-off."""
-    migrated = ready.migrated
+    migrated.fill()
     first = migrated.folder / "out" / "PROD1.csv"
-    os.utime(first, (1_000_000_000, 1_000_000_000))
+    os.utime(first, (1_000_000_000, 1_000_000_000))  # the times of files are compared in whole seconds
+    migrated.load("--by", "Ann")
     migrated.write("PROD2.csv", "SKU;NAME;PRICE\nP9;Late;1\n")
     migrated.load()
+    ready = Ready(migrated)
     ready.freeze()
     ready.reconcile()
     before = migrated.run("state", "purge", "--older-than", "0h", "--json").document

@@ -68,11 +68,20 @@ def httpx_client(
         headers={**DEFAULT_HEADERS, **(headers or {})},
         auth=auth,
         timeout=httpx.Timeout(timeout_s, connect=CONNECT_TIMEOUT_S),
-        event_hooks={"request": [on_request] if on_request else []},
+        event_hooks={"request": [on_request] if on_request else [], "response": [_release]},
         transport=recorded(used) if recorded else used,
         follow_redirects=False,
         trust_env=False,
     )
+
+
+def _release(response: httpx.Response) -> None:
+    """Break the cycle of *response* and httpx's stream, which refers back to it.
+
+    Commands collect garbage rarely: a thousand pages of a list would be kept until then.
+    """
+    response.read()
+    response.stream = httpx.ByteStream(response.content)
 
 
 class BoundedTransport(httpx.BaseTransport):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import logging
 import re
@@ -9,6 +10,7 @@ import socket
 import socketserver
 import ssl
 import threading
+import weakref
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -97,6 +99,17 @@ def test_a_request_is_sent_and_its_response_read() -> None:
     assert request.endswith(b'\r\n\r\n{"n":1}')
     assert b"\r\nx-key: k\r\n" in request.lower()
     assert b"\r\naccept-encoding: gzip\r\n" in request.lower()
+
+
+def test_a_response_is_freed_as_soon_as_nothing_uses_it() -> None:
+    """Commands collect garbage rarely, so a list's pages must not wait for that."""
+    gc.disable()
+    try:
+        with client_of(Server(OK)) as client:
+            response = weakref.ref(client.get("/list"))
+        assert response() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import Engine, event
+from tests import sqlite_steps
 from tests.conftest import PIN
 from tests.integration.delivery.harness import SCOPE
 from tests.unit.state.samples import AT, binding, intent, start
@@ -78,19 +78,8 @@ def test_the_work_of_a_turn_does_not_grow_with_the_state(empty_state: Path, tmp_
 
 def _work_of_a_turn(file: Path, bound: int) -> int:
     """Of 50 operations of each kind, with *bound* records in the state."""
-    steps = 0
-
-    def count() -> int:
-        nonlocal steps
-        steps += 1
-        return 0  # go on
-
-    def counted(connection: Any, _: object) -> None:
-        connection.set_progress_handler(count, 1)
-
     part, scopes = SCOPE.contribution("depot.bins"), (SCOPE, SCOPE.contribution("depot.bins"))
-    event.listen(Engine, "connect", counted)
-    try:
+    with sqlite_steps.counted() as steps:
         state = State(parse_url(f"sqlite:///{file}", file.parent), PIN)
         run, items = start(state), [binding(number) for number in range(bound)]
         with state.begin() as tx:
@@ -114,10 +103,8 @@ def _work_of_a_turn(file: Path, bound: int) -> int:
         ]
         with state.begin() as tx:
             tx.intents.add([item.intent for item in turn], run_id=run, fence=1, at=AT)
-        steps = 0
+        before = steps.taken
         with state.begin() as tx:
             settlement.write(tx, turn, run_id=run, at=AT)
         state.close()
-    finally:
-        event.remove(Engine, "connect", counted)
-    return steps
+    return steps.taken - before

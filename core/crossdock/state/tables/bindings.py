@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Connection, and_, bindparam, func, literal_column, or_, select, update
+from sqlalchemy import Column, ColumnElement, Connection, bindparam, func, literal_column, select, tuple_, update
 
 from crossdock import exact_json
 from crossdock.state.db import sql_statements
@@ -153,9 +153,7 @@ class Bindings:
         if not contributions:
             query = query.where(_IS_WHOLE)
         if after is not None:
-            namespace, key_hash = after
-            later = and_(table.c.namespace == namespace, table.c.key_hash > key_hash)
-            query = query.where(or_(table.c.namespace > namespace, later))
+            query = query.where(tuple_(*place) > after)  # with OR, SQLite would read the pages before it again
         rows = self._connection.execute(query.order_by(*place).limit(limit), {"target": target, "resource": resource})
         return [(Scope(target, resource, namespace), Binding(*fields)) for namespace, *fields in rows]
 

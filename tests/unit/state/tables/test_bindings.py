@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests import sqlite_steps
+from tests.conftest import PIN
 from tests.unit.state.samples import AT, SCOPE, binding, start
 
 from crossdock import exact_json
-from crossdock.state import (
-    Accepted,
-    Scope,
-    State,
-)
+from crossdock.state import Accepted, Scope, State, parse_url
 
 OTHER = Scope("platform", "invoice", "wms")
 hashes = st.integers(0, (1 << 128) - 100)
@@ -110,6 +110,27 @@ def test_pages_of_a_resource_have_contributions_on_request(state: State) -> None
     wholes = [(scope, number) for scope in (shop, SCOPE) for number in (1, 2)]
     assert listed(contributions=False) == wholes
     assert listed(contributions=True) == [*wholes, (part, 1), (part, 2)]
+
+
+def test_the_last_page_of_a_resource_costs_no_more_than_the_second(empty_state: Path, tmp_path: Path) -> None:
+    """In steps of SQLite: it does not read the pages before it again."""
+    shutil.copy(empty_state, tmp_path / "state.db")
+    with sqlite_steps.counted() as steps:
+        state = State(parse_url("sqlite:///state.db", tmp_path), PIN)
+        run = start(state)
+        with state.begin() as tx:
+            tx.bindings.put(SCOPE, [binding(number) for number in range(2_000)], run_id=run, at=AT)
+        pages, taken, after = list[int](), list[int](), None
+        with state.look() as tx:
+            for _ in range(20):
+                before = steps.taken
+                page = tx.bindings.of_resource(SCOPE.target, SCOPE.resource, after=after, limit=100)
+                pages.append(len(page))
+                taken.append(steps.taken - before)
+                after = SCOPE.namespace, page[-1][1].key_hash
+        state.close()
+    assert set(pages) == {100}
+    assert taken[-1] < 1.2 * taken[1]
 
 
 def test_what_was_buried_is_bound_again(state: State) -> None:

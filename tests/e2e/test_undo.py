@@ -216,7 +216,7 @@ def test_what_an_invoice_of_another_run_refers_to_stays(synced: Site) -> None:
 
 
 def test_what_an_edited_order_refers_to_stays(site: Site) -> None:
-    """Somebody edited it, so it stays, and so does what it names."""
+    """Somebody edited it, so it stays, and so does what it names and what it named."""
     at = 'currency: CURRENCY\n          placedAt: {const: "2026-03-01T08:00:00Z"}'
     site.edit("resource: invoice", "resource: order")
     site.edit("currency: CURRENCY", at)
@@ -224,14 +224,51 @@ def test_what_an_edited_order_refers_to_stays(site: Site) -> None:
     site.fill()
     run, plan = run_of(site.sync()), str(site.folder / "undo.plan")
     orders = {each["externalId"]: each["id"] for each in call(site, "GET", "sales/orders")["data"]}
-    call(site, "PATCH", f"sales/orders/{orders['wms:2']}", {"currency": "USD"})
+    call(site, "PATCH", f"sales/orders/{orders['wms:2']}", {"customerId": held(site, "customer")["wms:C1"]["id"]})
     planned = site.run("undo", run, "-o", plan, "--json")
     reason = "an order that stays refers to it"
-    assert kept(planned) == {"2": "somebody else has changed it since", "P1": reason, "C2": reason}
-    assert planned.json["operations"] == {"delete": 4}
+    assert kept(planned) == {"2": "somebody else has changed it since", "P1": reason, "C1": reason, "C2": reason}
+    assert planned.json["operations"] == {"delete": 3}
     assert site.run("apply", plan).code == 0
     assert [each["externalId"] for each in call(site, "GET", "sales/orders")["data"]] == ["wms:2"]
-    assert (list(held(site, "customer")), list(held(site, "product"))) == (["wms:C2"], ["wms:P1"])
+    assert (list(held(site, "customer")), list(held(site, "product"))) == (["wms:C1", "wms:C2"], ["wms:P1"])
+
+
+def test_what_an_order_of_others_refers_to_stays(synced: Site) -> None:
+    """A person has sold what a run created; orders are read only if something that they may name would be deleted."""
+    synced.export("PROD_2.csv", "SKU;NAME;PRICE\nP2;Hex nut;0.30\nP3;Washer;0.05\nP4;Rivet;0.02\n")
+    run, plan = run_of(synced.sync("wms.products")), str(synced.folder / "undo.plan")
+    sell(synced, "C1", "P3")
+    planned = synced.run("undo", run, "-o", plan, "--json")
+    assert (planned.code, planned.json["operations"]) == (1, {"delete": 1, "update": 1})
+    assert kept(planned) == {"P3": "an order that stays refers to it"}
+    sell(synced, "C1", "P4")
+    before = content(synced)
+    assert synced.run("apply", plan).code == 4
+    assert content(synced) == before
+    again = synced.run("undo", run, "-o", plan, "--json")
+    assert set(kept(again)) == {"P3", "P4"}
+    assert synced.run("apply", plan).code == 0
+    assert sorted(held(synced, "product")) == ["wms:P1", "wms:P2", "wms:P3", "wms:P4"]
+    assert held(synced, "product")["wms:P2"]["name"] != "Hex nut"
+    whole = synced.run("undo", "1", "--json")
+    assert kept(whole)["C1"] == "an order that stays refers to it"
+
+
+def test_lists_that_cannot_be_read_are_named(synced: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without them it is not known what may be deleted; nothing is planned then."""
+    key = synced.platform.sandbox.new_key(synced.tenant, "customers:write", "products:write")
+    monkeypatch.setenv("CROSSDOCK_API_KEY", key)
+    refused = synced.run("undo", "1")
+    assert refused.code == 3
+    assert "to read inventory lots, its credential needs the scope lots:read" in refused.err
+
+
+def sell(site: Site, customer: str, product: str) -> None:
+    """Somebody creates an order on the platform."""
+    items = [{"productId": held(site, "product")[f"wms:{product}"]["id"], "quantity": 1, "unitPrice": 2}]
+    facts = {"externalId": f"crm:{product}", "currency": "EUR", "placedAt": "2026-03-01T08:00:00Z", "items": items}
+    call(site, "POST", "sales/orders", {"customerId": held(site, "customer")[f"wms:{customer}"]["id"], **facts})
 
 
 def test_what_an_order_refers_to_stays_if_it_is_edited_during_the_apply(site: Site, front: Front) -> None:

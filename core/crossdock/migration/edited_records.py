@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from crossdock.migration.id_set import IdSet
+from crossdock.migration.live_comparison import Bound, bindings_to
 from crossdock.platform_source.settings import CHANGED
 from crossdock.state import Binding, State
-from crossdock.stream_facts import PLATFORM
 
 Version = Callable[[str], str | None]
 """The entity tag of the platform's record of an id; None if there is none."""
@@ -26,11 +26,11 @@ class EditedRecords:
         self._edited, self._unsure = IdSet(), IdSet()
         self.may_ask = False  # whether some records must be looked up
 
-    def take(self, resource: str, page: Sequence[dict[str, Any]]) -> None:
-        """Compare the records of one page of a list."""
+    def take(self, resource: str, page: Sequence[dict[str, Any]], bound: Bound) -> None:
+        """Compare the records of one page of a list with what is *bound* to them."""
         held = {each["id"]: each.get(CHANGED) for each in page if isinstance(each.get("id"), str)}
         edited, unsure = list[str](), list[str]()
-        for target_id, binding in self._bindings(resource, list(held)).items():
+        for target_id, binding in _wholes(bound).items():
             if binding.changed_at is not None and isinstance(held[target_id], str):
                 edited += [target_id] * (held[target_id] != binding.changed_at)
             elif binding.etag is not None:
@@ -42,8 +42,8 @@ class EditedRecords:
     def look_up(self, resource: str, ids: Sequence[str], version: Version) -> None:
         """Look up those of *ids* of which the list did not show whether they were edited."""
         unsure = self._unsure.among([_place(resource, each) for each in ids])
-        bindings = self._bindings(resource, [each for each in ids if _place(resource, each) in unsure])
-        for target_id, binding in bindings.items():
+        bound = bindings_to(self._state, resource, [each for each in ids if _place(resource, each) in unsure])
+        for target_id, binding in _wholes(bound).items():
             found = version(target_id)
             if found is not None and found != binding.etag:
                 self._edited.add([_place(resource, target_id)])
@@ -53,14 +53,11 @@ class EditedRecords:
         found = self._edited.among([_place(resource, each) for each in ids])
         return {each for each in ids if _place(resource, each) in found}
 
-    def _bindings(self, resource: str, ids: Sequence[str]) -> dict[str, Binding]:
-        """The bindings to these ids: each write of a contribution renews the version of the whole record as well."""
-        found: dict[str, Binding] = {}
-        with self._state.look() as tx:
-            for scope, binding in tx.bindings.of_ids(PLATFORM, resource, ids):
-                if not scope.is_contribution or binding.target_id not in found:
-                    found[binding.target_id] = binding
-        return found
+
+def _wholes(bound: Bound) -> dict[str, Binding]:
+    """The binding of each record: each write of a contribution renews the version of the whole record as well."""
+    ordered = {target_id: sorted(each, key=lambda one: one[0].is_contribution) for target_id, each in bound.items()}
+    return {target_id: each[0][1] for target_id, each in ordered.items() if each}
 
 
 def _place(resource: str, target_id: str) -> str:

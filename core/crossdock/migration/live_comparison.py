@@ -20,6 +20,8 @@ from crossdock.stream_facts import PLATFORM
 from crossdock.targets.merge_patch import as_wanted, holds
 
 Held = dict[str, Any]
+Bound = Mapping[str, Sequence[tuple[Scope, Binding]]]
+"""The live bindings to records of the platform, by the records' ids."""
 _PAGE = 5_000  # bindings that are read together
 _CLOCKS_DIFFER = timedelta(minutes=10)
 _ANOTHER, _OTHER_ID = "the state has the id of another record", "the state has another id"
@@ -37,6 +39,15 @@ class InDoubt(NamedTuple):
 
     outcome: Literal["delivered", "not delivered", "unknown"]
     target_id: str | None = None
+
+
+def bindings_to(state: State, resource: str, ids: Sequence[str]) -> Bound:
+    """Those of each of *ids*, contributions included; empty for a record that the state does not know."""
+    found: dict[str, list[tuple[Scope, Binding]]] = {each: [] for each in ids}
+    with state.look() as tx:
+        for scope, binding in tx.bindings.of_ids(PLATFORM, resource, ids):
+            found[binding.target_id].append((scope, binding))
+    return found
 
 
 class LiveComparison:
@@ -81,14 +92,11 @@ class LiveComparison:
 
     # ---- pages
 
-    def take(self, page: Sequence[Held]) -> None:
-        """Compare the records of one page."""
+    def take(self, page: Sequence[Held]) -> Bound:
+        """Compare the records of one page; returns what is bound to them."""
         records = {each["id"]: each for each in page if isinstance(each.get("id"), str)}
         self._forget_relisted(records)
-        bound = defaultdict[str, list[tuple[Scope, Binding]]](list)
-        with self._state.look() as tx:
-            for scope, binding in tx.bindings.of_ids(PLATFORM, self._resource, list(records)):
-                bound[binding.target_id].append((scope, binding))
+        bound = bindings_to(self._state, self._resource, list(records))
         for target_id, held in records.items():
             whole = [each for each in bound[target_id] if not each[0].is_contribution]
             if own := [each for each in whole if each[0].namespace in self._namespaces]:
@@ -96,6 +104,7 @@ class LiveComparison:
             elif not whole:
                 self._take_unbound(target_id, held)
         self._seen.add(list(records))
+        return bound
 
     def _forget_relisted(self, records: Mapping[str, Held]) -> None:
         changed = [name for name, held in records.items() if _changed_since(held, self._began)]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from crossdock.migration.control_totals import ControlTotals
-from crossdock.migration.live_comparison import LiveComparison
+from crossdock.migration.live_comparison import Bound, LiveComparison
 from crossdock.migration.reconciliation import Reconciliation, Sample
 from crossdock.platform_source.live_records import LiveRecords
 from crossdock.resource_types import RESOURCES
@@ -18,8 +18,8 @@ from crossdock.state import Binding, Intent, Scope, State
 from crossdock.stream_facts import PLATFORM
 
 Chosen = Mapping[Scope, set[int]]
-Listener = Callable[[str, Sequence[dict[str, Any]]], None]
-"""Of the pages of a resource."""
+Listener = Callable[[str, Sequence[dict[str, Any]], Bound], None]
+"""Of the pages of a resource, each with what is bound to its records."""
 _AT_ONCE = 5_000  # bindings that are read together
 
 
@@ -81,8 +81,7 @@ class PlatformComparison:
         comparison = self._comparison(resource)
         self._run.progress.begin(f"reading {resource} of the platform", None)
         for page in live.pages(resource):
-            comparison.take(page)
-            listener(resource, page)
+            listener(resource, page, comparison.take(page))
             self._run.progress.advance(len(page))
         comparison.finish(lambda record_id: live.record(resource, record_id))
         for intent in self._unsettled:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from crossdock.delivery.operations import Operation, payload_after
 from crossdock.migration.id_set import IdSet
+from crossdock.migration.live_references import LiveReferences
 from crossdock.migration.referred_ids import referred_ids
+from crossdock.migration.referred_records import ReferredRecords
 from crossdock.project.connector_instances import BoundStream
 from crossdock.state import Binding, Scope, State
 from crossdock.targets import Target
@@ -23,11 +24,14 @@ class RemainingReferences:
     """What the records refer to that are there after an undo.
 
     Records of the state count, of all runs and streams, and operations that are not settled. Each id takes 8 bytes.
+
+    Args:
+        live: What only the platform's records say.
     """
 
-    def __init__(self, state: State, targets: Mapping[str, Target]) -> None:
-        self._state, self._targets = state, targets
-        self._referred = defaultdict[str, IdSet](IdSet)  # by the resource of the record that refers to them
+    def __init__(self, state: State, targets: Mapping[str, Target], live: LiveReferences) -> None:
+        self._state, self._targets, self._live = state, targets, live
+        self._referred = ReferredRecords()
         self._deleted, self._restored, self._kept = IdSet(), IdSet(), IdSet()
 
     def find(self, undone: Sequence[BoundStream], operations: Operations) -> None:
@@ -51,11 +55,7 @@ class RemainingReferences:
 
     def among(self, scope: Scope, ids: Sequence[str]) -> dict[str, str]:
         """Those of *ids* that a remaining record refers to, each with the resource of such a record."""
-        places = {_place(scope.target, scope.resource, each): each for each in ids}
-        found = dict[str, str]()
-        for resource, referred in sorted(self._referred.items()):
-            found = {places[place]: resource for place in referred.among(list(places))} | found
-        return found
+        return self._live.among(scope, ids) | self._referred.among(scope, ids)
 
     def _plan(self, operation: Operation) -> bool:
         """Take an operation of the plan; True for a delete."""
@@ -72,7 +72,7 @@ class RemainingReferences:
         """Note what *payload* refers to; the resources of these records."""
         kind = self._targets[scope.target].resources[scope.resource]
         found = list(referred_ids(kind, payload))
-        self._referred[scope.resource].add([_place(scope.target, *each) for each in found])
+        self._referred.add(scope.resource, scope.target, found)
         return {resource for resource, _ in found}
 
     def _take_remaining(self, target: str, resource: str) -> None:

@@ -4,36 +4,26 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import partial
-from typing import cast
 
 from crossdock.clock import Clock
-from crossdock.delivery.operations import Operation
 from crossdock.errors import ConfigError, RefusedError
-from crossdock.migration.edited_records import EditedRecords
-from crossdock.migration.platform_comparison import PlatformComparison
-from crossdock.migration.reconcile import keep_bucket, platform_context
-from crossdock.migration.reconciliation import Reconciliation
-from crossdock.migration.remaining_references import RemainingReferences, in_pages
-from crossdock.migration.undone_records import Referred, Undoing, UndoneRecord, nothing_referred, undone_records
-from crossdock.platform_source.live_records import LiveRecords
-from crossdock.progress import Progress, Silent
+from crossdock.migration.changes_by_others import ChangesByOthers
+from crossdock.migration.remaining_references import RemainingReferences
+from crossdock.migration.undone_records import Undoing, UndoneRecord
+from crossdock.migration.undone_streams import UndoneStreams, operations
+from crossdock.progress import Progress
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
-from crossdock.resource_types import RESOURCES
-from crossdock.resources import ResourceName
 from crossdock.runs.open_run import MigrationPart, OpenRun
 from crossdock.runs.plan_file import DecisionHash, PlanFile, outdated
 from crossdock.runs.plan_results import PlanListener
 from crossdock.runs.prepared_operations import PreparedOperations
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
-from crossdock.sources.source_context import SourceContext
-from crossdock.state import Scope, Transaction
-from crossdock.stream_facts import PLATFORM
+from crossdock.state import Transaction
 from crossdock.tally import Tally
 
 
@@ -126,18 +116,13 @@ def plan(
 
 
 class _Undo:
-    """What is known before the records are decided about. The platform and the state are read for it.
-
-    Attributes:
-        names: Of the streams.
-    """
+    """What is known before the records are decided about. The platform and the state are read for it."""
 
     def __init__(self, session: Session, undone: UndoneRuns, progress: Progress) -> None:
         self.session, self.undone = session, undone
-        self.names = _streams(session, undone)
-        self._differing: set[tuple[str, str]] = set()
-        self._edited = EditedRecords(session.state)
-        self._read_platform(progress)
+        self._streams = UndoneStreams(session, _streams(session, undone), undone.runs)
+        self._others = ChangesByOthers(self._streams)
+        self._others.read(progress)
         self.find_references()
 
     def find_references(self, beginning: str | None = None) -> None:
@@ -146,69 +131,24 @@ class _Undo:
         Args:
             beginning: The stream that is undone next; what is left of those before it stays.
         """
-        self._references = RemainingReferences(self.session.state, self.session.targets)
+        session = self.session
+        self._references = RemainingReferences(session.state, session.targets, self._others.references)
         with self.bound() as streams:
             names = [each.name for each in streams]
             left = streams[names.index(beginning) :] if beginning is not None else streams
-            self._references.find(left, self._undoing)
+            self._references.find(left, lambda bound: self._streams.operations(bound, self._others.among))
 
-    @contextmanager
-    def bound(self) -> Iterator[list[BoundStream]]:
-        """The streams, those that refer to others first."""
-        run = platform_context(self.session, Silent())
-        with run.at_end:
-            yield self.session.project.bind(set(self.names), targets=self.session.targets, run=run)[::-1]
+    def bound(self) -> AbstractContextManager[list[BoundStream]]:
+        """As `UndoneStreams.bound`."""
+        return self._streams.bound()
 
     def records(self, bound: BoundStream) -> Iterator[UndoneRecord]:
         """What happens to each record of *bound*."""
-        return self._records(bound, lambda ids: self._references.among(bound.scope, ids))
 
-    def _undoing(self, bound: BoundStream) -> Iterator[Operation]:
-        return _operations(self._records(bound, nothing_referred))
+        def referred(ids: Sequence[str]) -> Mapping[str, str]:
+            return self._references.among(bound.scope, ids)
 
-    def _records(self, bound: BoundStream, referred: Referred) -> Iterator[UndoneRecord]:
-        def changed(ids: Sequence[str]) -> set[str]:
-            return self._changed(bound.scope, ids)
-
-        return undone_records(self.session.state, bound, self.undone.runs, changed, referred)
-
-    def _changed(self, scope: Scope, ids: Sequence[str]) -> set[str]:
-        if scope.target != PLATFORM:
-            return set()
-        differing = {each for each in ids if (scope.resource, each) in self._differing}
-        return differing | self._edited.among(scope.resource, ids)
-
-    def _read_platform(self, progress: Progress) -> None:
-        """Read the platform's records and compare them with the state."""
-        session = self.session
-        scopes = {session.project.scopes[name] for name in self.names}
-        wanted = {each for each in scopes if each.target == PLATFORM and each.resource in RESOURCES}
-        found = Reconciliation(session.clock.now(), None)
-        run: SourceContext = platform_context(session, progress)
-        with run.at_end, LiveRecords(session.project.platform, run) as live:
-            try:
-                PlatformComparison(session.state, wanted, run, found).read(live, self._edited.take)
-                self._look_up(live)
-            finally:
-                keep_bucket(session, live)
-        self._differing = {
-            (each.scope.resource, each.target_id)
-            for each in found.differences.values()
-            if each.difference in {"diverged", "duplicate"} and each.target_id is not None
-        }
-
-    def _look_up(self, live: LiveRecords) -> None:
-        """Look up the versions of records that would be written, as far as the lists do not show them."""
-        if not self._edited.may_ask:
-            return
-        with self.bound() as streams:
-            for bound in streams:
-                if bound.scope.target != PLATFORM or bound.scope.resource not in RESOURCES:
-                    continue
-                resource = cast("ResourceName", bound.scope.resource)
-                for page in in_pages(self._undoing(bound)):
-                    ids = [each.binding.target_id for each in page if each.binding is not None]
-                    self._edited.look_up(resource, ids, partial(live.version, resource))
+        return self._streams.records(bound, self._others.among, referred)
 
 
 def _planned(undo: _Undo, listener: Callable[[UndoneRecord], None], progress: Progress) -> tuple[UndoPlan, PlanFile]:
@@ -268,16 +208,12 @@ def apply(
             if any(each.records["rejected"] for each in run.report.tallies.values()):
                 # A record whose operation was refused is still there, so what it refers to must not be deleted.
                 undo.find_references(beginning=bound.name)
-            return PreparedOperations(bound, _operations(undo.records(bound)), expected[bound.name])
+            return PreparedOperations(bound, operations(undo.records(bound)), expected[bound.name])
 
         report = run.execute(set(found.streams), source, reads=False, children_first=True)
         if undone.migration_id is not None and report.completed:
             session.state.apply(_forget_sources(found.streams))
         return report
-
-
-def _operations(records: Iterator[UndoneRecord]) -> Iterator[Operation]:
-    return (each.operation for each in records if each.operation is not None)
 
 
 def _streams(session: Session, undone: UndoneRuns) -> list[str]:

@@ -8,6 +8,7 @@ import pytest
 from tests.unit.state.samples import AT, SCOPE, binding, start
 
 from crossdock.migration.edited_records import EditedRecords
+from crossdock.migration.live_comparison import bindings_to
 from crossdock.state import State
 
 THEN, LATER = "2026-03-29T01:30:00.001Z", "2026-03-29T01:30:00.002Z"
@@ -20,6 +21,11 @@ def bound(state: State, *, contributed: str | None = None, **facts: Any) -> None
         tx.bindings.put(SCOPE, [binding(1, **facts)], run_id=run_id, at=AT)
         if contributed is not None:
             tx.bindings.put(PART, [binding(1, changed_at=contributed)], run_id=run_id, at=AT)
+
+
+def take(state: State, edited: EditedRecords, page: list[dict[str, Any]]) -> None:
+    ids = [each["id"] for each in page if "id" in each]
+    edited.take("product", page, bindings_to(state, "product", ids))
 
 
 @pytest.mark.parametrize(
@@ -39,7 +45,7 @@ def test_the_list_shows_what_was_edited(
     """As far as it says when a record was changed, and the answer to our write did."""
     bound(state, **known)
     edited = EditedRecords(state)
-    edited.take("product", [{"id": "prd_1", "updatedAt": listed}, {"id": "prd_2", "updatedAt": LATER}, {}])
+    take(state, edited, [{"id": "prd_1", "updatedAt": listed}, {"id": "prd_2", "updatedAt": LATER}, {}])
     assert edited.among("product", ["prd_1", "prd_2"]) == ({"prd_1"} if is_edited else set())
     assert edited.among("customer", ["prd_1"]) == set()
     assert edited.may_ask is may_ask
@@ -50,7 +56,7 @@ def test_what_no_list_shows_is_looked_up(state: State, version: str | None, *, i
     """By its entity tag; one that the platform does not have was not edited. Nothing else is asked for."""
     bound(state, etag='"1"')
     edited, asked = EditedRecords(state), list[str]()
-    edited.take("product", [{"id": "prd_1", "updatedAt": LATER}])
+    take(state, edited, [{"id": "prd_1", "updatedAt": LATER}])
 
     def look_up(name: str) -> str | None:
         asked.append(name)
@@ -65,7 +71,7 @@ def test_the_whole_record_has_the_newest_version(state: State) -> None:
     """A contribution is older if the record was written since."""
     bound(state, changed_at=LATER, contributed=THEN)
     edited = EditedRecords(state)
-    edited.take("product", [{"id": "prd_1", "updatedAt": LATER}])
+    take(state, edited, [{"id": "prd_1", "updatedAt": LATER}])
     assert edited.among("product", ["prd_1"]) == set()
 
 
@@ -74,5 +80,5 @@ def test_a_record_that_changes_while_it_is_listed_is_edited(state: State) -> Non
     bound(state, changed_at=THEN)
     edited = EditedRecords(state)
     for at in (THEN, LATER):
-        edited.take("product", [{"id": "prd_1", "updatedAt": at}])
+        take(state, edited, [{"id": "prd_1", "updatedAt": at}])
     assert edited.among("product", ["prd_1"]) == {"prd_1"}

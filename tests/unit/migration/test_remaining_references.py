@@ -12,6 +12,8 @@ from tests.unit.state.samples import AT, binding, intent, start
 from crossdock import exact_json
 from crossdock.delivery.operations import Operation
 from crossdock.migration import remaining_references
+from crossdock.migration.live_comparison import bindings_to
+from crossdock.migration.live_references import LiveReferences
 from crossdock.migration.remaining_references import RemainingReferences
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Record
@@ -37,6 +39,12 @@ class Books:
     def __init__(self, state: State) -> None:
         self.state, self._run, self._number = state, start(state), 0
         self._operations: dict[str, list[Operation]] = {resource: [] for resource in ORDER}
+        self._live = LiveReferences()
+
+    def list(self, resource: str, *page: dict[str, Any]) -> None:
+        """The platform lists these records."""
+        ids = [each["id"] for each in page if isinstance(each.get("id"), str)]
+        self._live.take(resource, page, bindings_to(self.state, resource, ids))
 
     def bind(self, resource: str, target_id: str, payload: Any = None, *, contributes: str = "") -> Binding:
         self._number += 1
@@ -70,7 +78,7 @@ class Books:
         def operations(bound: BoundStream) -> Iterator[Operation]:
             return iter(self._operations[bound.scope.resource])
 
-        found = RemainingReferences(self.state, TARGETS)
+        found = RemainingReferences(self.state, TARGETS, self._live)
         found.find(streams, operations)
         return {
             name: resource
@@ -152,6 +160,30 @@ def test_an_operation_that_is_not_settled_counts(books: Books) -> None:
     books.delete("product", "prd_1")
     books.delete("product", "prd_2")
     assert books.kept() == {"prd_1": "invoice"}
+
+
+def test_what_a_record_of_others_names_stays(books: Books) -> None:
+    """The state knows nothing of it; what hostile records hold is left out."""
+    for number in ("1", "2", "3"):
+        books.delete("customer", f"cus_{number}")
+        books.delete("product", f"prd_{number}")
+    books.list("order", {"id": "ord_9", **sold("cus_1", "prd_1", "prd_2")}, sold("cus_3"))
+    books.list("invoice", {"id": ["x"], "customerId": 3, "items": [7, {"productId": {}}]}, {"id": 1, "items": "prd_3"})
+    books.list("customer", {"id": "cus_9", "name": "x"})
+    assert books.kept() == {"cus_1": "order", "cus_3": "order", "prd_1": "order", "prd_2": "order"}
+
+
+def test_what_others_have_made_a_record_name_stays(books: Books) -> None:
+    """What it names by our own doing does not count, if it goes."""
+    books.delete("inventory_lot", "lot_1", {"productId": "prd_1", "binId": "bin_1"})
+    books.bind("inventory_lot", "lot_1", {"binId": "bin_2"}, contributes="depot.bins")
+    books.bind("order", "ord_1", sold("cus_1", "prd_2"))
+    books.list("inventory_lot", {"id": "lot_1", "productId": "prd_1", "binId": "bin_2"})
+    books.list("order", {"id": "ord_1", **sold("cus_2", "prd_2")})
+    for number in ("1", "2"):
+        for resource, name in (("customer", "cus"), ("product", "prd"), ("warehouse_bin", "bin")):
+            books.delete(resource, f"{name}_{number}")
+    assert books.kept() == {"cus_1": "order", "cus_2": "order", "prd_2": "order"}
 
 
 def test_many_records_are_read_in_pages(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:

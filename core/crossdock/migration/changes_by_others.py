@@ -1,0 +1,107 @@
+"""What others have done on the platform since the runs that are undone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from functools import partial
+from typing import Any, cast
+
+from crossdock.migration.edited_records import EditedRecords
+from crossdock.migration.live_comparison import Bound, bindings_to
+from crossdock.migration.live_references import LiveReferences
+from crossdock.migration.platform_comparison import PlatformComparison
+from crossdock.migration.reconcile import keep_bucket, platform_context
+from crossdock.migration.reconciliation import Reconciliation
+from crossdock.migration.remaining_references import in_pages
+from crossdock.migration.undone_streams import UndoneStreams
+from crossdock.platform_source.live_records import LiveRecords
+from crossdock.progress import Progress
+from crossdock.project.connector_instances import BoundStream
+from crossdock.resource_types import RESOURCES
+from crossdock.resources import ResourceName
+from crossdock.state import Scope
+from crossdock.stream_facts import PLATFORM
+
+
+class ChangesByOthers:
+    """Which records they have changed, and what their own records refer to.
+
+    Attributes:
+        references: To records that must stay.
+    """
+
+    def __init__(self, undone: UndoneStreams) -> None:
+        self._undone, self._state = undone, undone.session.state
+        self._differing: set[tuple[str, str]] = set()
+        self._edited, self.references = EditedRecords(self._state), LiveReferences()
+
+    def among(self, scope: Scope, ids: Sequence[str]) -> set[str]:
+        """Those of *ids* that were changed."""
+        if scope.target != PLATFORM:
+            return set()
+        differing = {each for each in ids if (scope.resource, each) in self._differing}
+        return differing | self._edited.among(scope.resource, ids)
+
+    def read(self, progress: Progress) -> None:
+        """Read the platform's records and compare them with the state.
+
+        Raises:
+            CrossdockError: If the platform cannot be read.
+        """
+        session = self._undone.session
+        wanted = {each for each in self._undone.scopes if each.target == PLATFORM and each.resource in RESOURCES}
+        found = Reconciliation(session.clock.now(), None)
+        run = platform_context(session, progress)
+        with run.at_end, LiveRecords(session.project.platform, run) as live:
+            try:
+                PlatformComparison(self._state, wanted, run, found).read(live, self._take)
+                self._differing = {
+                    (each.scope.resource, each.target_id)
+                    for each in found.differences.values()
+                    if each.difference in {"diverged", "duplicate"} and each.target_id is not None
+                }
+                self._look_up(live)
+                self._read_referring(live, progress, {each.resource for each in wanted})
+            finally:
+                keep_bucket(session, live)
+
+    def _take(self, resource: str, page: Sequence[dict[str, Any]], bound: Bound) -> None:
+        self._edited.take(resource, page, bound)
+        self.references.take(resource, page, bound)
+
+    def _look_up(self, live: LiveRecords) -> None:
+        """Look up the versions of records that would be written, as far as the lists do not show them."""
+        if not self._edited.may_ask:
+            return
+        with self._undone.bound() as streams:
+            for bound in streams:
+                if bound.scope.target != PLATFORM or bound.scope.resource not in RESOURCES:
+                    continue
+                resource = cast("ResourceName", bound.scope.resource)
+                for page in in_pages(self._undone.operations(bound, self.among)):
+                    ids = [each.binding.target_id for each in page if each.binding is not None]
+                    self._edited.look_up(resource, ids, partial(live.version, resource))
+
+    def _read_referring(self, live: LiveRecords, progress: Progress, read: AbstractSet[str]) -> None:
+        """Read the lists that were not *read* yet, and whose records may refer to one that would be deleted."""
+        unread = [name for name, kind in RESOURCES.items() if kind.parents and name not in read]
+        parents = frozenset[str]().union(*(RESOURCES[name].parents for name in unread))
+        with self._undone.bound() as streams:
+            deleted = {
+                bound.scope.resource
+                for bound in streams
+                if bound.scope.target == PLATFORM and bound.scope.resource in parents and self._deletes(bound)
+            }
+        for name in unread:
+            if RESOURCES[name].parents & deleted:
+                resource = cast("ResourceName", name)
+                progress.begin(f"reading {resource} of the platform", None)
+                for page in live.pages(resource):
+                    ids = [each["id"] for each in page if isinstance(each.get("id"), str)]
+                    self.references.take(resource, page, bindings_to(self._state, resource, ids))
+                    progress.advance(len(page))
+
+    def _deletes(self, bound: BoundStream) -> bool:
+        operations = self._undone.operations(bound, self.among)
+        return any(each.kind == "delete" for each in operations)

@@ -1,0 +1,28 @@
+"""What records of the platform refer to that the state does not say: those of others, and what others have changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from crossdock.migration.live_comparison import Bound
+from crossdock.migration.referred_ids import referred_ids
+from crossdock.migration.referred_records import ReferredRecords
+from crossdock.resource_types import RESOURCES
+from crossdock.stream_facts import PLATFORM
+
+
+class LiveReferences(ReferredRecords):
+    """Collects it from the pages of the platform's lists."""
+
+    def take(self, resource: str, page: Sequence[Mapping[str, Any]], bound: Bound) -> None:
+        """Take what the records of *page* refer to, but for what the payloads *bound* to them refer to as well."""
+        kind = RESOURCES[resource]
+        if not kind.parents:
+            return
+        for held in page:
+            name = held.get("id")
+            bindings = bound.get(name, ()) if isinstance(name, str) else ()
+            known = {each for _, binding in bindings for each in referred_ids(kind, binding.payload)}
+            if found := set(referred_ids(kind, held)) - known:
+                self.add(resource, PLATFORM, found)

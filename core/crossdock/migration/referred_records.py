@@ -1,0 +1,32 @@
+"""Records that others refer to."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from crossdock.migration.id_set import IdSet
+from crossdock.state import Scope
+
+
+class ReferredRecords:
+    """Records by the resource of those that refer to them. Each takes 8 bytes."""
+
+    def __init__(self) -> None:
+        self._by = defaultdict[str, IdSet](IdSet)
+
+    def add(self, by: str, target: str, referred: Iterable[tuple[str, str]]) -> None:
+        """Add what a record of the resource *by* refers to on *target*: resources and ids."""
+        self._by[by].add([_place(target, *each) for each in referred])
+
+    def among(self, scope: Scope, ids: Sequence[str]) -> dict[str, str]:
+        """Those of *ids* that are referred to, each with the resource of a record that does so."""
+        places = {_place(scope.target, scope.resource, each): each for each in ids}
+        found = dict[str, str]()
+        for resource, referred in sorted(self._by.items()):
+            found = {places[place]: resource for place in referred.among(list(places))} | found
+        return found
+
+
+def _place(target: str, resource: str, target_id: str) -> str:
+    return f"{target} {resource} {target_id}"

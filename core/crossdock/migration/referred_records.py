@@ -17,16 +17,17 @@ class ReferredRecords:
 
     def add(self, by: str, target: str, referred: Iterable[tuple[str, str]]) -> None:
         """Add what a record of the resource *by* refers to on *target*: resources and ids."""
-        self._by[by].add([_place(target, *each) for each in referred])
+        self._by[by].add([place(target, *each) for each in referred])
 
     def among(self, scope: Scope, ids: Sequence[str]) -> dict[str, str]:
         """Those of *ids* that are referred to, each with the resource of a record that does so."""
-        places = {_place(scope.target, scope.resource, each): each for each in ids}
+        places = {place(scope.target, scope.resource, each): each for each in ids}
         found = dict[str, str]()
         for resource, referred in sorted(self._by.items()):
-            found = {places[place]: resource for place in referred.among(list(places))} | found
+            found = {places[each]: resource for each in referred.among(list(places))} | found
         return found
 
 
-def _place(target: str, resource: str, target_id: str) -> str:
+def place(target: str, resource: str, target_id: str) -> str:
+    """Stands for one record of any target, in an `IdSet`."""
     return f"{target} {resource} {target_id}"

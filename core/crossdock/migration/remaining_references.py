@@ -9,7 +9,7 @@ from crossdock.delivery.operations import Operation, payload_after
 from crossdock.migration.id_set import IdSet
 from crossdock.migration.live_references import LiveReferences
 from crossdock.migration.referred_ids import referred_ids
-from crossdock.migration.referred_records import ReferredRecords
+from crossdock.migration.referred_records import ReferredRecords, place
 from crossdock.project.connector_instances import BoundStream
 from crossdock.state import Binding, Scope, State
 from crossdock.targets import Target
@@ -62,7 +62,7 @@ class RemainingReferences:
         scope, binding = operation.scope, operation.binding
         assert binding is not None
         if operation.kind == "delete":
-            self._deleted.add([_place(scope.target, scope.resource, binding.target_id)])
+            self._deleted.add([place(scope.target, scope.resource, binding.target_id)])
             return True
         self._restored.add([_own_place(scope, binding)])
         self._refer(scope, operation.after)
@@ -83,10 +83,10 @@ class RemainingReferences:
                 page = tx.bindings.of_resource(target, resource, after=after, limit=_PAGE, contributions=True)
             if not page:
                 return
-            gone = self._deleted.among([_place(target, resource, each.target_id) for _, each in page])
+            gone = self._deleted.among([place(target, resource, each.target_id) for _, each in page])
             restored = self._restored.among([_own_place(*each) for each in page])
             for scope, binding in page:
-                is_gone = _place(target, resource, binding.target_id) in gone
+                is_gone = place(target, resource, binding.target_id) in gone
                 if not is_gone and _own_place(scope, binding) not in restored:
                     self._refer(scope, binding.payload)
             scope, last = page[-1]
@@ -116,9 +116,9 @@ class RemainingReferences:
         """Keep those of *page* that are referred to; the resources of what they refer to."""
         ids = [each.binding.target_id for each in page if each.binding is not None]
         referred = self.among(scope, ids)
-        known = self._kept.among([_place(scope.target, scope.resource, each) for each in referred])
-        fresh = {each for each in referred if _place(scope.target, scope.resource, each) not in known}
-        self._kept.add([_place(scope.target, scope.resource, each) for each in fresh])
+        known = self._kept.among([place(scope.target, scope.resource, each) for each in referred])
+        fresh = {each for each in referred if place(scope.target, scope.resource, each) not in known}
+        self._kept.add([place(scope.target, scope.resource, each) for each in fresh])
         with self._state.look() as tx:
             contributed = list(tx.bindings.contributed(scope.target, scope.resource, list(fresh)))
         found = set[str]()
@@ -135,10 +135,6 @@ def in_pages(operations: Iterable[Operation]) -> Iterator[list[Operation]]:
     iterator = iter(operations)
     while page := list(islice(iterator, _PAGE)):
         yield page
-
-
-def _place(target: str, resource: str, target_id: str) -> str:
-    return f"{target} {resource} {target_id}"
 
 
 def _own_place(scope: Scope, binding: Binding) -> str:

@@ -6,17 +6,41 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Self
 
 import psycopg
+from tests.chaos import processes
 from tests.chaos.fleet_stage import RECORDS, FleetStage
 from tests.waiting import WITHIN_S, eventually
 
-Process = subprocess.Popen[bytes]
+SOON = str(Path(__file__).with_name("soon_asking.py"))
+
+
+@dataclass(frozen=True, slots=True)
+class Forked:
+    """What the tests need of a ``subprocess.Popen``, of a process that was forked."""
+
+    process: ForkServerProcess
+
+    def send_signal(self, number: signal.Signals) -> None:
+        assert self.process.pid is not None
+        os.kill(self.process.pid, number)
+
+    def kill(self) -> None:
+        self.process.kill()
+
+    def wait(self, within_s: float | None = None) -> int | None:
+        self.process.join(within_s)
+        return self.process.exitcode
+
+
+Process = subprocess.Popen[bytes] | Forked
+Starter = Callable[[Sequence[str], Mapping[str, str], Path], AbstractContextManager[Process]]
 
 
 @contextmanager
@@ -33,16 +57,30 @@ def process(arguments: Sequence[str], environment: Mapping[str, str], log: Path)
             one.wait()
 
 
+@contextmanager
+def forked(arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> Iterator[Process]:
+    """The same, forked from a process that has imported crossdock."""
+    log.touch()
+    one = processes.start(arguments, {**os.environ, **environment}, log, log)
+    try:
+        yield Forked(one)
+    finally:
+        one.kill()
+        one.join()
+
+
 @dataclass
 class Cluster:
     """A Dask scheduler and its workers, as users start them.
 
     Attributes:
         environment: Of the workers; the secrets are in it.
+        start: How they are started otherwise.
     """
 
     folder: Path
     environment: Mapping[str, str]
+    start: Starter = process
     workers: list[Process] = field(default_factory=list)
     address: str = ""
     _opened: ExitStack = field(default_factory=ExitStack)
@@ -74,12 +112,14 @@ class Cluster:
         folder = self.folder / "dask-space"
         command = ("-m", f"distributed.cli.{program}", *arguments)
         mine = {**self.environment, "DASK_TEMPORARY_DIRECTORY": str(folder), **environment}
-        return self._opened.enter_context(process(command, mine, self.folder / "dask.log"))
+        return self._opened.enter_context(self.start(command, mine, self.folder / "dask.log"))
 
 
-def service(stage: FleetStage, executor: str, log: str, *options: str) -> tuple[Sequence[str], Mapping[str, str], Path]:
+def service(
+    stage: FleetStage, executor: str, log: str, *options: str, program: Sequence[str] = processes.CROSSDOCK
+) -> tuple[Sequence[str], Mapping[str, str], Path]:
     """What `process` needs to start ``crossdock schedule --fleet``."""
-    command = ["-m", "crossdock", "-C", str(stage.base), "schedule", "--fleet", stage.pattern]
+    command = [*program, "-C", str(stage.base), "schedule", "--fleet", stage.pattern]
     return [*command, "--executor", executor, *options], stage.environment, stage.folder / log
 
 
@@ -112,12 +152,17 @@ def lossy_night(stage: FleetStage, postgres: str, *, workers: int) -> dict[str, 
         How much of the night was done at each loss, in records.
     """
     done: dict[str, int] = {}
-    with Cluster(stage.folder, stage.environment) as cluster, ExitStack() as services:
+    with Cluster(stage.folder, stage.environment, forked) as cluster, ExitStack() as services:
         for _ in range(workers):
             cluster.add_worker()
-        first = services.enter_context(process(*service(stage, f"dask={cluster.address}", "first.log")))
+
+        def started(log: str) -> Process:
+            facts = service(stage, f"dask={cluster.address}", log, program=("-P", SOON))
+            return services.enter_context(forked(*facts))
+
+        first = started("first.log")
         eventually(lambda: "leading a fleet" in (stage.folder / "first.log").read_text())
-        second = services.enter_context(process(*service(stage, f"dask={cluster.address}", "second.log")))
+        second = started("second.log")
         eventually(lambda: "stands by" in (stage.folder / "second.log").read_text())
         eventually(lambda: bool(begun(stage)))
         cluster.workers[0].send_signal(signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""300 tenants over a Dask cluster of three workers and two schedulers, while some of it is lost."""
+"""300 tenants over a Dask cluster of three workers and two schedulers, while some of it is lost; all executors."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.chaos.fleet_kills import judged, lossy_night
 from tests.chaos.fleet_stage import RECORDS, FleetStage, settings
+from tests.chaos.test_fleet import same
 
 from crossdock.sandbox import SandboxServer
 from crossdock.state import StateUrl
@@ -25,3 +26,9 @@ def test_a_night_of_300_tenants(tmp_path: Path, new_database: Callable[[], State
     all_records = TENANTS * RECORDS
     assert 0 < done["worker"] <= done["connection"] <= done["scheduler"] < all_records
     print(f"{TENANTS} tenants, {all_records:,} records, each once; lost after so many records: {done}")
+
+
+@pytest.mark.postgres
+def test_threads_processes_and_a_cluster_give_the_same(tmp_path: Path, new_database: Callable[[], StateUrl]) -> None:
+    """Record for record."""
+    same(tmp_path, new_database, ("threads", "processes", "dask"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import count
@@ -96,6 +96,10 @@ class Invoices(_Pages):
         return {"customerId": Reference("customer", item["parent"]), "currency": "EUR", "items": [line]}
 
 
+def _is_named(body: Mapping[str, Any], names: Sequence[str]) -> bool:
+    return body.get("externalId") in names
+
+
 def number_of(key: str) -> int:
     return int(key[1:])
 
@@ -169,8 +173,8 @@ class Platform:
         collection, _, last = parts.path.rpartition("/")
         if asked.method == "GET":
             if parts.query:
-                name = parse_qs(parts.query)["externalId"][0]
-                return _json(200, {"data": [b for b in self._stored.values() if b.get("externalId") == name]})
+                names = parse_qs(parts.query).get("externalId")  # else it is asked whether it works
+                return _json(200, {"data": [b for b in self._stored.values() if not names or _is_named(b, names)]})
             held = self._stored.get(last)
             return _json(200, held) if held else Said(404)
         sent = json.loads(asked.body or b"{}")

@@ -9,6 +9,7 @@ import json
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
@@ -34,6 +35,7 @@ def nothing_lost_in_a_crash(
     state: str = SQLITE,
     sides: int = 2,
     system: System = PLATFORM,
+    at: Sequence[str] = (),
 ) -> None:
     """Whatever instant a process is killed at, what it did is known and what it did not do is done later.
 
@@ -44,6 +46,7 @@ def nothing_lost_in_a_crash(
         rounds: How often each failpoint strikes on each of its sides.
         kills: How many more nights are killed from outside, at random instants.
         sides: On how many of its sides each failpoint strikes; on some chance decides.
+        at: The failpoints; none are all of the system.
     """
     with (
         Trial("nothing lost in a crash") as trial,
@@ -52,7 +55,7 @@ def nothing_lost_in_a_crash(
     ):
         random = trial.random
         exports = system.exports(random)
-        points = [(name, FAILPOINTS[name]) for name in system.failpoints] * rounds
+        points = [(name, FAILPOINTS[name]) for name in at or system.failpoints] * rounds
         strikes = [(name, s) for name, point in points for s in random.sample(point.sides, len(point.sides))[:sides]]
         random.shuffle(strikes)
         size = -(-records // (len(strikes) + kills + 1))

@@ -10,4 +10,4 @@ from tests.chaos.chance import chaos_seed
 
 def test_kills_while_the_platform_changes(tmp_path: Path) -> None:
     """Each record that exists is copied once, in its last version."""
-    killed_platform_reads.killed_reads(tmp_path, seed=chaos_seed(), records=300, kills=3)
+    killed_platform_reads.killed_reads(tmp_path, seed=chaos_seed(), records=150, kills=2)

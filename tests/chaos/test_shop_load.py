@@ -17,12 +17,12 @@ Effects = list[dict[str, Any]]
 
 def test_a_first_load_that_is_killed_ends_as_one_that_is_not(tmp_path: Path) -> None:
     """Sums are equal to the cent, nothing is there twice, and later only what changed is read and sent."""
-    print(shop_load(tmp_path / "killed", seed=chaos_seed(), orders=250, kills=2, currency="shop"))
+    print(shop_load(tmp_path / "killed", seed=chaos_seed(), orders=100, kills=2, currency="shop"))
 
 
 def test_sums_are_equal_in_the_currency_of_the_buyer(tmp_path: Path) -> None:
     """The same with the amounts that buyers saw, in euros, dollars, yens and dinars."""
-    print(shop_load(tmp_path / "buyers", seed=chaos_seed() + 1, orders=200, kills=0, currency="presentment"))
+    print(shop_load(tmp_path / "buyers", seed=chaos_seed() + 1, orders=100, kills=0, currency="presentment"))
 
 
 def _lost(effects: Effects) -> None:
@@ -55,7 +55,7 @@ def _another_customer(effects: Effects) -> None:
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Effects]:
     """A shop and what happened at the platform, between which the judge finds no difference."""
-    return loaded(tmp_path_factory.mktemp("judged"), seed=chaos_seed(), orders=40)
+    return loaded(tmp_path_factory.mktemp("judged"), seed=chaos_seed(), orders=20)
 
 
 @pytest.mark.parametrize("damage", [_lost, _doubled, _stale, _a_cent_off, _another_customer])

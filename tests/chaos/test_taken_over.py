@@ -19,35 +19,38 @@ from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.testing import sandbox_contents
 from crossdock.testing.sandbox_syncs import private_file
 
-KILLS, RECORDS = 20, 400
 
-
-def test_kills_while_records_are_taken_over(tmp_path: Path) -> None:
+def taken_over(folder: Path, *, records: int, kills: int) -> None:
     """Each value of the source that was there once is taken over once, a new one is created once, others never."""
     seed, limits = chaos_seed(), SandboxSettings(rate_per_min=UNPACED.per_minute, burst=UNPACED.burst)
     random = Random(seed)
-    with SandboxServer(tmp_path / "sandbox", limits) as server:
-        there = Counter({f"S{number}": random.choice((0, 1, 1, 2)) for number in range(RECORDS)})
+    with SandboxServer(folder / "sandbox", limits) as server:
+        there = Counter({f"S{number}": random.choice((0, 1, 1, 2)) for number in range(records)})
         with Client(server.base_url, server.tenant, server.api_key) as client:
             _fill(client, there)
             wanted = [sku for sku in there for _ in range(random.choice((1, 1, 1, 2)))]
             random.shuffle(wanted)
-            syncs = _syncs(tmp_path, server, random, wanted)
-            before = len(_effects(tmp_path))
+            syncs = _syncs(folder, server, random, wanted)
+            before = len(_effects(folder))
             strikes = 0
-            while syncs.happened["kills"] < KILLS:
+            while syncs.happened["kills"] < kills:
                 strikes += 1
-                assert strikes < 3 * KILLS, f"seed {seed}: {syncs.happened}"
+                assert strikes < 3 * kills, f"seed {seed}: {syncs.happened}"
                 syncs.struck_somewhere(12)
             for _ in range(3):
                 report = syncs.sync()
             assert (report["exit"], report["requests"]) == (1, 0), f"seed {seed}: {report['said']}"
             found = Counter(each.sku for each in client.products.list(page_size=1000))
         assert found == Counter({sku: max(1, number) for sku, number in there.items()}), f"seed {seed}"
-        written = Counter((each["operation"], each["body"]["sku"]) for each in _effects(tmp_path)[before:])
+        written = Counter((each["operation"], each["body"]["sku"]) for each in _effects(folder)[before:])
         created = {("create", sku): 1 for sku, number in there.items() if number == 0}
         changed = {("update", sku): 1 for sku, number in there.items() if number == 1}
         assert written == Counter(created | changed), f"seed {seed}"
+
+
+def test_kills_while_records_are_taken_over(tmp_path: Path) -> None:
+    """As it says, in small; the full size is in tests/long."""
+    taken_over(tmp_path, records=100, kills=5)
 
 
 def _fill(client: Client, there: Counter[str]) -> None:

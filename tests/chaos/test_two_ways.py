@@ -164,10 +164,9 @@ def two_ways(folder: Path, seed: int, faults: Mapping[Fault, float] = MappingPro
         yield TwoWays(erp, partner, server, Random(seed))
 
 
-@pytest.mark.parametrize("number", range(3))
-def test_changes_of_both_sides_reach_the_other(tmp_path: Path, number: int) -> None:
+def changes_reach_the_other(folder: Path, seed: int, *, nights: int) -> None:
     """Changes come between nights and inside of them; in the end both have what its owner set last."""
-    with two_ways(tmp_path, chaos_seed() + number, {"lost_answer": 0.2}) as both:
+    with two_ways(folder, seed, {"lost_answer": 0.2}) as both:
         both.night()
         currencies: dict[str, str] = dict.fromkeys(both.ids, "EUR")
         cities: dict[str, str | None] = dict.fromkeys(both.ids)
@@ -182,7 +181,7 @@ def test_changes_of_both_sides_reach_the_other(tmp_path: Path, number: int) -> N
                 city = cities[order_id] = random.choice(CITIES)
                 both.set_here(order_id, shipping_address=address(city))
 
-        for _ in range(8):
+        for _ in range(nights):
             for _ in range(random.randrange(4)):
                 change()
             for _ in range(random.randrange(3)):
@@ -196,15 +195,19 @@ def test_changes_of_both_sides_reach_the_other(tmp_path: Path, number: int) -> N
         assert sum(both.night().values()) == 0
 
 
-@pytest.mark.parametrize("number", range(2))
-def test_a_member_of_the_other_owner_is_not_overwritten(tmp_path: Path, number: int) -> None:
+def test_changes_of_both_sides_reach_the_other(tmp_path: Path) -> None:
+    """Both have what its owner set last."""
+    changes_reach_the_other(tmp_path, chaos_seed(), nights=8)
+
+
+def not_overwritten(folder: Path, seed: int, *, nights: int) -> None:
     """If the platform changes a currency, the next one of the 3PL is a conflict, until one side agrees again."""
-    with two_ways(tmp_path, chaos_seed() + number) as both:
+    with two_ways(folder, seed) as both:
         both.night()
         random, happened = both.random, Counter[str]()
         there, here, written = (dict.fromkeys(both.ids, "EUR") for _ in range(3))
         conflicts = set[str]()
-        for _ in range(8):
+        for _ in range(nights):
             before = dict(there)
             for _ in range(3):
                 order_id, currency = random.choice(both.ids), random.choice(CURRENCIES)
@@ -229,6 +232,11 @@ def test_a_member_of_the_other_owner_is_not_overwritten(tmp_path: Path, number: 
             assert both.conflicts() == conflicts
         assert happened["rejected"], "no conflict was tried"
         assert happened["updated"], "no change was tried"
+
+
+def test_a_member_of_the_other_owner_is_not_overwritten(tmp_path: Path) -> None:
+    """A change of somebody who does not own the member is a conflict."""
+    not_overwritten(tmp_path, chaos_seed(), nights=8)
 
 
 WHOLE = {

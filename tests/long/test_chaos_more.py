@@ -12,9 +12,12 @@ from tests.chaos.doubt_systems import Opener
 from tests.chaos.test_converges import converges
 from tests.chaos.test_doubt import SYSTEMS, parked, verified
 from tests.chaos.test_joined_nights import newest_header_and_lines
+from tests.chaos.test_killed_loads import STRIKES, killed_loads
 from tests.chaos.test_one_winner import ON_POSTGRES, hung_up, kills, race, site, starter, told, zombies
 from tests.chaos.test_outage import outage
+from tests.chaos.test_taken_over import taken_over
 from tests.chaos.test_tally import balances
+from tests.chaos.test_two_ways import changes_reach_the_other, not_overwritten
 from tests.e2e.warehouse import Site
 
 from crossdock.sandbox import SandboxServer
@@ -78,4 +81,27 @@ def test_many_joined_nights(
     tmp_path: Path, platform: SandboxServer, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     """As in the short form, with more seeds."""
-    print(f"\njoined nights: seed {seed}, {newest_header_and_lines(tmp_path, platform, monkeypatch, seed=seed)}")
+    happened = newest_header_and_lines(tmp_path, platform, monkeypatch, seed=seed, nights=6)
+    print(f"\njoined nights: seed {seed}, {happened}")
+
+
+def test_many_kills_while_records_are_taken_over(tmp_path: Path) -> None:
+    """As in the short form, with more records and more often."""
+    taken_over(tmp_path, records=400, kills=20)
+
+
+def test_many_kills_in_every_wave(tmp_path: Path) -> None:
+    """As in the short form, at more failpoints."""
+    killed_loads(tmp_path, STRIKES)
+
+
+@pytest.mark.parametrize("seed", range(chaos_seed(), chaos_seed() + 5))
+def test_many_changes_of_both_sides(tmp_path: Path, seed: int) -> None:
+    """As in the short form, with more seeds and longer."""
+    changes_reach_the_other(tmp_path, seed, nights=12)
+
+
+@pytest.mark.parametrize("seed", range(chaos_seed(), chaos_seed() + 5))
+def test_many_changes_of_the_other_owner(tmp_path: Path, seed: int) -> None:
+    """As in the short form, with more seeds and longer."""
+    not_overwritten(tmp_path, seed, nights=12)

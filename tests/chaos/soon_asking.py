@@ -1,8 +1,9 @@
 """Runs a command of a crossdock that does not wait long.
 
-It asks a failing source again after 20 ms, where users' waits a second and longer each time, and looks each second for
-what is due, where users' does so each 30. A fleet's looks each second at its configs and at who leads,
-where users' does so each 5.
+It asks a failing source again after 20 ms, and for a record that failed after a quarter of a second, where users' waits
+a second and longer each time, and it pauses a twentieth as long before it tries a failing state again. It looks five
+times a second for what is due, where users' does so each 30 s; it handles signals, tells of refused webhooks, ends an
+idle run and looks at the configs of a fleet sooner.
 
 python -P tests/chaos/soon_asking.py ARGUMENTS...
 """
@@ -10,17 +11,32 @@ python -P tests/chaos/soon_asking.py ARGUMENTS...
 from __future__ import annotations
 
 import runpy
+import sys
+import time
+from datetime import timedelta
+from types import SimpleNamespace
+from unittest import mock
 
-from crossdock.fleet import fleet_service
-from crossdock.scheduler import daemon
+from crossdock.inbox import hint_worker
+from crossdock.scheduler import daemon, monitored_scheduler
 from crossdock.sources import retried_requests
+from crossdock.state import store
+
+SOON_ASKING = ("-P", __file__)
+"""What Python runs."""
 
 
 def main() -> None:
     retried_requests.BASE_PAUSE_S = 0.02
-    daemon.LOOK_S = 1.0
-    fleet_service.LOOK_S = 1.0
-    runpy.run_module("crossdock", run_name="__main__", alter_sys=True)
+    daemon.LOOK_S, daemon.SIGNAL_S = 0.2, 0.05
+    monitored_scheduler.REPORT_S = 0.1
+    hint_worker.IDLE_S, hint_worker.FIRST_PAUSE = 0.1, timedelta(seconds=0.25)
+    if "--fleet" in sys.argv:
+        from crossdock.fleet import fleet_service
+
+        fleet_service.LOOK_S = 0.5
+    with mock.patch.object(store, "time", SimpleNamespace(sleep=lambda pause_s: time.sleep(pause_s / 20))):
+        runpy.run_module("crossdock", run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

@@ -22,8 +22,9 @@ from tests.chaos.listen_stage import (
     slow_body,
 )
 from tests.chaos.listen_traffic import BAD, planned
+from tests.chaos.processes import CROSSDOCK
+from tests.chaos.soon_asking import SOON_ASKING
 from tests.e2e.processes import SchedulerProcesses
-from tests.e2e.project_folder import ROOT
 from tests.e2e.test_schedule_in_trouble import StoppablePostgres
 from tests.servers import require
 from tests.waiting import eventually
@@ -32,7 +33,6 @@ from crossdock.testing.postgres_server import PostgresServer
 
 ORDER = {"orders": {"O1"}}
 BOTH = {"orders": {"O1"}, "invoices": {"I1"}}
-SOON_ASKING = ("-P", str(ROOT / "tests" / "chaos" / "soon_asking.py"))
 SMALL = 8_192  # bytes of the largest file: less than any state
 
 
@@ -40,6 +40,7 @@ SMALL = 8_192  # bytes of the largest file: less than any state
 def stage(tmp_path: Path) -> Iterator[ListenStage]:
     with listen_stage(tmp_path) as opened:
         fill(opened)
+        opened.program = SOON_ASKING
         yield opened
 
 
@@ -54,6 +55,7 @@ def server() -> Iterator[StoppablePostgres]:
 def on_postgres(tmp_path: Path, server: StoppablePostgres) -> Iterator[ListenStage]:
     with listen_stage(tmp_path, server.create_database()) as opened:
         fill(opened)
+        opened.program = SOON_ASKING
         yield opened
 
 
@@ -87,6 +89,7 @@ def without_orders(shop: dict[str, Any]) -> None:
 def test_records_are_delivered_while_it_receives(stage: ListenStage, command: str) -> None:
     """An order comes with what it refers to, a change follows, a copy changes nothing."""
     options = ("schedule", "--listen", str(stage.port)) if command == "schedule" else ()
+    stage.program = CROSSDOCK
     with stage.receiving(*options, anew=True) as processes:
         body = body_of("orders", "O1")
         assert stage.post(body, signed(stage.secret, body, name="m1")).status_code == 200
@@ -162,7 +165,6 @@ def test_a_hint_for_a_stream_that_cannot_fetch_is_an_error_of_the_config(stage: 
 def test_a_record_whose_stream_cannot_fetch_any_more_stays_visible(stage: ListenStage) -> None:
     """A webhook that was accepted before the config changed is not forgotten, and keeps no other from delivery."""
     stage.shop.failing.add("/orders/O1")
-    stage.program = SOON_ASKING
     with stage.receiving() as processes:
         assert stage.tell("orders", "O1").status_code == 200
         eventually(lambda: stage.hints().get("shop.orders O1") is not None)
@@ -180,7 +182,6 @@ def test_a_record_whose_stream_cannot_fetch_any_more_stays_visible(stage: Listen
 def test_a_record_that_cannot_be_fetched_comes_when_it_can(stage: ListenStage) -> None:
     """The others are delivered meanwhile; the failed one is tried again by itself."""
     stage.shop.failing.add("/orders/O1")
-    stage.program = SOON_ASKING
     with stage.receiving() as processes:
         assert stage.tell("orders", "O1").status_code == 200
         assert stage.tell("invoices", "I1").status_code == 200
@@ -212,6 +213,7 @@ def test_a_state_that_goes_away_comes_back(tmp_path: Path) -> None:
     """503 while the file of the state is not there; the same process goes on when it is."""
     with listen_stage(tmp_path, "sqlite:///kept/state.db") as stage:
         fill(stage)
+        stage.program = SOON_ASKING
         with stage.receiving() as processes:
             (tmp_path / "kept").rename(tmp_path / "away")
             assert stage.tell("orders", "O1").status_code == 503

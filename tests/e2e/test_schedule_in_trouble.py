@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 from tests.chaos.processes import CROSSDOCK
+from tests.chaos.soon_asking import SOON_ASKING
 from tests.e2e.processes import SchedulerProcesses
 from tests.e2e.warehouse import CUSTOMERS, INVOICES, PRODUCTS, Site, expected
 from tests.integration.scheduler.scheduled_runs_race import Inline
@@ -183,7 +184,7 @@ class Watched(SchedulerProcesses):
     """A scheduler process whose job is due every second, with its health page."""
 
     def __init__(self, site: Site, *options: str, **facts: object) -> None:
-        command = [*CROSSDOCK, "-C", str(site.config), "schedule", "--health", "0", *options]
+        command = [*SOON_ASKING, "-C", str(site.config), "schedule", "--health", "0", *options]
         super().__init__(command, site.folder / "schedule.log", **facts)  # type: ignore[arg-type]  # passed on as they are
 
     def __enter__(self) -> Self:

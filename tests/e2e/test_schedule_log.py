@@ -6,15 +6,15 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.chaos.processes import CROSSDOCK
+from tests.chaos.soon_asking import SOON_ASKING
+from tests.e2e.processes import SchedulerProcesses
 from tests.e2e.warehouse import CUSTOMERS, INVOICES, PERSON, PRODUCTS, Site
-from tests.waiting import eventually
 
 from crossdock.project import project
 
@@ -119,29 +119,26 @@ def test_a_run_before_the_retention_period_is_not_run(site: Site, day: str) -> N
     assert site.effects() == []
 
 
-def served(site: Site, *options: str) -> str:
+def served(site: Site, *options: str, anew: bool = False) -> str:
     """What a scheduler logs that does a run, reloads an invalid config, and ends."""
     site.init()
     site.fill()
-    schedule(site, "every: 2s")
-    command = [sys.executable, "-m", "crossdock", "-C", str(site.config), "schedule", "--health", "0", *options]
-    log = site.folder / "log"
-    with log.open("wb") as err, subprocess.Popen(command, stderr=err, env=os.environ) as process:
-        try:
-            eventually(lambda: ": done after" in log.read_text())
-            site.edit("jobs:", "jbos:")
-            process.send_signal(signal.SIGHUP)
-            eventually(lambda: "SIGHUP" in log.read_text())
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(timeout=300) == 0
-        finally:
-            process.kill()
-    return log.read_text()
+    schedule(site, "every: 1s")
+    command = [*(CROSSDOCK if anew else SOON_ASKING), "-C", str(site.config), "schedule", "--health", "0", *options]
+    with SchedulerProcesses(command, site.folder / "log", anew=anew) as processes:
+        processes.start()
+        processes.until(lambda: ": done after" in processes.log)
+        site.edit("jobs:", "jbos:")
+        (pid,) = processes.pids
+        os.kill(pid, signal.SIGHUP)
+        processes.until(lambda: "SIGHUP" in processes.log)
+        assert processes.stop() == [0]
+        return processes.log
 
 
 def test_a_service_logs_objects(site: Site) -> None:
     """One object per line from start to end; only lines about a run have its members."""
-    found = lines(served(site, "--log-format", "json"))
+    found = lines(served(site, "--log-format", "json", anew=True))
     serving, watching, started, done, *_ = found
     hangup, ending = [line for line in found if line["message"].startswith("SIG")]
     assert serving["message"].startswith("serving http://127.0.0.1:")

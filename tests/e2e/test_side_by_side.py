@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.chaos.processes import CROSSDOCK
+from tests.chaos.soon_asking import SOON_ASKING
 from tests.e2e.processes import SchedulerProcesses
 from tests.e2e.warehouse import CUSTOMERS, INVOICES, PRODUCTS, Site
 
@@ -49,7 +49,7 @@ def bins(folder: Path, number: int, codes: range) -> None:
 
 
 def scheduling(site: Site) -> SchedulerProcesses:
-    command = [*CROSSDOCK, "-C", str(site.config), "schedule"]
+    command = [*SOON_ASKING, "-C", str(site.config), "schedule"]
     return SchedulerProcesses(command, site.folder / "log")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -17,9 +18,11 @@ from typing import Any
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
+from tests.chaos import processes
+from tests.chaos.soon_asking import SOON_ASKING
+from tests.e2e.processes import SchedulerProcesses
 from tests.e2e.warehouse import PERSON, Front, Reply, Site
 from tests.servers import served
-from tests.waiting import eventually
 
 ENDPOINT, TRACES_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 SECRET = "otlp-canary-77"
@@ -172,15 +175,12 @@ def test_the_service_exports_each_run(site: Site, receiver: Receiver, monkeypatc
     site.setenv(ENDPOINT, receiver.base)
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
     schedule(site, "every: 1s")
-    command = [sys.executable, "-m", "crossdock", "-C", str(site.config), "schedule", "--log-format", "json"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            eventually(lambda: len(receiver.requests) >= 2)
-            process.terminate()
-            _, err = process.communicate(timeout=300)
-        finally:
-            process.kill()
-    ended = {line["run"] for line in map(json.loads, err.splitlines()) if "status" in line}
+    command = [*SOON_ASKING, "-C", str(site.config), "schedule", "--log-format", "json"]
+    with SchedulerProcesses(command, site.folder / "log") as processes:
+        processes.start()
+        processes.until(lambda: len(receiver.requests) >= 2)
+        assert processes.stop() == [0]
+        ended = {line["run"] for line in map(json.loads, processes.log.splitlines()) if "status" in line}
     roots = [span for span in receiver.spans() if not span.parent_span_id]
     assert {int(attributes(root)["crossdock.run"]) for root in roots} == ended
     assert len({root.trace_id for root in roots}) == len(roots) == len(ended) >= 2
@@ -224,6 +224,14 @@ def test_a_refusal_is_a_warning(site: Site, receiver: Receiver, monkeypatch: pyt
     assert result.err == f"crossdock: warning: traces were not delivered to {receiver.base}: HTTP 401\n"
 
 
+SOON_CLOSING = """
+import runpy
+from crossdock.observability import traces
+traces.CLOSES_WITHIN_S = 0.5
+runpy.run_module("crossdock", run_name="__main__", alter_sys=True)
+"""
+
+
 @pytest.mark.parametrize("held", [False, True])
 def test_an_unavailable_receiver_is_a_warning(site: Site, receiver: Receiver, *, held: bool) -> None:
     """Without a listener or a response, the run is done and shown, and the process ends with one warning."""
@@ -232,9 +240,11 @@ def test_an_unavailable_receiver_is_a_warning(site: Site, receiver: Receiver, *,
     receiver.hold.clear()
     address = receiver.base if held else f"http://127.0.0.1:{closed}"
     site.setenv(ENDPOINT, address)
-    result = site.process("sync", "--json")
-    assert (result.code, result.json["status"]) == (0, "done")
-    assert result.err == f"crossdock: warning: traces were not delivered to {address}\n"
+    program = site.folder / "soon_closing.py"
+    program.write_text(SOON_CLOSING)
+    done = processes.finish(("-P", str(program), "-C", str(site.config), "sync", "--json"), os.environ)
+    assert (done.exit_code, done.document["status"]) == (0, "done")
+    assert done.stderr == f"crossdock: warning: traces were not delivered to {address}\n"
     site.assert_everything_once()
 
 
@@ -255,9 +265,10 @@ WITHOUT = "import sys; sys.modules['opentelemetry.sdk'] = None; from crossdock.c
 def test_a_missing_extra_is_a_warning(site: Site, receiver: Receiver) -> None:
     """It says how to install it; the run is not affected."""
     site.setenv(ENDPOINT, receiver.base)
-    command = [sys.executable, "-c", WITHOUT, "-C", str(site.config), "sync", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 0
+    program = site.folder / "without.py"
+    program.write_text(WITHOUT)
+    done = processes.finish(("-P", str(program), "-C", str(site.config), "sync", "--json"), os.environ)
+    assert done.exit_code == 0
     warning = f"traces are not sent, although {ENDPOINT} is set: pip install 'crossdock[otel]'"
     assert done.stderr == f"crossdock: warning: {warning}\n"
     site.assert_everything_once()

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
+import pytest
+from tests.chaos import processes
+from tests.chaos.processes import CROSSDOCK
 from tests.e2e.warehouse import CUSTOMERS, INVOICES, PRODUCTS, Site
 from tests.waiting import eventually
+
+from crossdock.scheduling.times_and_durations import span
+from crossdock.sources import late_files
+
+
+@pytest.fixture(autouse=True)
+def _a_second_of_the_config_is_a_tenth(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what runs in this process: its pauses end soon, in the same order."""
+    monkeypatch.setattr(late_files, "span", lambda duration: span(duration) / 10)
 
 
 def waits(site: Site, stream: str, wait: str) -> None:
@@ -118,17 +128,14 @@ def test_a_run_that_waits_stops_when_asked(site: Site) -> None:
     site.init()
     site.export("CUST_1.csv", CUSTOMERS)
     site.export("PROD_1.csv", PRODUCTS)
-    command = [sys.executable, "-m", "crossdock", "-C", str(site.config), "sync", "--wait", "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ) as run:
-        try:
-            eventually(lambda: len(site.sftp.logins) >= 3)
-            eventually(lambda: nobody_logged_in(site))
-            run.terminate()
-            _, err = run.communicate(timeout=300)
-        finally:
-            run.kill()
-    assert run.returncode == 130, err
-    assert b"stopped before wms.invoices" in err
+    command = [*CROSSDOCK, "-C", str(site.config), "sync", "--wait", "--json"]
+    shown = site.folder / "shown"
+    with processes.running(command, os.environ, err=shown) as run:
+        eventually(lambda: len(site.sftp.logins) >= 3)
+        eventually(lambda: nobody_logged_in(site))
+        run.terminate()
+    assert run.exitcode == 130, shown.read_text()
+    assert "stopped before wms.invoices" in shown.read_text()
     assert list(Path(site.folder / "state.db.spool").glob("*")) == []
     site.export("INV_1.csv", INVOICES)
     assert site.sync().code == 0

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -33,80 +37,99 @@ def variables_of(folder: Path) -> dict[str, str]:
     return {name: value.strip("'") for name, value in pairs}
 
 
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Runs a command in this process; its exit code, output and errors."""
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A demo that has ended: its folder, exit code, output and errors."""
 
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setenv("COLUMNS", "80")
-        for name in VARIABLES:
-            monkeypatch.setenv(name, "")  # the demo sets them for its process
-        with pytest.raises(SystemExit) as ended:
-            main(list(arguments))
-        return int(ended.value.code or 0), *capsys.readouterr()
+    folder: Path
+    code: int
+    output: str
+    errors: str
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Shown]:
+    """The demo with these options; it runs once, in this process."""
+
+    @cache
+    def run(*options: str) -> Shown:
+        folder = tmp_path_factory.mktemp("demo") / "demo"
+        out, err = io.StringIO(), io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+            patch.setenv("COLUMNS", "80")
+            for name in VARIABLES:
+                patch.setenv(name, "")  # the demo sets them for its process
+            with pytest.raises(SystemExit) as ended:
+                main(["demo", "--shop", *options, "--folder", str(folder)])
+        return Shown(folder, int(ended.value.code or 0), out.getvalue(), err.getvalue())
 
     return run
 
 
 @pytest.mark.parametrize("kind", ["shopify", "woocommerce"])
-def test_orders_become_invoices_and_come_back_shipped(run: Any, tmp_path: Path, kind: str) -> None:
+def test_orders_become_invoices_and_come_back_shipped(demo: Callable[..., Shown], kind: str) -> None:
     """Sums agree to the cent, each order has all its parcels, and the refund is a credit note."""
-    code, output, errors = run("demo", "--shop", kind, "--json", "--folder", str(tmp_path / "demo"))
-    assert (code, errors) == (0, "")
-    found = json.loads(output)
+    shown = demo(kind, "--json")
+    assert (shown.code, shown.errors) == (0, "")
+    found = json.loads(shown.output)
     for each in found["runs"]:
         assert (each["status"], each["balanced"], sum(each["open"].values())) == ("done", True, 0)
     for number, order in enumerate(found["orders"], 1):
         total, back = Decimal(SUMS[number]), Decimal("18.04") if number == 3 else Decimal(0)
-        shown = total - back if kind == "shopify" else total  # refunds change no order of WooCommerce
-        assert Decimal(order["shop"]) == Decimal(order["platform"]) == shown
+        left = total - back if kind == "shopify" else total  # refunds change no order of WooCommerce
+        assert Decimal(order["shop"]) == Decimal(order["platform"]) == left
         assert sum(map(Decimal, order["invoices"])) == total - back
         assert order["status"] == "shipped"
     assert [len(order["parcels"]) for order in found["orders"]] == [2, 1, 1, 2]
 
 
-def test_the_texts_fit_a_terminal(run: Any, tmp_path: Path) -> None:
+def test_the_texts_fit_a_terminal(demo: Callable[..., Shown]) -> None:
     """No line of the demo's own has more than 80 characters, and each step is shown with its command."""
-    code, output, errors = run("demo", "--shop", "--folder", str(tmp_path / "demo"))
-    assert (code, errors) == (0, "")
+    shown = demo()
+    assert (shown.code, shown.errors) == (0, "")
     for command in ("crossdock plan --limit 2", "crossdock sync shop", "crossdock sync erp", "crossdock sync depot"):
-        assert command in output
-    said = [line for line in output.splitlines() if not line.startswith(("folder", "  cd", "plan"))]
+        assert command in shown.output
+    said = [line for line in shown.output.splitlines() if not line.startswith(("folder", "  cd", "plan"))]
     assert max(map(len, said)) <= 81
-    assert "#1012        45.09            45.09  63.13 -18.04  shipped" in output
+    assert "#1012        45.09            45.09  63.13 -18.04  shipped" in shown.output
 
 
 @pytest.mark.parametrize(
     ("kind", "secrets"), [("shopify", ["SHOP_TOKEN"]), ("woocommerce", ["SHOP_KEY", "SHOP_SECRET"])]
 )
-def test_the_config_is_the_one_to_copy(run: Any, tmp_path: Path, kind: str, secrets: list[str]) -> None:
+def test_the_config_is_the_one_to_copy(demo: Callable[..., Shown], kind: str, secrets: list[str]) -> None:
     """What the demo runs is the file in configs, byte for byte; its variables are in a private file."""
-    run("demo", "--shop", kind, "--json", "--folder", str(tmp_path / "demo"))
-    config = (tmp_path / "demo" / "crossdock.yaml").read_bytes()
+    folder = demo(kind, "--json").folder
+    config = (folder / "crossdock.yaml").read_bytes()
     assert config == (CONFIGS / f"{kind}.yaml").read_bytes()
     assert config == files("crossdock.demo.shop").joinpath(f"{kind}.yaml").read_bytes()
-    variables = tmp_path / "demo" / "environment.sh"
+    variables = folder / "environment.sh"
     assert variables.stat().st_mode & 0o077 == 0
     names = [line.removeprefix("export ").split("=")[0] for line in variables.read_text().splitlines()]
     assert names == ["PLATFORM_URL", "CROSSDOCK_API_KEY", "SHOP_URL", *secrets, "THREEPL_URL", "THREEPL_KEY"]
 
 
-def test_the_next_steps_work(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_next_steps_work(demo: Callable[..., Shown], monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the servers, with the variables of environment.sh, in the demo's folder."""
-    folder = tmp_path / "demo"
-    _, said, _ = run("demo", "--shop", "--folder", str(folder))
-    variables = variables_of(folder)
-    monkeypatch.chdir(folder)
+    shown = demo()
+    monkeypatch.chdir(shown.folder)
     for step in ("runs", "trace 1008", "records list"):
-        assert f"  crossdock {step}" in said
-        with monkeypatch.context() as patch, pytest.raises(SystemExit) as ended:
-            for name, value in variables.items():
-                patch.setenv(name, value)
-            main(step.split())
-        assert ended.value.code in {0, None}
+        assert f"  crossdock {step}" in shown.output
+        assert code_of(step, variables_of(shown.folder)) == 0
 
 
-def test_the_servers_can_be_used_from_another_terminal(tmp_path: Path) -> None:
+def code_of(command: str, variables: Mapping[str, str]) -> object:
+    """The exit code of a command with these variables, in this process."""
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        main(command.split())
+    return ended.value.code or 0
+
+
+def test_the_servers_can_be_used_from_another_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """With the variables of environment.sh each command of the page works, and Ctrl-C ends the servers."""
     folder, pipe = tmp_path / "demo", subprocess.PIPE
     crossdock = [sys.executable, "-m", "crossdock"]
@@ -116,17 +139,19 @@ def test_the_servers_can_be_used_from_another_terminal(tmp_path: Path) -> None:
             assert servers.stdout is not None
             shown = "".join(iter(servers.stdout.readline, "}\n"))
             assert json.loads(shown + "}")["folder"] == str(folder)
-            variables = {**os.environ, **variables_of(folder)}
+            variables = variables_of(folder)
+            monkeypatch.chdir(folder)
             for command in ("init", "check", "sync shop", "sync erp", "sync depot", "sync shop"):
-                done = subprocess.run(
-                    [*crossdock, *command.split()],
-                    cwd=folder,
-                    env=variables,
-                    capture_output=True,
-                    text=True,
-                    check=False,
-                )
-                assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+                assert code_of(command, variables) == 0, capsys.readouterr()
+            done = subprocess.run(
+                [*crossdock, "runs"],
+                cwd=folder,
+                env={**os.environ, **variables},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, f"{done.stdout}{done.stderr}"
         finally:
             servers.send_signal(signal.SIGINT)
         assert servers.wait(DEADLINE_S) in {0, 130}

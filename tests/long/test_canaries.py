@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.e2e.test_canaries import PARROTS, fill, find_none, watched
+from tests.e2e.test_canaries import MALFORMED, PARROTS, fill, find_none, not_quoted, watched
 from tests.e2e.warehouse import open_site
 
 from crossdock.sandbox import SandboxServer
@@ -16,3 +16,11 @@ def test_no_canary_is_found_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with SandboxServer(tmp_path / "platform") as platform, open_site(tmp_path, platform, monkeypatch) as site:
         fill(site, monkeypatch)
         find_none(site, watched(site), monkeypatch, PARROTS)
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_no_malformed_answer_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """As in the short form, of every answer that is no HTTP."""
+    with SandboxServer(tmp_path / "platform") as platform, open_site(tmp_path, platform, monkeypatch) as site:
+        fill(site, monkeypatch)
+        not_quoted(site, watched(site), name)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
 from tests.chaos.fleet_kills import Cluster, process, service, settled
 from tests.chaos.fleet_stage import JOB, FleetStage, settings
+from tests.chaos.processes import CROSSDOCK
+from tests.chaos.soon_asking import SOON_ASKING
+from tests.e2e.processes import SchedulerProcesses
 from tests.e2e.project_folder import in_process
 from tests.ended_commands import Done
 from tests.waiting import WITHIN_S, eventually
@@ -25,6 +29,13 @@ def platform(tmp_path: Path) -> Iterator[SandboxServer]:
         yield served
 
 
+def soon_looking(stage: FleetStage, executor: str, *options: str) -> tuple[Sequence[str], Mapping[str, str], Path]:
+    """What `process` needs to start the service, which looks at its configs each half a second."""
+    command, environment, log = service(stage, executor, "service.log", *options)
+    assert tuple(command[:2]) == CROSSDOCK
+    return [*SOON_ASKING, *command[2:]], environment, log
+
+
 def run(stage: FleetStage, *arguments: str) -> Done:
     """Run a command on all tenants to its end, in this process."""
     return in_process(stage.base, *arguments, "--fleet", stage.pattern, environment=stage.environment)
@@ -37,9 +48,7 @@ def test_a_service_of_a_fleet(tmp_path: Path, platform: SandboxServer) -> None:
     later = FleetStage(_folder(tmp_path / "later"), platform, 0)
     later.add("t002")
     stage.environment |= later.environment
-    with process(
-        *service(stage, "threads", "service.log", "--health", "127.0.0.2:0", "--log-format", "json")
-    ) as running:
+    with process(*soon_looking(stage, "threads", "--health", "127.0.0.2:0", "--log-format", "json")) as running:
         settled(stage)
         (stage.folder / "t002.db").write_bytes((later.folder / "t002.db").read_bytes())
         stage._export("t002")
@@ -75,9 +84,11 @@ def test_workers_of_another_version_are_refused(
     (other / "METADATA").write_text("Metadata-Version: 2.1\nName: crossdock\nVersion: 9.9\n")
     with Cluster(tmp_path, stage.environment) as cluster:
         stranger = cluster.add_worker(PYTHONPATH=str(other.parent))
-        with process(*service(stage, f"dask={cluster.address}", "service.log")):
-            log = tmp_path / "service.log"
-            eventually(lambda: "executor: this worker has crossdock 9.9, the scheduler has " in log.read_text())
+        command, environment, log = soon_looking(stage, f"dask={cluster.address}")
+        with SchedulerProcesses(command, log, environment={**os.environ, **environment}) as processes:
+            processes.start()
+            refused = "executor: this worker has crossdock 9.9, the scheduler has "
+            processes.until(lambda: refused in processes.log)
             assert stage.effects() == []
             stranger.kill()
             cluster.add_worker()

@@ -89,8 +89,9 @@ def without_orders(shop: dict[str, Any]) -> None:
 def test_records_are_delivered_while_it_receives(stage: ListenStage, command: str) -> None:
     """An order comes with what it refers to, a change follows, a copy changes nothing."""
     options = ("schedule", "--listen", str(stage.port)) if command == "schedule" else ()
-    stage.program = CROSSDOCK
-    with stage.receiving(*options, anew=True) as processes:
+    if anew := command == "listen":
+        stage.program = CROSSDOCK
+    with stage.receiving(*options, anew=anew) as processes:
         body = body_of("orders", "O1")
         assert stage.post(body, signed(stage.secret, body, name="m1")).status_code == 200
         stage.until_delivered(ORDER)

@@ -202,17 +202,22 @@ def test_a_scheduled_run_whose_state_fails_is_begun_again(site: Site, beside: En
 @pytest.mark.postgres
 def test_a_server_whose_disk_is_full(site: Site) -> None:
     """A real full disk: every run says what to do until there is space, then the rest is done."""
+    goes_on_after_a_full_disk(site, SOME)
+
+
+def goes_on_after_a_full_disk(site: Site, invoices: str) -> None:
+    """Fails unless runs that send *invoices* report a full disk under the server, and the last does the rest."""
     require(PostgresServer.available(), "PostgreSQL")
     with PostgresServer() as server, small_disk(server.place / "small", 32) as disk:
         shutil.chown(disk, **{name: server.switch[name] for name in ("user", "group") if server.switch})
         site.edit("sqlite:///state.db", _on_disk(server, disk))
         site.init()
-        fill(site, SOME)
+        fill(site, invoices)
         filler = fill_up(disk)
         for run in (site.process, site.run, site.run):
             assert_stopped(run("sync"), "could not extend file", "free space on its disk")
         filler.unlink()
-        assert_goes_on(site, SOME)
+        assert_goes_on(site, invoices)
 
 
 def _on_disk(server: PostgresServer, disk: Path) -> str:
@@ -286,15 +291,20 @@ def test_a_file_that_cannot_be_written(
 
 def test_a_disk_that_fails(site: Site) -> None:
     """A write that the system refuses, here since the file may not grow, ends the run with one sentence."""
+    goes_on_after_a_failed_write(site, SOME)
+
+
+def goes_on_after_a_failed_write(site: Site, invoices: str) -> None:
+    """Fails unless a run that sends *invoices* reports a file that may not grow, and the next does the rest."""
     site.init()
-    fill(site, SOME)
+    fill(site, invoices)
     command = [*CROSSDOCK, "-C", str(site.config), "sync"]
     out, err = site.folder / "out", site.folder / "err"
     process = processes.start(command, os.environ, out, err, {resource.RLIMIT_FSIZE: LIMIT})
     process.join(WITHIN_S)
     assert process.exitcode is not None
     assert_stopped(Result(process.exitcode, out.read_text(), err.read_text()), "disk I/O error", "check its disk")
-    assert_goes_on(site, SOME)
+    assert_goes_on(site, invoices)
 
 
 @pytest.mark.parametrize("at", [0, 4096], ids=["no database", "malformed"])

@@ -147,6 +147,11 @@ def test_a_run_finds_what_no_webhook_of_shopify_told(
     tmp_path: Path, sandbox: SandboxServer, receiving: Receiving
 ) -> None:
     """Of webhooks that are lost, the next run brings the records, and says how many."""
+    lost_are_found(tmp_path, sandbox, receiving, changes=8)
+
+
+def lost_are_found(tmp_path: Path, sandbox: SandboxServer, receiving: Receiving, changes: int) -> None:
+    """Fails unless a run brings those of so many new orders whose webhooks were lost."""
     rng = random.Random(7)
     with shopify(tmp_path, sandbox, receiving) as stage:
         people, site = ShopPeople(stage.site.shop, rng, Counter()), stage.site
@@ -156,7 +161,7 @@ def test_a_run_finds_what_no_webhook_of_shopify_told(
             people.order()
 
         site.shop.sender.faults = {"lost": 0.6}
-        told(stage, receiving, site.shop.sender, change, rng, changes=8)
+        told(stage, receiving, site.shop.sender, change, rng, changes)
         site.clock.advance(3_600)
         report = ok(stage.sync())
         assert delivered(report)["shop.orders"] > 0
@@ -167,6 +172,11 @@ def test_a_run_finds_what_no_webhook_of_shopify_told(
 
 def test_a_woocommerce_shop_tells_of_its_changes(tmp_path: Path, sandbox: SandboxServer, receiving: Receiving) -> None:
     """Orders of guests and their changes arrive by webhooks; a run afterwards has nothing to send."""
+    woocommerce_tells(tmp_path, sandbox, receiving, changes=8)
+
+
+def woocommerce_tells(tmp_path: Path, sandbox: SandboxServer, receiving: Receiving, changes: int) -> None:
+    """Fails unless so many changes of a shop arrive by webhooks alone."""
     rng, clock = random.Random(1), ManualClock(datetime(2026, 3, 2, 12, tzinfo=UTC))
     shop, orders = FakeShop(clock=clock), list[Order]()
     lamp = shop.catalog.add("Lamp", "49.90", sku="LAMP")
@@ -181,7 +191,7 @@ def test_a_woocommerce_shop_tells_of_its_changes(tmp_path: Path, sandbox: Sandbo
                 shop.orders.edit(rng.choice(orders), {"customer_note": "changed"})
 
         shop.sender.faults = {"doubled": 0.2, "delayed": 0.2, "reordered": 0.2}
-        told(stage, receiving, shop.sender, change, rng, changes=8)
+        told(stage, receiving, shop.sender, change, rng, changes)
         assert receiving.refused.take() == {}
         clock.advance(3_600)
         assert delivered(ok(stage.sync())) == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -91,8 +92,8 @@ def forget_a_binding(site: Site) -> None:
     state(site, "DELETE FROM bindings WHERE resource = 'product' AND key = 'P1'")
 
 
-def forget_an_id(site: Site) -> None:
-    state(site, "UPDATE bindings SET target_id = 'prd_none' WHERE resource = 'product' AND key = 'P1'")
+def forget_an_id(site: Site, key: str = "P1") -> None:
+    state(site, f"UPDATE bindings SET target_id = 'prd_none' WHERE resource = 'product' AND key = '{key}'")
 
 
 def forget_the_id_of_an_invoice(site: Site) -> None:
@@ -113,35 +114,62 @@ def mix_up_invoices(site: Site) -> None:
     state(site, f"UPDATE bindings SET target_id = {other} WHERE resource = 'invoice' AND key = '2'")
 
 
-def change_a_payload(site: Site) -> None:
-    changed = "replace(payload, 'Bolt', 'Nail')"
-    state(site, f"UPDATE bindings SET payload = {changed} WHERE resource = 'product' AND key = 'P1'")
+def change_a_payload(site: Site, key: str = "P1", name: str = "Bolt") -> None:
+    changed = f"replace(payload, '{name}', 'Nail')"
+    state(site, f"UPDATE bindings SET payload = {changed} WHERE resource = 'product' AND key = '{key}'")
 
 
-@pytest.mark.parametrize(
-    ("seed", "difference"),
-    [
-        (change_on_platform, ("diverged", "product", "P1")),
-        (delete_on_platform, ("missing", "product", "P3")),
-        (change_the_source, ("stale", "product", "P1")),
-        (forget_a_binding, ("extra", "product", "P1")),
-        (forget_an_id, ("diverged", "product", "P1")),
-        (forget_the_id_of_an_invoice, ("diverged", "invoice", "2")),
-        (forget_an_invoice, ("extra", "invoice", "2")),
-        (mix_up_ids, ("duplicate", "product", "P1")),
-        (mix_up_invoices, ("duplicate", "invoice", "2")),
-        (change_a_payload, ("diverged", "product", "P1")),
-        (add_on_platform, ("extra", "product", "P9")),
-    ],
-    ids=lambda value: value.__name__ if callable(value) else "",
-)
-def test_a_difference_is_found_and_repaired(synced: Site, seed: Any, difference: tuple[str, str, str]) -> None:
-    """Exactly the seeded difference is found; its repair leaves none, and invoices as they were."""
+def change_the_payload_of_a_washer(site: Site) -> None:
+    change_a_payload(site, "P3", "Washer")
+
+
+def forget_the_id_of_a_nut(site: Site) -> None:
+    forget_an_id(site, "P2")
+
+
+Seeded = tuple[Callable[[Site], None], tuple[str, str, str]]
+EACH: list[Seeded] = [
+    (change_on_platform, ("diverged", "product", "P1")),
+    (delete_on_platform, ("missing", "product", "P3")),
+    (change_the_source, ("stale", "product", "P1")),
+    (forget_a_binding, ("extra", "product", "P1")),
+    (forget_an_id, ("diverged", "product", "P1")),
+    (forget_the_id_of_an_invoice, ("diverged", "invoice", "2")),
+    (forget_an_invoice, ("extra", "invoice", "2")),
+    (mix_up_ids, ("duplicate", "product", "P1")),
+    (mix_up_invoices, ("duplicate", "invoice", "2")),
+    (change_a_payload, ("diverged", "product", "P1")),
+    (add_on_platform, ("extra", "product", "P9")),
+]
+"""What makes a difference, and the difference; tests/long seeds each alone."""
+OF_THE_NUT = forget_the_id_of_a_nut, ("diverged", "product", "P2")
+OF_THE_WASHER = change_the_payload_of_a_washer, ("diverged", "product", "P3")
+TOGETHER = [
+    [EACH[0], EACH[1], EACH[5], EACH[10]],
+    [EACH[3], EACH[6]],
+    [EACH[7], EACH[8]],
+    [EACH[2], OF_THE_NUT, OF_THE_WASHER],
+]
+"""All of `EACH`, those of different records together."""
+
+
+def names_of(seeded: Sequence[Seeded]) -> str:
+    return " ".join(seed.__name__ for seed, _ in seeded)
+
+
+@pytest.mark.parametrize("seeded", TOGETHER, ids=names_of)
+def test_differences_are_found_and_repaired(synced: Site, seeded: Sequence[Seeded]) -> None:
+    """Exactly the seeded differences are found; their repair leaves none, and invoices as they were."""
+    differences_are_found_and_repaired(synced, seeded)
+
+
+def differences_are_found_and_repaired(synced: Site, seeded: Sequence[Seeded]) -> None:
     invoices = [each["id"] for each in held(synced, "invoice").values()]
-    seed(synced)
+    for seed, _ in seeded:
+        seed(synced)
     plan = str(synced.folder / "repair.plan")
     result = synced.run("reconcile", "--json", "-o", plan, "--remove-extra")
-    assert (result.code, found(result)) == (1, [difference])
+    assert (result.code, sorted(found(result))) == (1, sorted(difference for _, difference in seeded))
     applied = synced.run("apply", plan, "--json")
     assert applied.code == 0, applied.out + applied.err
     again = synced.run("reconcile", "--json")
@@ -353,22 +381,21 @@ def test_totals_that_differ_are_named_by_keys(synced: Site) -> None:
     assert "prd_" not in shown.partition("control totals")[2]
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (("--sample", "1", "-o", "x.plan"), "a sample cannot be repaired"),
-        (("--seed", "5"), "add --sample N"),
-        (("--remove-extra",), "add -o PLAN"),
-        (("-o", "/nonexistent/x.plan"), "/nonexistent/x.plan: cannot be written: No such file or directory"),
-        (("-o", "/dev/full"), "/dev/full: cannot be written: it is not a regular file"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
-)
-def test_options_are_checked_first(synced: Site, options: tuple[str, ...], says: str) -> None:
+REFUSED = [
+    (("--sample", "1", "-o", "x.plan"), "a sample cannot be repaired"),
+    (("--seed", "5"), "add --sample N"),
+    (("--remove-extra",), "add -o PLAN"),
+    (("-o", "/nonexistent/x.plan"), "/nonexistent/x.plan: cannot be written: No such file or directory"),
+    (("-o", "/dev/full"), "/dev/full: cannot be written: it is not a regular file"),
+]
+
+
+def test_options_are_checked_first(synced: Site) -> None:
     """Nothing is read from the platform in vain."""
     before = len(requests(synced))
-    result = synced.run("reconcile", *options)
-    assert (result.code, says in result.err) == (2, True), result.err
+    for options, says in REFUSED:
+        result = synced.run("reconcile", *options)
+        assert (result.code, says in result.err) == (2, True), (options, result.err)
     assert len(requests(synced)) == before
 
 

@@ -39,7 +39,6 @@ MOVES: dict[str, Any] = {
     "records": "MOV",
 }
 LAYOUTS = {"orders": ORDERS, "stock": STOCK, "moves": MOVES}
-MANY = 5  # of each damage that depends on chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +95,13 @@ def block(rows: list[str]) -> bytes:
     return "".join(rows).encode("cp037")
 
 
-def damages(random: Random) -> Iterator[Damage]:
+def damages(random: Random, many: int) -> Iterator[Damage]:
+    """All kinds of damage; *many* of each that depends on chance."""
     for make in (_orders, _stock, _moves):
-        yield from (Damage(make.__name__[1:], *each) for each in make(random))
+        yield from (Damage(make.__name__[1:], *each) for each in make(random, many))
 
 
-def _orders(random: Random) -> Iterator[tuple[str, bytes, str]]:
+def _orders(random: Random, many: int) -> Iterator[tuple[str, bytes, str]]:
     rows = orders(random)
     good, ends = text(rows), [number for number, row in enumerate(rows) if row.startswith("END")]
     details = [number for number, row in enumerate(rows) if row.startswith("LIN")]
@@ -115,7 +115,7 @@ def _orders(random: Random) -> Iterator[tuple[str, bytes, str]]:
     yield "wrong number of lines", text([*rows[:-1], f"TRL999999{rows[-1][9:]}"]), "trailer.ALL_LINES states"
     yield "wrong sum", text([*rows[:-1], f"{rows[-1][:9]}00000000 "]), "trailer.TOTAL states the sum 0"
     yield "header twice", text([rows[0], *rows]), "a second record of the type file_header"
-    for _ in range(MANY):
+    for _ in range(many):
         at = random.choice([n for n in range(20, len(good) - 1) if good[n] != 10 and good[n - 1] != 10])
         yield "cut in a line", good[:at], "characters? instead of|of no declared type"
         end = random.randrange(3, len(rows) - 1)
@@ -146,12 +146,12 @@ def _damaged_lines(row: str, random: Random) -> Iterator[tuple[str, list[str], s
     yield "blank line", [row, ""], "of no declared type|the line is blank"
 
 
-def _stock(random: Random) -> Iterator[tuple[str, bytes, str]]:
+def _stock(random: Random, many: int) -> Iterator[tuple[str, bytes, str]]:
     rows = stock(random)
     good = block(rows)
     yield "in ASCII", "".join(rows).encode(), "control character|is not digits"
     yield "with line breaks", "\n".join(rows).encode("cp037"), "a line break inside a record"
-    for _ in range(MANY):
+    for _ in range(many):
         one = random.randrange(1, len(rows))
         cut = random.choice([n for n in range(40, len(good)) if n % 40])
         yield "cut in a record", good[:cut], "characters? instead of 40"
@@ -162,11 +162,11 @@ def _stock(random: Random) -> Iterator[tuple[str, bytes, str]]:
         yield "packed number", packed, "control character|is not digits"
 
 
-def _moves(random: Random) -> Iterator[tuple[str, bytes, str]]:
+def _moves(random: Random, many: int) -> Iterator[tuple[str, bytes, str]]:
     rows = moves(random)
     yield "detail first", text([*rows[1:3], rows[0], *rows[3:]]), "the first record is not of the type HDR"
     yield "not in cp1252", text(rows).replace(b"Thing", b"Th\x81ng", 1), "is not cp1252"
-    for _ in range(MANY):
+    for _ in range(many):
         one = random.randrange(1, len(rows) - 1)
         for kind, row, says in (
             ("field lost", rows[one].rpartition("|")[0], "3 fields instead of 4 in a record of MOV"),

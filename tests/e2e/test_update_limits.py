@@ -7,24 +7,35 @@ from typing import Any
 import pytest
 from tests.e2e.warehouse import CUSTOMERS, FORWARD, Front, Reply, Result, Site
 
-ALL = range(150)  # products
+AT_MOST = 10  # updates; tests/long has the default
+PRODUCTS = 15  # more than that
 
 
-def rows(*, swapped: bool = False, price: str = "1.50", numbers: range = ALL) -> str:
-    """A headerless export; *swapped* if name and price have changed places, as after a change of the export."""
+def rows(*, swapped: bool = False, price: str = "1.50", numbers: range | None = None) -> str:
+    """A headerless export; *swapped* if name and price have changed places, as after a change of the export.
+
+    Args:
+        numbers: Of the products, by default of `PRODUCTS`.
+    """
+    numbers = range(PRODUCTS) if numbers is None else numbers
     return "".join(
         f"P{number};{price};{number}.25\n" if swapped else f"P{number};{number}.25;{price}\n" for number in numbers
     )
 
 
 def stock(site: Site) -> None:
-    """Deliver 150 products that come without a header."""
+    """Deliver `PRODUCTS` that come without a header, of which `AT_MOST` may be updated."""
+    site.edit("key: [SKU]", f"key: [SKU]\n        changes: {{at_most: {AT_MOST}}}", within="products:")
+    deliver(site, PRODUCTS)
+
+
+def deliver(site: Site, number: int) -> None:
     layout = 'delimiter: ";", header: false, names: [SKU, NAME, PRICE]'
     site.edit('delimiter: ";"', layout, within="products:")
     site.edit("mode: append", "mode: snapshot", within="products:")
     site.init()
-    site.export("PROD_0.csv", rows())
-    assert site.sync("wms.products").records("products") == {"read": 150, "created": 150}
+    site.export("PROD_0.csv", rows(numbers=range(number)))
+    assert site.sync("wms.products").records("products") == {"read": number, "created": number}
 
 
 @pytest.fixture
@@ -43,12 +54,13 @@ def swapped_night(site: Site) -> Result:
     return site.sync()
 
 
-def test_a_swapped_column_stops(stocked: Site) -> None:
-    """Nothing of the stream is sent (exit 4), other streams go on, and the plan says the same as the sync."""
-    stocked.export("CUST_1.csv", CUSTOMERS)
-    stocked.export("PROD_1.csv", rows(swapped=True))
-    planned = stocked.run("plan", "--limit", "1")
-    result = stocked.sync()
+def test_a_swapped_column_stops(site: Site) -> None:
+    """Nothing of the stream is sent (exit 4), other streams go on, and the plan says the same; with default limits."""
+    deliver(site, 150)
+    site.export("CUST_1.csv", CUSTOMERS)
+    site.export("PROD_1.csv", rows(swapped=True, numbers=range(150)))
+    planned = site.run("plan", "--limit", "1")
+    result = site.sync()
     assert (planned.code, result.code) == (4, 4)
     message = "PROD_1.csv: 150 of 150 known records would be updated, more than changes.at_most (100)"
     assert message in planned.err
@@ -59,15 +71,15 @@ def test_a_swapped_column_stops(stocked: Site) -> None:
     assert 'name: "0.25" -> "1.50"' in planned.out
     assert result.records("products") == {"read": 150, "carried_on": 150}
     assert result.records("customers") == {"read": 2, "created": 2}
-    assert updated(stocked) == []
-    assert stocked.sync().code == 4, "it is read again"
+    assert updated(site) == []
+    assert site.sync().code == 4, "it is read again"
 
 
 def test_a_corrected_file_needs_no_approval(stocked: Site) -> None:
     """The next snapshot replaces the one that was refused, and nothing is left to approve."""
     assert swapped_night(stocked).code == 4
     stocked.export("PROD_2.csv", rows(price="1.5"))
-    assert stocked.sync().records("products") == {"read": 150, "suppressed": 150}
+    assert stocked.sync().records("products") == {"read": PRODUCTS, "suppressed": PRODUCTS}
     assert stocked.run("approve", "--json").json == []
     assert updated(stocked) == []
 
@@ -76,15 +88,15 @@ def test_approved_updates_are_carried_out_once(stocked: Site) -> None:
     """The approval needs the right number, and lets the next sync send exactly what was refused."""
     assert swapped_night(stocked).code == 4
     (pending,) = stocked.run("approve", "--json").json
-    assert (pending["number"], pending["what"]) == (150, "update product in wms")
-    wrong = stocked.run("approve", "wms.products", "149")
+    assert (pending["number"], pending["what"]) == (PRODUCTS, "update product in wms")
+    wrong = stocked.run("approve", "wms.products", str(PRODUCTS - 1))
     assert wrong.code == 2
-    assert "update product in wms: 150 records, not 149" in wrong.err
-    assert stocked.run("approve", "wms.products", "150").code == 0
+    assert f"update product in wms: {PRODUCTS} records, not {PRODUCTS - 1}" in wrong.err
+    assert stocked.run("approve", "wms.products", str(PRODUCTS)).code == 0
     assert stocked.run("plan").code == 0
     result = stocked.sync()
-    assert (result.code, result.records("products")) == (0, {"read": 150, "updated": 150})
-    assert len(updated(stocked)) == 150
+    assert (result.code, result.records("products")) == (0, {"read": PRODUCTS, "updated": PRODUCTS})
+    assert len(updated(stocked)) == PRODUCTS
     assert stocked.run("approve", "--json").json == []
     stocked.export("PROD_2.csv", rows())
     assert stocked.sync().code == 4, "an approval is valid once"
@@ -93,28 +105,28 @@ def test_approved_updates_are_carried_out_once(stocked: Site) -> None:
 def test_other_updates_are_not_approved(stocked: Site) -> None:
     """If one record has another content than was approved, the next sync asks again."""
     assert swapped_night(stocked).code == 4
-    assert stocked.run("approve", "wms.products", "150").code == 0
-    stocked.export("PROD_2.csv", rows(swapped=True, numbers=range(149)) + "P149;other;1.00\n")
+    assert stocked.run("approve", "wms.products", str(PRODUCTS)).code == 0
+    stocked.export("PROD_2.csv", rows(swapped=True, numbers=range(PRODUCTS - 1)) + f"P{PRODUCTS - 1};other;1.00\n")
     assert stocked.sync().code == 4
     assert updated(stocked) == []
     assert stocked.run("approve", "--json").json[0]["approved_at"] is None
 
 
 def test_an_interrupted_approval_stays_valid(site: Site) -> None:
-    """The platform fails after 40 of the approved updates; the next sync sends the others without another approval."""
+    """The platform fails after some of the approved updates; the next sync sends the others without asking again."""
     with Front(site.platform.base_url) as front:
         site.base_url = front.base_url
         site.configure()
         stock(site)
         assert swapped_night(site).code == 4
-        assert site.run("approve", "wms.products", "150").code == 0
-        fates = iter(range(40))
+        assert site.run("approve", "wms.products", str(PRODUCTS)).code == 0
+        fates = iter(range(PRODUCTS // 4))
         front.fate = lambda seen: FORWARD if seen.method != "PATCH" or next(fates, None) is not None else Reply(503)
         assert site.sync().code == 3
-        assert len(updated(site)) == 40
+        assert len(updated(site)) == PRODUCTS // 4
         front.fate = lambda _: FORWARD
         assert site.sync().code == 0
-        assert len(updated(site)) == 150
+        assert len(updated(site)) == PRODUCTS
 
 
 def test_a_changed_mapping_says_so(stocked: Site) -> None:
@@ -123,10 +135,10 @@ def test_a_changed_mapping_says_so(stocked: Site) -> None:
     for result in (stocked.run("plan"), stocked.sync()):
         assert result.code == 4
         assert "the mapping of wms.products has changed since the import of 20" in result.err
-        assert "Z: 150 of 150 known records would be updated" in result.err
+        assert f"Z: {PRODUCTS} of {PRODUCTS} known records would be updated" in result.err
     assert updated(stocked) == []
-    assert stocked.run("approve", "wms.products", "150").code == 0
-    assert stocked.sync().records("products") == {"read": 150, "updated": 150}
+    assert stocked.run("approve", "wms.products", str(PRODUCTS)).code == 0
+    assert stocked.sync().records("products") == {"read": PRODUCTS, "updated": PRODUCTS}
     assert stocked.sync().json["streams"]["wms.products"]["notes"] == []
 
 
@@ -134,27 +146,33 @@ def test_a_mapping_that_changes_no_payload_is_no_update(stocked: Site) -> None:
     """Records that are mapped to what the platform has do not count, however many they are."""
     stocked.edit("name: NAME", 'name: {template: "{NAME}"}', within="products:")
     result = stocked.sync()
-    assert (result.code, result.records("products")) == (0, {"read": 150, "suppressed": 150})
+    assert (result.code, result.records("products")) == (0, {"read": PRODUCTS, "suppressed": PRODUCTS})
     (note,) = result.json["streams"]["wms.products"]["notes"]
     assert note.endswith("all records are mapped again")
 
 
 def test_usual_nights_never_stop(stocked: Site) -> None:
     """Few updates of many records, and any number of new ones, are within the limits."""
-    stocked.export("PROD_1.csv", rows(price="2.50", numbers=range(100)) + rows(numbers=range(100, 600)))
+    more = range(AT_MOST, 4 * PRODUCTS)
+    stocked.export("PROD_1.csv", rows(price="2.50", numbers=range(AT_MOST)) + rows(numbers=more))
     result = stocked.sync()
     assert (result.code, result.records("products")) == (
         0,
-        {"read": 600, "unchanged": 50, "updated": 100, "created": 450},
+        {
+            "read": 4 * PRODUCTS,
+            "unchanged": PRODUCTS - AT_MOST,
+            "updated": AT_MOST,
+            "created": 3 * PRODUCTS,
+        },
     )
 
 
 def test_the_limits_are_settings(stocked: Site) -> None:
     """With other limits fewer updates stop, or all of them pass."""
-    stocked.edit("key: [SKU]", "key: [SKU]\n        changes: {at_most: 5, at_most_percent: 0}", within="products:")
-    stocked.export("PROD_1.csv", rows(price="2.50", numbers=range(6)) + rows(numbers=range(6, 150)))
+    stocked.edit(f"at_most: {AT_MOST}", "at_most: 5, at_most_percent: 0", within="products:")
+    stocked.export("PROD_1.csv", rows(price="2.50", numbers=range(6)) + rows(numbers=range(6, PRODUCTS)))
     result = stocked.sync()
     assert result.code == 4
-    assert "6 of 150 known records would be updated, more than changes.at_most (5)" in result.err
+    assert f"6 of {PRODUCTS} known records would be updated, more than changes.at_most (5)" in result.err
     stocked.edit("at_most: 5, at_most_percent: 0", "at_most: 5, at_most_percent: 100")
-    assert stocked.sync().records("products") == {"read": 150, "unchanged": 144, "updated": 6}
+    assert stocked.sync().records("products") == {"read": PRODUCTS, "unchanged": PRODUCTS - 6, "updated": 6}

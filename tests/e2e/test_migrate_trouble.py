@@ -18,6 +18,8 @@ from crossdock.sandbox.access_control import Caller
 from crossdock.sandbox.rate_limiter import RateLimiter
 
 PER_MINUTE, BURST = 12_000, 100
+PRODUCTS = 100  # enough for several pages of a database; tests/long has more
+CUSTOMERS, INVOICES, AFTER = 150, 60, 60  # requests after which a limit is halved
 
 
 @pytest.fixture
@@ -29,7 +31,7 @@ def migrated(tmp_path: Path) -> Iterator[MigratedFolder]:
 @pytest.mark.parametrize("table", ["intents", "bindings"])
 def test_a_disk_that_is_full(migrated: MigratedFolder, table: str) -> None:
     """Exit 3 with the wave and what to do; with space again the load does the rest, once."""
-    migrated.fill(products=400)
+    migrated.fill(products=PRODUCTS)
     migrated.load("--until", "customers")
     with struck(table, 0, no_room):
         done = migrated.migrate("load")
@@ -40,7 +42,7 @@ def test_a_disk_that_is_full(migrated: MigratedFolder, table: str) -> None:
     states = migrated.states()
     assert (states["products"], states["invoices"]) == (("incomplete", None), ("not begun", None))
     migrated.load()
-    assert Counter(migrated.created()) == {"customer": 3, "product": 400, "invoice": 6}
+    assert Counter(migrated.created()) == {"customer": 3, "product": PRODUCTS, "invoice": 6}
 
 
 def test_a_state_that_another_run_uses(migrated: MigratedFolder) -> None:
@@ -56,22 +58,24 @@ def test_a_state_that_another_run_uses(migrated: MigratedFolder) -> None:
     assert Counter(migrated.created()) == {"customer": 3}
 
 
-HALF_DAYS = ({"from": "00:00", "to": "12:00", "percent": 10}, {"from": "12:00", "to": "00:00", "percent": 10})
+HALF_DAYS = ({"from": "00:00", "to": "12:00", "percent": 50}, {"from": "12:00", "to": "00:00", "percent": 50})
+OF_A_MINUTE, BUCKET = 3_600, 50
 
 
 @pytest.mark.parametrize(
-    ("hours", "options", "reduced"), [((), [], False), ((), ["--percent", "10"], True), (HALF_DAYS, [], True)]
+    ("hours", "options", "reduced"), [((), [], False), ((), ["--percent", "50"], True), (HALF_DAYS, [], True)]
 )
 def test_a_part_of_the_allowance(
     migrated: MigratedFolder, hours: Sequence[Mapping[str, Any]], options: list[str], *, reduced: bool
 ) -> None:
-    """With a tenth of the allowance nine tenths of the bucket stay for others; without a limit it is used."""
-    migrated.configure(platform={"in_flight": 40, "rate": {"per_minute": PER_MINUTE, "burst": BURST}})
+    """With half of the allowance half of the bucket stays for others; without a limit most of it is used."""
+    migrated.platform.sandbox._rate_limiter = RateLimiter(OF_A_MINUTE, BUCKET, "none")
+    migrated.configure(platform={"in_flight": 40, "rate": {"per_minute": OF_A_MINUTE, "burst": BUCKET}})
     migrated.waves(hours=hours)
-    migrated.fill(customers=60)
+    migrated.fill(customers=40)
     (run,) = migrated.load("--until", "customers", *options)["runs"]
     shown = migrated.run("show", str(run["run"]), "--json").document
-    assert (shown["allowance"]["lowest"] >= 0.85 * BURST) is reduced
+    assert (shown["allowance"]["lowest"] >= 0.45 * BUCKET) is reduced
 
 
 class Halved(RateLimiter):
@@ -96,12 +100,12 @@ class Halved(RateLimiter):
 def test_a_limit_that_is_halved(migrated: MigratedFolder) -> None:
     """The platform halves its limit in the middle of a wave: the load slows down, and each record is there once."""
     migrated.configure(platform={"in_flight": 40, "rate": {"per_minute": PER_MINUTE, "burst": BURST}})
-    migrated.fill(customers=400, products=3, invoices=200)
-    migrated.platform.sandbox._rate_limiter = limiter = Halved(after=150)
+    migrated.fill(customers=CUSTOMERS, products=3, invoices=INVOICES)
+    migrated.platform.sandbox._rate_limiter = limiter = Halved(after=AFTER)
     document = migrated.load()
     throttled = sum(each["report"]["throttled"] for each in document["runs"])
-    assert Counter(migrated.created()) == {"customer": 400, "product": 3, "invoice": 200}
-    assert limiter.later >= 603 - 150
+    assert Counter(migrated.created()) == {"customer": CUSTOMERS, "product": 3, "invoice": INVOICES}
+    assert limiter.later >= CUSTOMERS + 3 + INVOICES - AFTER
     assert throttled > 0, "the new limit was never met, so nothing was shown"
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Self
 
 import pytest
+from tests.chaos import processes
+from tests.chaos.processes import CROSSDOCK
 from tests.e2e.migrated_folder import MigratedFolder
 from tests.e2e.platform_faults import end_faults, set_faults
 from tests.waiting import eventually
@@ -41,52 +42,71 @@ def migrated(tmp_path: Path) -> Iterator[MigratedFolder]:
 @pytest.fixture
 def slow(migrated: MigratedFolder) -> Iterator[None]:
     """Each request takes long enough for a load to be noticed among its customers."""
-    set_faults(migrated.platform.base_url, [{"name": "slow", "probability": 1.0, "route": "POST", "ms": 200}], 1)
+    set_faults(migrated.platform.base_url, [{"name": "slow", "probability": 1.0, "route": "POST", "ms": 100}], 1)
     yield
     end_faults(migrated.platform.base_url)
 
 
-def started(migrated: MigratedFolder) -> subprocess.Popen[str]:
-    """A load in a process of its own, whose words come by a pipe."""
-    command = [sys.executable, "-m", "crossdock", "-C", str(migrated.config), "migrate", "load"]
-    environment = {**os.environ, "CROSSDOCK_API_KEY": migrated.platform.api_key}
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+class Started:
+    """A load in a process of its own; what it says is in a file."""
 
+    def __init__(self, migrated: MigratedFolder) -> None:
+        command = [*CROSSDOCK, "-C", str(migrated.config), "migrate", "load"]
+        environment = {**os.environ, "CROSSDOCK_API_KEY": migrated.platform.api_key}
+        self._err, self._read = migrated.folder / "stderr", 0
+        self._process = processes.start(command, environment, err=self._err)
 
-def until_said(process: subprocess.Popen[str], words: str) -> str:
-    """Read what the process says up to a line with *words*."""
-    assert process.stderr is not None
-    said = ""
-    for line in process.stderr:
-        said += line
-        if words in line:
-            return line
-    raise AssertionError(f"{words!r} was not said: {said}")
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.join()
+
+    def until_said(self, words: str) -> str:
+        """Wait for a line with *words* after those that were waited for."""
+
+        def said() -> bool:
+            lines = self.said.splitlines()
+            self._line = next((number for number in range(self._read, len(lines)) if words in lines[number]), -1)
+            return self._line >= 0
+
+        eventually(said)
+        self._read = self._line + 1
+        return self.said.splitlines()[self._line]
+
+    def interrupt(self) -> None:
+        assert self._process.pid is not None
+        os.kill(self._process.pid, signal.SIGINT)
+
+    def ended(self) -> int | None:
+        self._process.join(300)
+        return self._process.exitcode
+
+    @property
+    def said(self) -> str:
+        return self._err.read_text() if self._err.exists() else ""
 
 
 @pytest.mark.usefixtures("slow")
 def test_a_load_is_paused_and_resumed_from_another_terminal(migrated: MigratedFolder) -> None:
     """It stops in order within the wave, leaves the state to others, and goes on with the same wave when resumed."""
-    with started(migrated) as process:
-        try:
-            eventually(lambda: len(migrated.effects()) > 2)
-            assert migrated.migrate("pause", "--by", "Bob").exit_code == 0
-            until_said(process, "wave 1 of 3: customers: stopped in order")
-            assert "paused by Bob" in until_said(process, "waiting:")
-            done_before = len(migrated.effects())
-            assert done_before < CUSTOMERS
-            status = migrated.status()
-            assert status["migration"]["paused_by"] == "Bob"
-            assert status["waves"][0]["state"] == "incomplete"
-            assert status["waves"][0]["open"]["in_doubt"] == 0
-            assert status["waves"][0]["delivered"] == done_before
-            assert migrated.run("state", "purge", "--older-than", "36525d").exit_code == 0  # the state is free
-            end_faults(migrated.platform.base_url)
-            assert migrated.migrate("resume").exit_code == 0
-            _, said = process.communicate(timeout=300)
-            assert process.returncode == 0, said
-        finally:
-            process.kill()
+    with Started(migrated) as started:
+        eventually(lambda: len(migrated.effects()) > 2)
+        assert migrated.migrate("pause", "--by", "Bob").exit_code == 0
+        started.until_said("wave 1 of 3: customers: stopped in order")
+        assert "paused by Bob" in started.until_said("waiting:")
+        done_before = len(migrated.effects())
+        assert done_before < CUSTOMERS
+        status = migrated.status()
+        assert status["migration"]["paused_by"] == "Bob"
+        assert status["waves"][0]["state"] == "incomplete"
+        assert status["waves"][0]["open"]["in_doubt"] == 0
+        assert status["waves"][0]["delivered"] == done_before
+        assert migrated.run("state", "purge", "--older-than", "36525d").exit_code == 0  # the state is free
+        end_faults(migrated.platform.base_url)
+        assert migrated.migrate("resume").exit_code == 0
+        assert started.ended() == 0, started.said
     assert Counter(migrated.created()) == {"customer": CUSTOMERS, "product": 3, "invoice": 6}
     assert list(migrated.states().values()) == [("done", "open")] * 3
 
@@ -95,29 +115,21 @@ def test_a_load_that_waits_ends_at_ctrl_c(migrated: MigratedFolder) -> None:
     """A load that is started while the migration is paused waits; a signal ends it, with exit 130."""
     migrated.load("--until", "products")
     migrated.migrate("pause")
-    with started(migrated) as process:
-        try:
-            until_said(process, "waiting: paused by")
-            process.send_signal(signal.SIGINT)
-            _, said = process.communicate(timeout=300)
-        finally:
-            process.kill()
-    assert process.returncode == 130
-    assert "stopped while it waited: paused by" in said
+    with Started(migrated) as started:
+        started.until_said("waiting: paused by")
+        started.interrupt()
+        assert started.ended() == 130, started.said
+    assert "stopped while it waited: paused by" in started.said
     assert "invoice" not in migrated.created()
 
 
 @pytest.mark.usefixtures("slow")
 def test_an_interrupt_stops_a_load_in_order(migrated: MigratedFolder) -> None:
     """Ctrl-C among the customers settles what is in flight, ends with 130, and the next load does the rest."""
-    with started(migrated) as process:
-        try:
-            eventually(lambda: len(migrated.effects()) > 2)
-            process.send_signal(signal.SIGINT)
-            _, said = process.communicate(timeout=300)
-        finally:
-            process.kill()
-    assert process.returncode == 130, said
+    with Started(migrated) as started:
+        eventually(lambda: len(migrated.effects()) > 2)
+        started.interrupt()
+        assert started.ended() == 130, started.said
     assert migrated.states()["customers"] == ("incomplete", None)
     end_faults(migrated.platform.base_url)
     migrated.load()

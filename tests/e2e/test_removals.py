@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.chaos import processes
 from tests.chaos.failing import NOTE_VARIABLE
 from tests.e2e.warehouse import BREAK, FORWARD, LOSE, Front, Reply, Result, Site, once
 
@@ -259,10 +258,9 @@ def test_a_kill_among_removals(site: Site, on_gone: str, point: str) -> None:
     assert night(site, "1", lines(ALL[8:])).code == 4
     assert site.run("approve", "wms.products", "8").code == 0
     note = site.folder / "struck"
-    command = [sys.executable, "-P", str(FAILING), point, "-C", str(site.config), "sync", "wms.products"]
-    environment = {**os.environ, NOTE_VARIABLE: str(note)}
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
-    assert (ended.returncode, note.read_text()) == (-signal.SIGKILL, f"{point}\n"), ended.stderr
+    command = ["-P", str(FAILING), point, "-C", str(site.config), "sync", "wms.products"]
+    ended = processes.finish(command, {**os.environ, NOTE_VARIABLE: str(note)})
+    assert (ended.exit_code, note.read_text()) == (-signal.SIGKILL, f"{point}\n"), ended.stderr
     result = site.sync("wms.products")
     assert result.code == 0, result.err
     told = changed(site)

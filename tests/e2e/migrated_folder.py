@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
+from copy import copy
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import yaml
 from tests.e2e.folder_project import FolderProject, table
@@ -62,6 +64,13 @@ class MigratedFolder(FolderProject):
         self.configure(migration={"name": "acme", "waves": WAVES})
         done = self.run("init")
         assert done.exit_code == 0, done.stderr
+
+    def copied(self, folder: Path) -> Self:
+        """The same project in another folder, as it is now; both have the same platform."""
+        shutil.copytree(self.folder, folder)
+        made = copy(self)
+        made.folder, made.config = folder, folder / self.config.name
+        return made
 
     def configure(self, **sections: Any) -> None:
         """Set whole sections of the config; members of ``platform`` are added."""

@@ -56,14 +56,25 @@ class Ready:
         return done.stdout + done.stderr
 
 
+@pytest.fixture(scope="module")
+def reconciled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MigratedFolder]:
+    """A migration that can be signed off, to be copied: neither sign-off nor verify writes to the platform."""
+    folder = tmp_path_factory.mktemp("reconciled")
+    with SandboxServer(folder / "sandbox") as platform:
+        migrated = MigratedFolder(folder / "project", platform)
+        migrated.fill()
+        migrated.load("--by", "Ann")
+        made = Ready(migrated)
+        made.freeze()
+        made.reconcile()
+        yield migrated
+
+
 @pytest.fixture
-def ready(migrated: MigratedFolder) -> Ready:
-    migrated.fill()
-    migrated.load("--by", "Ann")
-    made = Ready(migrated)
-    made.freeze()
-    made.reconcile()
-    return made
+def ready(reconciled: MigratedFolder, tmp_path: Path) -> Iterator[Ready]:
+    before = len(reconciled.effects())
+    yield Ready(reconciled.copied(tmp_path / "project"))
+    assert len(reconciled.effects()) == before
 
 
 def test_a_report_is_signed_and_checked(ready: Ready) -> None:

@@ -24,6 +24,8 @@ from crossdock_connectors.shop.woocommerce.lists import UNFILTERED
 
 UNPACED = SandboxSettings(rate_per_min=600_000, burst=100_000)
 START = datetime(2026, 3, 2, 12, tzinfo=UTC)
+PAGE = 6  # records of a list; tests/long has more, and more runs
+CLOCK_RUNS, SITE_RUNS = 4, 8
 Open = Callable[..., WooCommerceStage]
 
 
@@ -154,7 +156,7 @@ def test_discounts_shipping_fees_and_tax_are_charges(open_stage: Open, tmp_path:
 
 def test_one_of_many_changes(open_stage: Open, shop: FakeShop, clock: ManualClock) -> None:
     """Only what changed is read and sent."""
-    orders = orders_of(shop, 40, clock)
+    orders = orders_of(shop, 10, clock)
     stage = open_stage()
     ok(stage.sync())
     clock.advance(7_200)
@@ -254,47 +256,47 @@ def test_orders_that_change_while_they_are_read_are_not_lost(
     open_stage: Open, shop: FakeShop, clock: ManualClock
 ) -> None:
     """Orders that were read move behind the others, and the others move up: none of them is skipped."""
-    orders = orders_of(shop, 60, clock)
+    orders = orders_of(shop, 3 * PAGE, clock)
 
     def sell() -> None:
-        for order in orders[:9]:
+        for order in orders[: PAGE // 2]:
             clock.advance(1)
             shop.orders.edit(order, {"status": "completed"})
 
     shop.meanwhile(at_offset("/orders"), sell)
-    stage = open_stage(page_size=20)
+    stage = open_stage(page_size=PAGE)
     ok(stage.sync())
     assert set(stage.stored("order")) == keys(orders)
     ok(stage.sync())
-    assert {key for key, status in statuses(stage).items() if status == "shipped"} == keys(orders[:9])
+    assert {key for key, status in statuses(stage).items() if status == "shipped"} == keys(orders[: PAGE // 2])
 
 
 def test_a_page_that_was_moved_as_a_whole_is_read_again(open_stage: Open, shop: FakeShop, clock: ManualClock) -> None:
     """If all orders of a page are trashed before the next, no order behind them is skipped."""
-    orders = orders_of(shop, 60, clock)
-    shop.meanwhile(at_offset("/orders"), for_each(shop.orders.trash, orders[:20]))
-    stage = open_stage(page_size=20)
+    orders = orders_of(shop, 3 * PAGE, clock)
+    shop.meanwhile(at_offset("/orders"), for_each(shop.orders.trash, orders[:PAGE]))
+    stage = open_stage(page_size=PAGE)
     ok(stage.sync())
     assert set(stage.stored("order")) == keys(orders)
-    assert {key for key, status in statuses(stage).items() if status == "cancelled"} == keys(orders[:20])
+    assert {key for key, status in statuses(stage).items() if status == "cancelled"} == keys(orders[:PAGE])
 
 
 def test_equal_times_across_pages_are_not_lost(open_stage: Open, shop: FakeShop, clock: ManualClock) -> None:
     """All orders of an import have the same second, which several pages share."""
-    orders = orders_of(shop, 90)
+    orders = orders_of(shop, 4 * PAGE + 2)
     shop.meanwhile(at_offset("/orders"), for_each(shop.orders.delete, orders[:2]))
-    stage = open_stage(page_size=20)
+    stage = open_stage(page_size=PAGE)
     ok(stage.sync())
     assert keys(orders[2:]) <= set(stage.stored("order"))
 
 
 def test_customers_that_are_deleted_while_they_are_read_hide_no_others(open_stage: Open, shop: FakeShop) -> None:
     """Accounts are read in the order of their ids, which those behind a deleted one do not change."""
-    added = [shop.customers.add(f"c{number}@example.com") for number in range(60)]
-    shop.meanwhile(at_offset("/customers"), for_each(shop.delete_customer, added[:8]))
-    stage = open_stage(page_size=20)
+    added = [shop.customers.add(f"c{number}@example.com") for number in range(3 * PAGE)]
+    shop.meanwhile(at_offset("/customers"), for_each(shop.delete_customer, added[: PAGE // 2]))
+    stage = open_stage(page_size=PAGE)
     ok(stage.sync("shop.customers"))
-    assert {f"shop:{each.id}" for each in added[8:]} <= set(stage.stored("customer"))
+    assert {f"shop:{each.id}" for each in added[PAGE // 2 :]} <= set(stage.stored("customer"))
 
 
 # ---- times
@@ -306,7 +308,7 @@ def test_clocks_may_differ_by_five_minutes(open_stage: Open, shop: FakeShop, clo
     ours = ManualClock(START - timedelta(seconds=skew_s))
     stage = open_stage(shop, ours)
     placed = []
-    for _ in range(6):
+    for _ in range(CLOCK_RUNS):
         placed += orders_of(shop, 1)
         ok(stage.sync())
         placed += orders_of(shop, 1)
@@ -328,10 +330,10 @@ def test_a_change_of_the_sites_clocks_loses_nothing(open_stage: Open, begin: dat
     clock = ManualClock(begin)
     shop = FakeShop(ShopSettings(zone="Europe/Berlin"), clock=clock)
     stage = open_stage(shop, clock)
-    for number in range(15):
+    for number in range(SITE_RUNS):
         made = shop.catalog.add(f"Lamp {number}", "1.00")
         placed = shop.orders.place((made, 1))
-        clock.advance(700)
+        clock.advance(10_500 / SITE_RUNS)
         ok(stage.sync("shop.products", "shop.customers", "shop.orders"))
         assert f"shop:{made.id}" in stage.stored("product"), clock.now()
         assert f"shop:{placed.id}" in stage.stored("order"), clock.now()
@@ -374,8 +376,8 @@ def test_a_page_that_is_no_list_ends_the_stream(
     open_stage: Open, shop: FakeShop, clock: ManualClock, fault: Any, reason: str
 ) -> None:
     """Nothing of a broken list is believed; the next run reads all of it."""
-    orders = orders_of(shop, 30, clock)
-    stage = open_stage(page_size=20)
+    orders = orders_of(shop, PAGE + PAGE // 2, clock)
+    stage = open_stage(page_size=PAGE)
     ok(stage.sync("shop.products"))
     stage.faulty.plan(fault, at_offset("/orders"))
     report = stage.sync("shop.orders")
@@ -387,8 +389,8 @@ def test_a_page_that_is_no_list_ends_the_stream(
 
 def test_keys_that_are_revoked_while_a_list_is_read(open_stage: Open, shop: FakeShop, clock: ManualClock) -> None:
     """The reason names the refusal and not the keys; with the keys, the next run reads everything."""
-    orders = orders_of(shop, 30, clock)
-    stage, known = open_stage(page_size=20), dict(shop._access._keys)
+    orders = orders_of(shop, PAGE + PAGE // 2, clock)
+    stage, known = open_stage(page_size=PAGE), dict(shop._access._keys)
     shop.meanwhile(at_offset("/orders"), shop._access._keys.clear)
     report = stage.sync("shop.orders")
     assert report.exit_code == 3
@@ -401,8 +403,8 @@ def test_keys_that_are_revoked_while_a_list_is_read(open_stage: Open, shop: Fake
 
 def test_maintenance_and_limits_are_waited_for(open_stage: Open, shop: FakeShop, clock: ManualClock) -> None:
     """Pages of WordPress and of security plugins with 500, 503 and 429 are no data."""
-    orders = orders_of(shop, 30, clock)
-    stage = open_stage(page_size=20)
+    orders = orders_of(shop, PAGE + PAGE // 2, clock)
+    stage = open_stage(page_size=PAGE)
     faults: tuple[ShopFault, ...] = ("critical_error", "maintenance", "too_many_requests")
     for fault in faults:
         stage.faulty.plan(fault, at_offset("/orders"))

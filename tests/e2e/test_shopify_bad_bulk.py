@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,19 +64,24 @@ BAD_SHAPES = [
 """The name of a query, members that its answer cannot have, and the reason that people see."""
 
 
-@pytest.mark.parametrize(("query", "members", "reason"), BAD_SHAPES)
-def test_a_bulk_operation_that_cannot_be_understood_is_told(
-    bulk: ShopifyStage, query: str, members: Any, reason: str
-) -> None:
+def test_bulk_operations_that_cannot_be_understood_are_told(bulk: ShopifyStage) -> None:
     """Whatever the shop answers in place of a bulk operation has a reason, and the next run reads all."""
+    bulk_operations_are_told(bulk, BAD_SHAPES)
 
-    def broken(name: str, body: Any) -> Any:
-        if name == query:
-            body["data"][query].update(members)
-        return body
 
-    bulk.watched.changed = broken
-    assert told(bulk.sync("shop.orders")) == {"shop.orders": reason}
+def bulk_operations_are_told(bulk: ShopifyStage, shapes: Sequence[tuple[str, Any, str]]) -> None:
+    """One after another, each of a day on which no earlier operation can be used."""
+    for query, members, reason in shapes:
+
+        def broken(name: str, body: Any, query: str = query, members: Any = members) -> Any:
+            if name == query:
+                body["data"][query].update(members)
+            return body
+
+        bulk.watched.changed = broken
+        assert told(bulk.sync("shop.orders")) == {"shop.orders": reason}
+        assert bulk.stored("order") == {}
+        bulk.site.clock.advance(86_400)
     bulk.watched.changed = None
     completed(bulk)
 
@@ -93,22 +98,30 @@ def test_an_earlier_bulk_operation_that_cannot_be_understood_is_not_used(bulk: S
     completed(bulk)
 
 
-@pytest.mark.parametrize("line", [b"{}", b'{"id": 7}', b'{"id": null, "__parentId": null}'])
-def test_a_record_without_an_id_is_rejected_and_all_others_arrive(bulk: ShopifyStage, line: bytes) -> None:
-    """A line of a bulk file that could be any record is rejected with a reason."""
+WITHOUT_ID = [b"{}", b'{"id": 7}', b'{"id": null, "__parentId": null}']
+
+
+def test_records_without_an_id_are_rejected_and_all_others_arrive(bulk: ShopifyStage) -> None:
+    """Lines of a bulk file that could be any record are rejected with a reason."""
+    records_without_an_id_are_rejected(bulk, WITHOUT_ID)
+
+
+def records_without_an_id_are_rejected(bulk: ShopifyStage, lines: Sequence[bytes]) -> None:
+    """Each of these lines is, and all others arrive."""
 
     def broken(name: str, body: Any) -> Any:
         if name == "file":
-            return line + b"\n" + body
+            return b"\n".join([*lines, body])
         operation = body["data"]["bulkOperation"] if name == "bulkOperation" else {}
         if operation.get("objectCount") not in {None, "0"}:
-            operation["objectCount"] = str(int(operation["objectCount"]) + 1)
-            operation["rootObjectCount"] = str(int(operation["rootObjectCount"]) + 1)
+            operation["objectCount"] = str(int(operation["objectCount"]) + len(lines))
+            operation["rootObjectCount"] = str(int(operation["rootObjectCount"]) + len(lines))
         return body
 
     bulk.watched.changed = broken
     report = bulk.sync("shop.products", "shop.customers", "shop.orders")
     assert bulk.dead_letters()["shop.orders "] == "key_missing key: the key is empty"
+    assert report.tallies["shop.orders"].rows_rejected == len(lines)
     assert (report.exit_code, told(report), len(bulk.stored("order"))) == (1, {}, 8)
 
 

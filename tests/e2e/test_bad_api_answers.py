@@ -176,8 +176,8 @@ def end_their_stream_alone(shops: Shops, cases: Sequence[Case]) -> None:
 
 
 def test_bad_answers_end_their_stream_alone(shops: Shops) -> None:
-    """A fourth of the cases, of every kind; `tests.long.test_bad_api_answers` takes all."""
-    end_their_stream_alone(shops, AT_ONCE[::4])
+    """An eighth of the cases, of every kind; `tests.long.test_bad_api_answers` takes all."""
+    end_their_stream_alone(shops, AT_ONCE[::8])
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

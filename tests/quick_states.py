@@ -6,6 +6,7 @@ A new one is a copy of an empty one, with its own facts: making its tables takes
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -17,9 +18,9 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import Engine, event
 
-from crossdock.local_files import create_private
 from crossdock.project import project
 from crossdock.state import Pin, StateUrl, create, parse_url, store
+from crossdock.state.db import engine
 from crossdock.state.db.engine import open_engine
 
 
@@ -55,19 +56,19 @@ def _copying(folder: Path) -> Callable[[StateUrl, Pin], bool]:
 
     def made(url: StateUrl, pin: Pin) -> bool:
         path = Path(url.database or "")
-        if url.drivername != "sqlite" or os.path.lexists(path) or not path.parent.is_dir():
+        if url.drivername != "sqlite" or os.path.lexists(path):
             return create(url, pin)
         empty = folder / "empty.db"
         if not empty.exists():
             create(parse_url(f"sqlite:///{empty}", folder), Pin("", ""))
+        engine._create_file(url, restrict=True)
         try:
-            with create_private(path) as file:
-                file.write(empty.read_bytes())
+            shutil.copyfile(empty, path)
             with closing(sqlite3.connect(path)) as connection, connection:
                 facts = {"base_url": pin.base_url, "tenant": pin.tenant, "id": uuid4().hex}
                 connection.executemany("UPDATE meta SET value = ? WHERE name = ?", [(v, n) for n, v in facts.items()])
         except (OSError, sqlite3.Error):
-            path.unlink(missing_ok=True)
+            path.write_bytes(b"")
             return create(url, pin)  # which tells why
         return True
 

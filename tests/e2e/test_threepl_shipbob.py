@@ -21,6 +21,7 @@ from tests.partners.threepl_stage import Stage
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.testing import ManualClock
 
+ORDERS, SHIPPED = 10, 10  # tests/long has more
 UNPACED = SandboxSettings(rate_per_min=600_000, burst=100_000)
 PLATFORM_FAULTS = {"lost_answer": 0.2, "error_after_commit": 0.1, "cut_body": 0.1, "throttle": 0.2}
 
@@ -58,11 +59,11 @@ def stage(tmp_path: Path, server: PartnerServer, clock: ManualClock, sandbox: Sa
 def test_orders_go_out_once(stage: Stage, fake: ShipBob) -> None:
     """Each order is at ShipBob once, under its name, with exact prices; a second sync sends nothing."""
     stocked(fake, "LAMP", 100)
-    stage.export_orders("1", {f"SO-{number}": {"LAMP": number} for number in range(1, 30)}, price="0.10")
+    stage.export_orders("1", {f"SO-{number}": {"LAMP": number} for number in range(1, ORDERS)}, price="0.10")
     report = stage.sync("shop")
     assert (report.exit_code, report.balanced) == (0, True), report.errors
     created = effects(fake, "order_created")
-    assert sorted(each["body"]["reference_id"] for each in created) == sorted(f"shop:SO-{n}" for n in range(1, 30))
+    assert sorted(each["body"]["reference_id"] for each in created) == sorted(f"shop:SO-{n}" for n in range(1, ORDERS))
     assert {str(line["unit_price"]) for each in created for line in each["body"]["products"]} == {"0.1"}
     assert stage.sync("shop").counters.requests == 0
 
@@ -96,7 +97,7 @@ def test_each_shipment_changes_the_order_once_whatever_the_platform_does(
 ) -> None:
     """Where answers are lost or wrong and 429s come, each change of status and parcels has one effect, in order."""
     stocked(fake, "LAMP", 1_000)
-    stage.export_orders("1", {f"SO-{number}": {"LAMP": 2} for number in range(18)})
+    stage.export_orders("1", {f"SO-{number}": {"LAMP": 2} for number in range(SHIPPED)})
     assert stage.sync().exit_code == 0
     names = {number: order.body["reference_id"] for number, order in fake.warehouse.orders.items()}
     faults = [{"name": name, "probability": share, "route": "PATCH order"} for name, share in PLATFORM_FAULTS.items()]

@@ -10,6 +10,7 @@ from tests.e2e.project_folder import DATA_BESIDE, DATA_VARIABLE, UNPACED, Sandbo
 from tests.e2e.warehouse import Front, Site, open_site
 from tests.servers import require
 
+from crossdock.delivery import circuit_breaker
 from crossdock.sandbox import SandboxServer
 from crossdock.testing.openssh_server import OpenSshServer
 
@@ -51,6 +52,12 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxServer
 def site(tmp_path: Path, platform: SandboxServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     with open_site(tmp_path, platform, monkeypatch) as site:
         yield site
+
+
+@pytest.fixture
+def soon_probing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A circuit breaker of this process asks a failing platform again after 20 ms, where users' waits two seconds."""
+    monkeypatch.setattr(circuit_breaker, "FIRST_PAUSE_S", 0.02)
 
 
 @pytest.fixture

@@ -109,6 +109,7 @@ def test_a_limit_that_is_halved(migrated: MigratedFolder) -> None:
     assert throttled > 0, "the new limit was never met, so nothing was shown"
 
 
+@pytest.mark.usefixtures("soon_probing")
 def test_a_platform_that_is_gone(migrated: MigratedFolder) -> None:
     """Exit 3 names the wave; what was written down is sent by the next load."""
     migrated.fill()

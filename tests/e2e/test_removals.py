@@ -227,6 +227,7 @@ def test_an_approval_to_archive_deletes_nothing(site: Site) -> None:
     assert removed(site) == []
 
 
+@pytest.mark.usefixtures("soon_probing")
 def test_an_approved_removal_that_was_stopped_goes_on(site: Site, front: Front) -> None:
     """A platform that goes away in the middle needs no second approval, and nothing is removed twice."""
     snapshots(site, limits="at_most: 1, at_most_percent: 1")

@@ -112,6 +112,7 @@ def test_other_updates_are_not_approved(stocked: Site) -> None:
     assert stocked.run("approve", "--json").json[0]["approved_at"] is None
 
 
+@pytest.mark.usefixtures("soon_probing")
 def test_an_interrupted_approval_stays_valid(site: Site) -> None:
     """The platform fails after some of the approved updates; the next sync sends the others without asking again."""
     with Front(site.platform.base_url) as front:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.e2e import test_update_limits as short
-from tests.e2e.conftest import platform, site
+from tests.e2e.conftest import platform, site, soon_probing
 from tests.e2e.test_update_limits import (
     stocked,
     test_a_changed_mapping_says_so,
@@ -20,6 +20,7 @@ from tests.e2e.test_update_limits import (
 __all__ = [
     "platform",
     "site",
+    "soon_probing",
     "stocked",
     "test_a_changed_mapping_says_so",
     "test_a_corrected_file_needs_no_approval",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.chaos import processes
+from tests.chaos.processes import CROSSDOCK
 from tests.partners.partner_server import Partner, PartnerAnswer, PartnerRequest, PartnerServer, serving
 from tests.partners.shop_stage import shopify_stage
 from tests.partners.shopify.access import ALL_SCOPES
@@ -43,16 +43,11 @@ class _Website:
 def checked(folder: Path, platform: SandboxServer, site: Site, **settings: Any) -> tuple[int, list[str]]:
     """The exit code, and the lines about the shop as a source, without the one that depends on the day."""
     with shopify_stage(folder, platform, site, **settings) as stage:
-        command = [sys.executable, "-m", "crossdock", "-C", str(stage.config), "check"]
-        done = subprocess.run(
-            command, capture_output=True, text=True, env=os.environ | {"COLUMNS": "80"}, check=False, timeout=120
-        )
+        done = processes.finish([*CROSSDOCK, "-C", str(stage.config), "check"], os.environ | {"COLUMNS": "80"})
     assert done.stderr == ""
     lines = [line.partition("shop: ") for line in done.stdout.splitlines() if "  shop: " in line]
     others = ("is supported until", "can be written", "shop as a target")
-    return done.returncode, [
-        f"{ok.strip()} {text}" for ok, _, text in lines if not any(each in text for each in others)
-    ]
+    return done.exit_code, [f"{ok.strip()} {text}" for ok, _, text in lines if not any(each in text for each in others)]
 
 
 def test_a_shop_that_can_be_read(tmp_path: Path, platform: SandboxServer) -> None:

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.examples import ALL, FEW, SHARE
 from tests.forked_commands import forked_commands
 from tests.new_databases import new_databases
 from tests.quick_configs import quick_configs
@@ -24,8 +25,10 @@ from crossdock.state import Pin, State, StateUrl, create, parse_url
 from crossdock.testing.postgres_server import PostgresServer
 
 # Making text strategies costs a second the first time; that is no fault of a test.
-settings.register_profile("crossdock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("crossdock")
+_all = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(ALL, _all)
+settings.register_profile(FEW, _all, max_examples=round(_all.max_examples * SHARE))
+settings.load_profile(FEW)
 
 if os.environ.pop("PYTHONDONTWRITEBYTECODE", "") and not sys.pycache_prefix:
     # The variable keeps the source tree clean, but makes each process of a test compile all of crossdock. So they share

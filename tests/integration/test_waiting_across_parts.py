@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.chaos.mappings import Bench, BenchSettings, open_bench
+from tests.examples import examples
 
 from crossdock import Context, RawBatch, Record, Reference, Stream
 from crossdock.resources import ResourceName
@@ -64,13 +65,20 @@ def synced(bench: Bench, *streams: Accounts) -> Report:
     return report
 
 
-def test_children_before_their_parents_are_delivered_in_the_same_run(bench: Bench) -> None:
+def test_children_before_their_parents_are_delivered_in_the_same_run(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The parents are in the last of several parts; every account is created once, and none waits."""
-    children = [(f"c{number}", f"p{number % 7}") for number in range(2_500)]
-    pages = [children[start : start + 100] for start in range(0, 2_500, 100)]
-    report = synced(bench, Accounts(*pages, [(f"p{number}", None) for number in range(7)]))
+    monkeypatch.setattr(read_parts, "PART_ROWS", 50)
+    children_before_their_parents(bench, 250, a_page=10)
+
+
+def children_before_their_parents(bench: Bench, number: int, a_page: int) -> None:
+    children = [(f"c{each}", f"p{each % 7}") for each in range(number)]
+    pages = [children[start : start + a_page] for start in range(0, number, a_page)]
+    report = synced(bench, Accounts(*pages, [(f"p{each}", None) for each in range(7)]))
     tally = report.tallies["b.accounts"].records
-    assert (report.exit_code, tally["read"], tally["created"], tally["carried_on"]) == (0, 2_507, 2_507, 0)
+    assert (report.exit_code, tally["read"], tally["created"], tally["carried_on"]) == (0, number + 7, number + 7, 0)
     assert set(bench.created().values()) == {1}
 
 
@@ -137,7 +145,7 @@ def test_what_waits_when_the_source_fails_is_delivered_by_the_next_run(
 KEYS = "abcdefg"
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     parents=st.dictionaries(st.sampled_from(KEYS), st.none() | st.sampled_from(f"{KEYS}z"), max_size=len(KEYS)),
     sizes=st.lists(st.integers(1, 3), min_size=len(KEYS), max_size=len(KEYS)),

@@ -1,12 +1,16 @@
-"""Properties that the suite tests with few examples: ``pytest tests/long/test_properties.py -n 2``, a minute."""
+"""Properties that the suite tests with few examples: ``pytest tests/long/test_properties.py -n 2``, some minutes."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import ALL
 from tests.unit.planning.test_removals import ON_GONE, RUNS, ScheduledRun, removes_what_plain_sets_would
 from tests.unit.runs.test_record_search import KEYS, is_found_by_each_of_its_texts
 from tests.unit.sandbox.test_least_power import (
@@ -29,7 +33,21 @@ from crossdock.stream_facts import OnGone
 
 __all__ = ["world"]  # a fixture
 
+ROOT = Path(__file__).parents[2]
 
+
+@pytest.mark.parametrize("part", ["unit", "integration"])
+def test_every_property_holds_for_all_examples(part: str) -> None:
+    """All tests of the suite that hypothesis gives examples to, with each number of examples as it is written."""
+    chosen = ["-m", "hypothesis", f"--hypothesis-profile={ALL}", "-p", "no:cacheprovider", f"tests/{part}"]
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", *chosen], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stdout[-8_000:]
+    assert " passed" in ended.stdout
+
+
+@settings(max_examples=100)
 @given(key=KEYS)
 def test_any_key_is_found_by_each_of_its_texts(key: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     """As in the source, in text form, and as an external id."""

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.partners.amazon import INVENTORY, LOGIN, FakeAmazon
 from tests.partners.amazon_document import CheckedPartner, available, operations
 from tests.partners.amazon_seller import Seller
@@ -67,7 +68,7 @@ PLACES: list[tuple[str | int, ...]] = [
 
 
 @given(place=st.sampled_from(PLACES), value=NEARLY_RIGHT | JSON, missing=st.booleans())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_the_document_allows_every_order_that_is_accepted(
     place: tuple[str | int, ...], value: Any, missing: bool
 ) -> None:
@@ -159,7 +160,7 @@ def carry_out(seller: Seller, ask: Asked, step: tuple[str, str, str, int, str, b
 
 
 @given(st.lists(STEPS, min_size=10, max_size=40), st.tuples(POLICIES, POLICIES))
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_stock_adds_up(steps: list[tuple[str, str, str, int, str, bool]], policies: tuple[str, str]) -> None:
     """Whatever happens, no unit appears or vanishes, and what is reserved is what open orders hold."""
     clock = ManualClock()

@@ -8,6 +8,7 @@ import struct
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from crossdock.transport import sftp_protocol
 from crossdock.transport.sftp_protocol import ProtocolError, SftpWire, StatusError
@@ -66,7 +67,7 @@ def scripted(*answers: bytes) -> SftpWire:
     return SftpWire(lambda data: None, lambda most: said.pop(0), lambda: None)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     size=st.integers(0, 5000),
     chunk=st.integers(1, 700),

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.hashes import HASHES
 from tests.unit.delta.things import Rows, Things, batch, known_of, scanned
 
@@ -40,7 +41,7 @@ def known_as(facts: dict[int, int]) -> pl.DataFrame:
     return pl.DataFrame(list(facts.items()), schema={KEY_HASH: HASH, KNOWN_FP: HASH}, orient="row")
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     same=FACTS,
     changed=FACTS,

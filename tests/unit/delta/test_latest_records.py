@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.unit.delta.things import Rows, Things, batch, known_of, records, rereadable, scanned
 
 from crossdock.delta import compare
@@ -116,7 +117,7 @@ def test_contradicting_duplicates_in_a_snapshot_are_refused(tmp_path: Path, quar
         scanned(Things(mode="snapshot", fingerprint=algorithm), [batch(rows)], tmp_path)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(
         st.lists(

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.unit.formats.oracle import OracleRefusalError, parse, table
 
 from crossdock.errors import RefusedError
@@ -20,7 +21,7 @@ from crossdock.formats import polars_parser
 from crossdock.formats.delimited_files import DelimitedFormat, read_lines, read_rows
 from crossdock.formats.polars_parser import PolarsParser, RecordFormat
 
-SETTINGS = settings(deadline=None, max_examples=120, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(deadline=None, max_examples=examples(120), suppress_health_check=[HealthCheck.too_slow])
 CHUNKS = st.sampled_from([1, 2, 3, 5, 7, 16, 64, 1 << 20])
 DELIMITERS = st.sampled_from([",", ";", "|", "\t", "+|", "||", "¦", " ", "a", "\x01", "^", "]", "-", "\\"])
 ENDS = st.sampled_from(["\n", "\r\n"])

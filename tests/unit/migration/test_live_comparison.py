@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.conftest import PIN
+from tests.examples import examples
 from tests.unit.state.samples import AT, binding, intent, start
 
 from crossdock.migration.live_comparison import InDoubt, LiveComparison
@@ -135,7 +136,7 @@ def test_an_invoice_in_doubt_is_found_by_what_it_holds(state: State, copies: int
 _FATES = st.sampled_from(["same", "changed", "gone", "added"])
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(40))
 @given(fates=st.lists(_FATES, max_size=12), size=st.integers(1, 5), seed=st.randoms(use_true_random=False))
 def test_exactly_what_differs_is_found(
     empty_state: Path, tmp_path_factory: Any, fates: list[str], size: int, seed: Any

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import create_engine, text
 from tests.allowances import configured
+from tests.examples import examples
 
 from crossdock.pacing.bucket_store import BucketState, BucketStore, MemoryStore
 from crossdock.pacing.limit_estimate import LimitEstimate
@@ -45,7 +46,7 @@ def test_within_a_run_a_step_changes_nothing(turns: list[Turn]) -> None:
     assert results[0] == results[1]
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(turns=TURNS)
 def test_a_bucket_in_a_file_ignores_the_time_of_day(
     tmp_path_factory: pytest.TempPathFactory, turns: list[Turn]

@@ -5,6 +5,7 @@ from decimal import Decimal
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.unit.sandbox.raw import CUSTOMERS, INVOICES, LOTS, ORDERS, PRODUCTS, ManualTime, Raw, assert_problem, exact
 from tests.unit.sandbox.stock import Stock
 
@@ -190,7 +191,7 @@ integers = st.integers(-(10**15) + 1, 10**15 - 1)
 amounts = st.builds(lambda whole, part: Decimal(whole) + Decimal(part).scaleb(-4), integers, st.integers(0, 9999))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(lines=st.lists(st.tuples(amounts, amounts), min_size=1, max_size=8))
 def test_a_total_is_exact(raw: Raw, lines: list[tuple[Decimal, Decimal]]) -> None:
     """It equals the sum of quantity x unitPrice to the last digit, at creation and after a change of the lines."""
@@ -333,7 +334,7 @@ moved_quantities = st.integers(1, 12 * 10**4).map(lambda number: Decimal(number)
 moves = st.tuples(st.integers(0, 3), st.integers(0, 2), moved_quantities)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(wanted=st.lists(moves, min_size=1, max_size=6))
 def test_movements_conserve_the_total(raw: Raw, wanted: list[tuple[int, int, Decimal]]) -> None:
     """After any movements the sum over all lots is the same, and the effects log explains every quantity."""

@@ -8,6 +8,7 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.unit.sandbox.raw import ACCOUNTS, CUSTOMERS, INVOICES, ManualTime, Raw, assert_problem, exact
 
 
@@ -219,7 +220,7 @@ numbers = st.decimals(-(10**6), 10**6, places=4)
 invoices = st.tuples(numbers, numbers, st.sampled_from(["EUR", "GBP", "USD"]), st.sampled_from(["true", "false"]))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(wanted=st.lists(invoices, min_size=1, max_size=6))
 def test_the_books_balance(raw: Raw, wanted: list[tuple[Decimal, Decimal, str, str]]) -> None:
     """After any creations debits equal credits in each currency, and receivable is the sum of the posted totals."""

@@ -164,7 +164,7 @@ def has_no_more_power_than_its_client(world: World, data: st.DataObject, scopes:
         assert world.owner["sandbox"].effects(f"?after={before}") == []
 
 
-@settings(max_examples=100)
+@settings(max_examples=30)
 @given(data=st.data(), scopes=SCOPES, own=OWN, slug=SLUG)
 def test_forbidden_requests_have_no_effect_and_permitted_ones_pass(
     world: World, data: st.DataObject, scopes: list[str], own: str, slug: str
@@ -173,7 +173,7 @@ def test_forbidden_requests_have_no_effect_and_permitted_ones_pass(
     does_what_its_scopes_permit(world, data, scopes, own, slug)
 
 
-@settings(max_examples=50)
+@settings(max_examples=15)
 @given(data=st.data(), scopes=SCOPES)
 def test_a_token_with_fewer_scopes_has_no_more_power_than_its_client(
     world: World, data: st.DataObject, scopes: list[str]

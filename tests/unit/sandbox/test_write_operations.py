@@ -9,6 +9,7 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.unit.sandbox.raw import (
     ACCOUNTS,
     BINS,
@@ -150,7 +151,7 @@ quantities = st.builds(lambda whole, part: Decimal(whole) + Decimal(part).scaleb
 forms = st.sampled_from(["{:f}", "{:E}", "{:e}"])
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(quantity=quantities, price=quantities, form=forms)
 def test_decimals_come_back_exact(raw: Raw, quantity: Decimal, price: Decimal, form: str) -> None:
     """Any quantity and price within the limits is returned, stored and logged exactly, in plain digits."""

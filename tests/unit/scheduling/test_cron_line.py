@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.unit.scheduling import wallclock
 from tests.unit.scheduling.wallclock import Span, schedule, utc
 
@@ -127,7 +128,7 @@ def is_possible(line: Line) -> bool:
 
 
 @given(line=lines, span=st.sampled_from(SPANS))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_a_line_is_due_as_the_oracle_says(line: Line, span: Span) -> None:
     """Every instant and business date, also where clocks are changed."""
     try:
@@ -139,7 +140,7 @@ def test_a_line_is_due_as_the_oracle_says(line: Line, span: Span) -> None:
 
 
 @given(line=lines, span=st.sampled_from(SPANS), cuts=st.lists(st.integers(0, 5 * 24 * 60), max_size=4))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_parts_give_what_the_whole_gives(line: Line, span: Span, cuts: list[int]) -> None:
     """However a span is divided."""
     try:

@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.unit.scheduling import wallclock
 from tests.unit.scheduling.wallclock import ODD_SPANS, ONE_DAY, Span, schedule, utc
 
@@ -66,7 +67,7 @@ def test_odd_days_are_due_as_the_clocks_on_the_wall_say(span: Span) -> None:
 
 
 @given(st.sampled_from(ODD_SPANS), st.lists(clock_times, min_size=1, max_size=6), windows)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_blackouts_move_what_is_due_to_their_end(span: Span, times: list[str], pairs: list[tuple[str, str]]) -> None:
     """Nothing is due in a window; what was comes at the first minute after it, for its own date."""
     try:
@@ -108,7 +109,7 @@ def schedules(draw: st.DrawFn, zone: str, around: date) -> Schedule:
 
 
 @given(st.data())
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 def test_parts_give_what_the_whole_gives(data: st.DataObject) -> None:
     """However a span is divided, nothing is lost, repeated or out of order."""
     span = data.draw(st.sampled_from(ODD_SPANS))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from crossdock.sources.unreported_limit import UnreportedLimit
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(rate=st.floats(0.1, 200), burst=st.integers(1, 50), latency_s=st.floats(0.0005, 0.01))
 def test_the_search_in_any_bucket_is_seldom_refused(rate: float, burst: int, latency_s: float) -> None:
     """Of 5,000 requests at most one in a hundred is refused."""

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.conftest import PIN
+from tests.examples import examples
 from tests.unit.state.samples import AT, SCOPE, binding, start
 
 from crossdock.errors import StateError
@@ -33,7 +34,7 @@ def test_a_failed_block_leaves_nothing(state: State) -> None:
         assert tx.bindings.get(SCOPE, [1]) == {}
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     digits=st.decimals(allow_nan=False, allow_infinity=False, places=4, min_value=-(10**15), max_value=10**15),
     instant=st.datetimes(datetime(1970, 1, 2), datetime(2200, 1, 1), timezones=st.timezones()),  # noqa: DTZ001

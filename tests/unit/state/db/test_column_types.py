@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Column, Integer, MetaData, Table, create_engine, insert, select
 from tests.conftest import PIN
+from tests.examples import examples
 from tests.hashes import HASHES, NEAR_EDGES
 
 from crossdock.state import (
@@ -67,7 +68,7 @@ def known(state: State) -> dict[int, int]:
     return dict(state.known(SCOPE).select(KEY_HASH, KNOWN_FP).iter_rows())
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(facts=st.dictionaries(HASHES, HASHES, min_size=1, max_size=20))
 def test_every_table_gives_back_the_hashes_that_it_took(state: State, facts: dict[int, int]) -> None:
     """Found by key, found in bulk, cleared by key: bindings, dead letters, waiting records and approvals."""
@@ -91,7 +92,7 @@ def test_every_table_gives_back_the_hashes_that_it_took(state: State, facts: dic
     assert asked.key_hashes == sorted(keys)
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(first=st.dictionaries(HASHES, HASHES, max_size=10), later=st.dictionaries(HASHES, HASHES, min_size=1))
 def test_the_key_index_holds_every_hash(state: State, first: dict[int, int], later: dict[int, int]) -> None:
     """Made from the bindings, brought up to date from a journal and put in another order, it says what they say."""

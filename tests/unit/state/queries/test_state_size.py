@@ -10,6 +10,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.conftest import PIN
+from tests.examples import examples
 from tests.unit.state.samples import AT, SCOPE, binding, intent, start
 
 from crossdock.state import Scope, State, create, parse_url
@@ -80,7 +81,7 @@ def test_a_table_is_as_large_as_its_rows(state: State) -> None:
     assert contents(state).size > found.size
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(gone=st.sets(st.integers(1, 400), max_size=400))
 def test_a_sample_is_taken_wherever_rows_are(tmp_path: Path, gone: set[int]) -> None:
     """Whatever rows are left, the estimate is near their number times their mean size."""

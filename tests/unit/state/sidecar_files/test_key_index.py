@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.conftest import PIN
+from tests.examples import examples
 
 from crossdock.errors import StateError
 from crossdock.state import Binding, Scope, State, StateUrl, create, parse_url
@@ -253,7 +254,7 @@ def test_more_changes_than_are_remembered(state: State, monkeypatch: pytest.Monk
 FPS = st.sampled_from([1, 2, 2**64 - 1, 2**64, 2**128 - 1])
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.one_of(

@@ -11,6 +11,7 @@ from unittest import mock
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.partners.shopify.reading import shop_context
 from tests.partners.shopify.site import Site
 
@@ -55,7 +56,7 @@ def read(
     return found
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(shop=shops, data=st.data(), part=st.integers(1, 4000))
 def test_records_get_their_children(ctx: Context[Any], shop: Shop, data: st.DataObject, part: int) -> None:
     """In any order of the lines and any number of parts, each order is there once with its lines in their order."""

@@ -14,6 +14,7 @@ import httpx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.partners import fetched_rows
 from tests.partners.fetched_rows import Rows
 from tests.partners.partner_server import PartnerAnswer, PartnerRequest
@@ -63,7 +64,7 @@ def variants(count: int) -> Site:
     return site
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(shops(), st.sampled_from(["id", "sku"]), st.sampled_from(["email", "order", "one"]))
 def test_a_record_is_fetched_as_it_is_pulled(site: Site, product_key: str, guests: str) -> None:
     """Each row is the same JSON, so that no run changes a record back; guests are named by their orders."""

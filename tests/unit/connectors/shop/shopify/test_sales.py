@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.partners.shopify.money import MoneyBag
 from tests.partners.shopify.order_lines import Line
 from tests.partners.shopify.random_orders import Sold, sold
@@ -33,7 +34,7 @@ def invoiced(made: Sold, currency: str, when: str = "paid") -> dict[str, dict[st
     return drafts(made.site, "invoices", currency=currency, invoices=when)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(made=sold(edits=True), currency=st.sampled_from(["shop", "presentment"]))
 def test_an_order_is_what_is_left_of_it(made: Sold, currency: str) -> None:
     """After any edits and refunds the lines of the order add up to its current total."""
@@ -41,14 +42,14 @@ def test_an_order_is_what_is_left_of_it(made: Sold, currency: str) -> None:
     assert total(drafts(made.site, "orders", currency=currency)[made.number]) == expected
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(made=sold(edits=False), currency=st.sampled_from(["shop", "presentment"]))
 def test_an_invoice_is_what_was_charged(made: Sold, currency: str) -> None:
     """Without edits the invoice is what the buyer paid when the order was placed, whatever was paid back since."""
     assert total(invoiced(made, currency)[made.number]) == amount(made.order.original_total_price_set, currency)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(made=sold(edits=True), currency=st.sampled_from(["shop", "presentment"]))
 def test_a_credit_note_is_what_was_paid_back(made: Sold, currency: str) -> None:
     """The lines of each credit note add up to the refund, also when the order was edited before or after it."""
@@ -62,7 +63,7 @@ def test_a_credit_note_is_what_was_paid_back(made: Sold, currency: str) -> None:
             assert all(line["quantity"] < 0 for line in notes[key]["items"])
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(made=sold(edits=True), currency=st.sampled_from(["shop", "presentment"]))
 def test_an_invoice_follows_edits_and_no_refunds(made: Sold, currency: str) -> None:
     """Of an order from which units were removed, it is what is left together with what the refunds were for."""

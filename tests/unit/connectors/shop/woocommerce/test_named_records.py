@@ -11,6 +11,7 @@ from unittest import mock
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.partners import fetched_rows
 from tests.partners.fetched_rows import Rows
 from tests.partners.partner_server import PartnerAnswer, PartnerRequest
@@ -69,7 +70,7 @@ def requests_of(shop: FakeShop, action: Callable[[], object]) -> list[str]:
     return sent
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(shops(), st.sampled_from(["id", "sku"]), st.sampled_from(["email", "order", "one"]), st.sampled_from([2, None]))
 def test_a_record_is_fetched_as_it_is_pulled(
     shop: FakeShop, product_key: str, guests: str, page_size: int | None

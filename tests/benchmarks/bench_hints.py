@@ -51,6 +51,11 @@ class Measured:
     load_s: float
 
 
+def finish(command: list[str], environment: Mapping[str, str]) -> None:
+    """Run a command to its end, which must be a good one."""
+    subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
+
+
 class _Site:
     """A project with two connections to one shop, and the platform."""
 
@@ -66,8 +71,7 @@ class _Site:
 
     def run(self, *arguments: str) -> None:
         """Run a command to its end."""
-        command = [sys.executable, "-m", "crossdock", *arguments, "-C", str(self._config)]
-        subprocess.run(command, env=self._environment, check=True, stdout=subprocess.DEVNULL)
+        finish([sys.executable, "-m", "crossdock", *arguments, "-C", str(self._config)], self._environment)
 
     @contextmanager
     def service(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The benchmark of the delta judges what it says it judges."""
+"""The benchmark of the delta judges what it says it judges; its processes are forks here."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from tests.benchmarks import bench_delta, delta_files
-from tests.benchmarks.delta_processes import run
 from tests.benchmarks.delta_stage import Stage
+from tests.benchmarks.forked import forked_benchmarks, run
 from tests.servers import require
 
 from crossdock.testing.openssh_server import OpenSshServer
@@ -24,8 +24,12 @@ FACTS = """
 def test_delta_finds_what_changed(tmp_path: Path) -> None:
     """Each contestant of a small night finds the changed rows and no others, and a plan is within its ratios' names."""
     require(OpenSshServer.available(), "OpenSSH")
-    with OpenSshServer(tmp_path) as ssh:
-        rivals = bench_delta.delta(ssh, 1000, rounds=1)
+    with OpenSshServer(tmp_path) as ssh, forked_benchmarks():
+        finds_what_changed(ssh)
+
+
+def finds_what_changed(ssh: OpenSshServer) -> None:
+    rivals = bench_delta.delta(ssh, 1000, rounds=1)
     assert [len(rival.spent) for rival in rivals] == [1] * len(rivals)
 
 
@@ -34,7 +38,7 @@ def test_a_filled_state_is_as_a_loaded_one(tmp_path: Path) -> None:
     """The quick fill leaves the bindings that a first load leaves, but for the platform's ids."""
     require(OpenSshServer.available(), "OpenSSH")
     facts = []
-    with OpenSshServer(tmp_path) as ssh:
+    with OpenSshServer(tmp_path) as ssh, forked_benchmarks():
         for way in (["--fill"], []):
             stage = Stage(ssh, f"load{way}", 500, scheduled_runs=("first",))
             assert bench_delta.found(run(stage.load(*way)).told) == (500, 0)

@@ -1,4 +1,7 @@
-"""The benchmarks run, at a hundredth of their size: for correctness, not for speed."""
+"""The benchmarks run, at a hundredth of their size: for correctness, not for speed.
+
+`tests.long.test_benchmarks` has the rest of their cases.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ from tests.benchmarks import (
     bench_webhooks,
     results,
 )
+from tests.benchmarks.forked import forked_benchmarks
 
 from crossdock.state import parse_url
 
@@ -54,7 +58,7 @@ def test_sandbox_creates_every_invoice(tmp_path: Path) -> None:
     assert cpu_s >= 0
 
 
-@pytest.mark.parametrize("kind", ["rest", "graphql", "silent"])
+@pytest.mark.parametrize("kind", ["rest", "graphql"])
 def test_sources_read_every_page(tmp_path: Path, kind: str) -> None:
     """Both runs of a small read end, and the vendor has accepted one request for each page."""
     case = bench_sources.Case(kind, kind, rate=400, burst=40, pages=5)
@@ -82,15 +86,16 @@ def test_webhooks_reach_a_healthy_receiver_beside_a_dead_and_a_slow_one(tmp_path
     assert len(bench_webhooks.measure(tmp_path, 30)) == 30
 
 
-@pytest.mark.parametrize("case", bench_listen.CASES)
+@pytest.mark.parametrize("case", bench_listen.CASES[1:3])
 def test_every_webhook_is_answered(tmp_path: Path, case: bench_listen.Case) -> None:
     """All of a small load are accepted or refused as they should be, and the records are at the platform."""
-    assert len(bench_listen.measure(tmp_path, case, 150)) == 150
+    assert len(bench_listen.measure(tmp_path, case, 60)) == 60
 
 
 def test_hints_are_delivered_beside_a_load_and_by_a_sync_for_each(tmp_path: Path) -> None:
     """Every change of a small load reaches the platform, whichever way."""
-    found = bench_hints.measure(tmp_path, records=100, webhooks=4, syncs=1, others=100)
+    with forked_benchmarks():
+        found = bench_hints.measure(tmp_path, records=100, webhooks=4, syncs=1, others=100)
     assert (len(found.hints), len(found.syncs)) == (4, 1)
     assert min(found.hints + found.syncs) > 0
 
@@ -115,15 +120,17 @@ def test_results_hold_the_latest_of_each_command(tmp_path: Path, monkeypatch: py
 
 def test_a_migration_is_reconciled_with_one_request_for_each_page(tmp_path: Path) -> None:
     """A small migration is loaded, compared without differences, and all of it can be undone."""
-    steps = bench_migration.migration(tmp_path / "sent", 300)
+    with forked_benchmarks():
+        steps = bench_migration.migration(tmp_path / "sent", 300)
+        answered = bench_migration.migration(tmp_path / "answered", 2_200, answered=True)
     assert [(each.requests, each.pages) for each in steps] == [(300, 0), (0, 0), (3, 3), (5, 5)]
-    answered = bench_migration.migration(tmp_path / "answered", 2_200, answered=True)
     assert [(each.requests, each.pages) for each in answered[2:]] == [(4, 4), (6, 6)]
 
 
 def test_the_sync_beside_a_migration_sends_each_record_once(tmp_path: Path) -> None:
     """A plain sync of as many records."""
-    assert bench_migration.plain_sync(tmp_path / "sync", 300).requests == 300
+    with forked_benchmarks():
+        assert bench_migration.plain_sync(tmp_path / "sync", 300).requests == 300
 
 
 @pytest.mark.parametrize("equal", [True, False])

@@ -1,0 +1,47 @@
+"""Benchmarks that the suite runs with forks, or with fewer cases: ``pytest tests/long/test_benchmarks.py``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.benchmarks import bench_hints, bench_listen, bench_migration
+from tests.integration.test_bench_delta import finds_what_changed
+from tests.servers import require
+from tests.unit import test_benchmarks as short
+
+from crossdock.testing.openssh_server import OpenSshServer
+
+
+def test_sources_read_every_page(tmp_path: Path) -> None:
+    """Of a vendor that does not tell its limit."""
+    short.test_sources_read_every_page(tmp_path, "silent")
+
+
+@pytest.mark.parametrize("case", bench_listen.CASES)
+def test_every_webhook_is_answered(tmp_path: Path, case: bench_listen.Case) -> None:
+    """All of a load are accepted or refused as they should be, and the records are at the platform."""
+    assert len(bench_listen.measure(tmp_path, case, 150)) == 150
+
+
+def test_hints_are_delivered_beside_a_load_and_by_a_sync_for_each(tmp_path: Path) -> None:
+    """By commands that start as users' do."""
+    found = bench_hints.measure(tmp_path, records=100, webhooks=4, syncs=1, others=100)
+    assert (len(found.hints), len(found.syncs)) == (4, 1)
+
+
+def test_a_migration_is_measured(tmp_path: Path) -> None:
+    """Each command has taken memory; the numbers of requests are those of the suite."""
+    steps = bench_migration.migration(tmp_path / "sent", 300)
+    answered = bench_migration.migration(tmp_path / "answered", 2_200, answered=True)
+    assert [each.requests for each in steps + answered[2:]] == [300, 0, 3, 3, 4, 4]
+    assert bench_migration.plain_sync(tmp_path / "sync", 300).requests == 300
+    assert min(each.peak_mb for each in steps + answered) > 0
+
+
+@pytest.mark.openssh
+def test_delta_finds_what_changed(tmp_path: Path) -> None:
+    """By processes that start as users' do, each of which is measured."""
+    require(OpenSshServer.available(), "OpenSSH")
+    with OpenSshServer(tmp_path) as ssh:
+        finds_what_changed(ssh)

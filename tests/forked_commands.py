@@ -1,7 +1,7 @@
 """The commands of an acceptance as forks of a process that has imported crossdock, instead of new interpreters.
 
-They are processes that are killed and judged alike. The acceptances of docs/connectors.md and of new projects start
-them as authors do.
+They are processes that are killed and judged alike. The acceptances of docs/connectors.md, and in ``tests/long`` those
+of new projects, start them as authors do. As a plugin of pytest, this module forks them in all tests.
 """
 
 from __future__ import annotations
@@ -62,4 +62,10 @@ def forked_commands() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Commands, "start", start)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _all_are_forked() -> Iterator[None]:
+    with forked_commands():
         yield

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlsplit
+
+from tests.chaos import processes
+from tests.waiting import eventually
 
 INVOICES = "/api/v1/finance/invoices"
 PROGRAM = """
@@ -139,3 +145,18 @@ def process(data_dir: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[
             yield running, json.loads(running.stdout.readline())
         finally:
             running.kill()
+
+
+@contextmanager
+def forked(data_dir: Path) -> Iterator[tuple[ForkServerProcess, dict[str, Any]]]:
+    """The same as a fork of a process that has imported crossdock; its limit is higher than tests can send."""
+    with TemporaryDirectory() as place:
+        told = Path(place, "told")
+        limits = ("--rate", "600000", "--burst", "100000")
+        running = processes.start((*processes.CROSSDOCK, "sandbox", "--data", str(data_dir), *limits), os.environ, told)
+        try:
+            eventually(lambda: (told.exists() and "\n" in told.read_text()) or running.exitcode is not None)
+            yield running, json.loads(told.read_text())
+        finally:
+            running.kill()
+            running.join()

@@ -209,16 +209,21 @@ def _in_thread(desk: InboxDesk, session: Session) -> None:
 
 def test_deletions_one_by_one_stop_at_the_limits(desk: InboxDesk) -> None:
     """Records that are deleted one after the other count together on a day; the next run asks about the rest."""
+    stop_at_the_limits(desk, deletions=16)
+
+
+def stop_at_the_limits(desk: InboxDesk, deletions: int) -> None:
     for number in range(100):
         desk.customers.put(f"C{number}", name="Ada")
     with desk.session() as session:
         _nightly(desk, session)
         desk.effects()
-        for number in range(40):
+        for number in range(deletions):
             del desk.customers.items[f"C{number}"]
             desk.hint(session, "customers", f"C{number}")
             desk.work(session)
         limit = desk.customers.gone.at_most_percent
+        assert limit < deletions
         assert 0 < len(desk.effects()) <= limit
         assert {hint.error is None for hint in desk.hints(session)} == {False}
 

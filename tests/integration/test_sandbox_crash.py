@@ -1,16 +1,16 @@
-"""SIGKILL of a real sandbox while invoices are being created."""
+"""SIGKILL of a sandbox while invoices are being created."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 from collections import Counter
 from collections.abc import Callable
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import httpx
-from tests.sandbox_load import INVOICES, Platform, process
+from tests.sandbox_load import INVOICES, Platform, forked
 
 CREATIONS = 1000
 CONNECTIONS = 250
@@ -20,22 +20,22 @@ KILLED_AFTER = (300, 600)  # answers, a round each
 def test_every_answered_invoice_is_there_once_after_kills(tmp_path: Path) -> None:
     """SIGKILL amid 1,000 creations, 250 of them in flight: every 201 is stored and has one effect, in every round."""
     sent: dict[str, bytes | None] = {}
-    with process(tmp_path) as (_, facts):
+    with forked(tmp_path) as (_, facts):
         platform = Platform(**facts)
         body = platform.invoice()
     for killed_after in KILLED_AFTER:
         keys = [f"{killed_after}-{number}" for number in range(CREATIONS)]
-        with process(tmp_path) as (running, _):
+        with forked(tmp_path) as (running, _):
             kill = kill_after(killed_after, running)
             answers = asyncio.run(platform.create(body, keys, connections=CONNECTIONS, answered=kill))
         unanswered = sum(answer is None for answer in answers.values())
         assert unanswered > 0
         assert killed_after <= len(answers) - unanswered < CREATIONS
         sent |= answers
-        with process(tmp_path):
+        with forked(tmp_path):
             check(platform, sent)
 
-    with process(tmp_path):
+    with forked(tmp_path):
         before = {each["idempotencyKey"] for each in platform.effects()}
         again = asyncio.run(platform.create(body, sent, connections=50))
         for key, answer in again.items():
@@ -46,7 +46,7 @@ def test_every_answered_invoice_is_there_once_after_kills(tmp_path: Path) -> Non
         assert Counter(each["idempotencyKey"] for each in platform.effects()) == dict.fromkeys(sent, 1)
 
 
-def kill_after(answers: int, running: subprocess.Popen[str]) -> Callable[[int], None]:
+def kill_after(answers: int, running: ForkServerProcess) -> Callable[[int], None]:
     def on_answer(count: int) -> None:
         if count == answers:
             running.kill()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.cli import test_new_project as short
 from tests.unit.cli.conftest import CommandLine
-from tests.unit.cli.test_new_project import line
+from tests.unit.cli.test_new_project import line, works_as_it_is
 
 __all__ = ["line"]  # a fixture
 
 
-@pytest.mark.parametrize("kind", ["http", "files", "declarative"])
+@pytest.mark.parametrize("kind", ["http", "files", "declarative", "declarative-files"])
 def test_a_new_project_is_accepted(line: CommandLine, kind: str) -> None:
-    """The kinds whose acceptance the suite leaves out."""
-    short.test_a_new_project_works_as_it_is(line, kind, "")
+    """Each kind, with an acceptance whose commands start as authors' do."""
+    works_as_it_is(line, kind)

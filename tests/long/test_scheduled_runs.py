@@ -13,6 +13,7 @@ from tests.e2e.conftest import exports, fresh, openssh
 from tests.e2e.killed_owners import owners_are_killed
 from tests.e2e.project_folder import Stage
 from tests.integration.scheduler.scheduled_runs_race import job_of_each_zone, race
+from tests.integration.scheduler.test_scheduled_runs import another_takes_over
 
 from crossdock.state import StateUrl
 
@@ -24,6 +25,11 @@ def test_each_run_of_four_hundred_days_is_done_once(state_url: StateUrl, tmp_pat
     """Three schedulers race through eight zones; hosts are down, and some pause longer than their lease."""
     figures = race(state_url, tmp_path, job_of_each_zone(catch_up), days=400, outages=8, zombies=8)
     print(f"\nscheduled runs on {state_url.drivername}, catch_up {catch_up}: {figures}")
+
+
+def test_another_scheduler_takes_over_after_a_kill(state_url: StateUrl, tmp_path: Path) -> None:
+    """A third of the runs of 30 days are killed."""
+    another_takes_over(state_url, tmp_path, days=30)
 
 
 @pytest.mark.retail

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine, text
+from tests.chaos import processes
 from tests.integration.pacing import spender
 from tests.waiting import eventually
 
@@ -161,16 +160,18 @@ def test_processes_share_a_bucket(state_url: StateUrl, tmp_path: Path) -> None:
     url = state_url.render_as_string(hide_password=False)
     logs = [tmp_path / f"{n}.log" for n in range(4)]
 
-    def start(log: Path, wanted: int) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "tests.integration.pacing.spender", url, str(tmp_path), str(log), str(wanted)]
-        return subprocess.Popen(command, env=dict(os.environ))
+    def start(log: Path, wanted: int) -> ForkServerProcess:
+        command = ["-m", "tests.integration.pacing.spender", url, str(tmp_path), str(log), str(wanted)]
+        return processes.start(command, os.environ)
 
     running = [start(log, 250) for log in logs]
     eventually(lambda: logs[0].exists() and len(logs[0].read_text().splitlines()) > 3)
-    running[0].send_signal(signal.SIGKILL)
-    running[0].wait()
+    running[0].kill()
+    running[0].join()
     running[0] = start(logs[0], 150)
-    assert [process.wait(60) for process in running] == [0, 0, 0, 0]
+    for process in running:
+        process.join(60)
+    assert [process.exitcode for process in running] == [0, 0, 0, 0]
     takes = sorted(
         (float(at), int(count)) for log in logs for at, count in map(str.split, log.read_text().splitlines())
     )

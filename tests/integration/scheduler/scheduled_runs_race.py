@@ -128,7 +128,8 @@ class Simulation:
     url: StateUrl
     folder: Path
     jobs: dict[str, JobConfig]
-    clock: ManualClock = field(default_factory=lambda: ManualClock(BEGIN))
+    begin: datetime = BEGIN
+    clock: ManualClock = field(init=False)
     runs: list[DueRun] = field(default_factory=list)
     finished: list[FinishedRun] = field(default_factory=list)
     lasts_s: float = 60.0
@@ -146,6 +147,7 @@ class Simulation:
     _turn: threading.Condition = field(default_factory=threading.Condition)
 
     def __post_init__(self) -> None:
+        self.clock = ManualClock(self.begin)
         create(self.url, PIN)
         plain = project(self.url, self.folder, self.jobs)
         facts = {field.name: getattr(plain, field.name) for field in fields(plain)}
@@ -316,8 +318,8 @@ class Simulation:
     def wanted(self, name: str, until: datetime) -> Wanted:
         """How each run of a job that was due until *until* must have ended, by the oracle."""
         schedule = self.jobs[name].schedule
-        span = schedule.time_zone, BEGIN.date(), (until - BEGIN).days + 2
-        asked = [run for run in planned(walk(span, minutes=30), [AT]) if BEGIN < run[0] <= until]
+        span = schedule.time_zone, self.begin.date(), (until - self.begin).days + 2
+        asked = [run for run in planned(walk(span, minutes=30), [AT]) if self.begin < run[0] <= until]
         ends = dict.fromkeys(asked, "done")
         for gone, back in self.outages:
             missed = [run for run in asked if gone < run[0] <= back]
@@ -340,24 +342,33 @@ class Figures:
     met: int
 
 
-def race(url: StateUrl, folder: Path, jobs: dict[str, JobConfig], *, days: int, outages: int, zombies: int) -> Figures:
+def race(
+    url: StateUrl,
+    folder: Path,
+    jobs: dict[str, JobConfig],
+    *,
+    begin: datetime = BEGIN,
+    days: int,
+    outages: int,
+    zombies: int,
+) -> Figures:
     """Three schedulers race through all runs of *jobs*: each is finished once, or skipped by `catch_up`.
 
     Args:
         outages: How often the host is down for three days.
         zombies: How often one of them sleeps longer than its lease.
     """
-    simulation = Simulation(url, folder, jobs)
+    simulation = Simulation(url, folder, jobs, begin=begin)
     schedulers, trials = simulation.schedulers(), ["outage"] * outages + ["zombie"] * zombies
     random.Random(7).shuffle(trials)
     half = timedelta(days=days) / (len(trials) + 1) / 2
     for number, trial in enumerate(trials, 1):
-        simulation.live(BEGIN + number * 2 * half, schedulers, timedelta(hours=12))
+        simulation.live(begin + number * 2 * half, schedulers, timedelta(hours=12))
         if trial == "outage":
             schedulers = simulation.away(schedulers, THREE_DAYS)
         else:
             simulation.oversleep(schedulers)
-    simulation.live(BEGIN + timedelta(days=days), schedulers, timedelta(hours=12))
+    simulation.live(begin + timedelta(days=days), schedulers, timedelta(hours=12))
     looked_last = simulation.clock.now() - timedelta(hours=12)
     skipped = 0
     for name in jobs:

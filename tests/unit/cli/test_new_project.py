@@ -18,12 +18,15 @@ from tests.unit.cli.conftest import CommandLine
 
 TOKEN = "token-of-the-shop"
 EVERY = "every test"
+ROOT = Path(__file__).parents[3]
+FORKED = ("-p", "tests.forked_commands")  # commands of the acceptance are forks
 
 
 def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run Python in *folder*, whose package counts as installed."""
     ours = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "true"}  # authors have none of those of our tests
-    environment = os.environ | {"PYTHONPATH": str(folder), "ACME_SHOP_TOKEN": TOKEN, "COLUMNS": "80"} | ours
+    found = {"PYTHONPATH": f"{folder}{os.pathsep}{ROOT}"}
+    environment = os.environ | found | {"ACME_SHOP_TOKEN": TOKEN, "COLUMNS": "80"} | ours
     return subprocess.run(
         [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
@@ -81,8 +84,13 @@ def test_a_new_project_works_as_it_is(line: CommandLine, kind: str, deselected: 
     """Its tests pass, and ``crossdock try`` reads its first product.
 
     Tests are run of an API in Python and of files by config. The slow acceptance is run of the latter; that of the
-    former is the one of docs/connectors.md, which `tests.unit.test_docs` runs. `tests.long.test_new_project` runs all.
+    former is the one of docs/connectors.md, which `tests.unit.test_docs` runs. `tests.long.test_new_project` runs all,
+    with commands that start as authors' do.
     """
+    works_as_it_is(line, kind, deselected, *(() if deselected else FORKED))
+
+
+def works_as_it_is(line: CommandLine, kind: str, deselected: str = "", *plugins: str) -> None:
     made = line.run("new", "acme-shop", "--kind", kind, "--json")
     assert made.code == 0, made.err
     folder = line.folder / "acme-shop"
@@ -92,7 +100,7 @@ def test_a_new_project_works_as_it_is(line: CommandLine, kind: str, deselected: 
     register(folder) if not kind.startswith("declarative") else None
     if deselected != EVERY:
         chosen = ("-k", f"not {deselected}") if deselected else ()
-        tests = python(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen)
+        tests = python(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", *plugins, *chosen)
         assert tests.returncode == 0, tests.stdout
         assert bool(deselected) == ("deselected" in tests.stdout)
     config = folder / "crossdock.yaml"

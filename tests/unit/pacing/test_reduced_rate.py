@@ -48,9 +48,13 @@ def empty(clock: Time) -> MemoryStore:
 @pytest.mark.parametrize("percent", [1, 20, 99])
 def test_no_more_than_the_percentage_is_taken(percent: int) -> None:
     """In every span of time at most its part of the burst and of the rate is sent, and nearly that much is."""
+    no_more_than_the_percentage_is_taken(percent, seconds=100)
+
+
+def no_more_than_the_percentage_is_taken(percent: int, seconds: int) -> None:
     clock, server = Time(), Server(RATE, BURST)
     client = Reduced(clock, full(clock), lambda: percent)
-    work = int((BURST + RATE * 300) * percent / 100)
+    work = int((BURST + RATE * seconds) * percent / 100)
     result = run([client], clock, server, work=work, network=Network())
     sent = server.accepted
     burst, rate = max(1, BURST * percent // 100), RATE * percent / 100
@@ -59,15 +63,19 @@ def test_no_more_than_the_percentage_is_taken(percent: int) -> None:
             slack = 0.2 * rate + 1  # requests sent apart may arrive together
             assert last - first + 1 <= burst + rate * (sent[last] - sent[first]) + slack
     assert not server.refused
-    assert result.seconds <= 300 * 1.02
+    assert result.seconds <= seconds * 1.02
 
 
 def test_others_use_the_rest() -> None:
     """A second client of the same bucket gets what the reduced one leaves."""
+    others_use_the_rest(work=5_000)
+
+
+def others_use_the_rest(work: int) -> None:
     clock, server = Time(), Server(RATE, BURST, tokens=0)
     shared = empty(clock)
     reduced = Reduced(clock, shared, lambda: 20)
-    result = run([reduced, Client(clock, shared)], clock, server, work=20_000, network=Network())
+    result = run([reduced, Client(clock, shared)], clock, server, work=work, network=Network())
     assert reduced.taken == pytest.approx(0.2 * RATE * result.seconds, rel=0.05)
     assert len(server.accepted) == pytest.approx(RATE * result.seconds, rel=0.02)
 

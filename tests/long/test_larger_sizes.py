@@ -12,6 +12,7 @@ from tests.integration.test_sandbox_webhooks import lose_no_event_and_invent_non
 from tests.integration.test_waiting_across_parts import bench, children_before_their_parents
 from tests.unit.migration.test_source_profile import the_number_of_columns_is_bounded
 from tests.unit.pacing.test_reduced_rate import no_more_than_the_percentage_is_taken, others_use_the_rest
+from tests.unit.sources.test_source_allowance import most_buckets_are_used_almost_fully
 
 from crossdock.migration.source_profile import MAX_COLUMNS
 
@@ -42,6 +43,11 @@ def test_no_more_than_the_percentage_is_taken(percent: int) -> None:
 def test_the_number_of_columns_is_bounded() -> None:
     """At the limit that users have."""
     the_number_of_columns_is_bounded(MAX_COLUMNS)
+
+
+def test_most_buckets_that_are_not_reported_are_used_almost_fully() -> None:
+    """Of 30."""
+    most_buckets_are_used_almost_fully(30)
 
 
 def test_others_use_the_rest() -> None:

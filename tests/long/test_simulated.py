@@ -31,6 +31,12 @@ def test_a_hidden_bucket_is_learned(before: LimitEstimate, bursts: int, latency_
     short.test_a_hidden_bucket_is_learned(before, bursts, latency_s)
 
 
+@pytest.mark.parametrize(("rate", "burst"), [(50.0, 2_000)])
+def test_buckets_of_other_sizes_are_learned_too(rate: float, burst: int) -> None:
+    """A large bucket that fills slowly."""
+    short.test_buckets_of_other_sizes_are_learned_too(rate, burst)
+
+
 @extremes
 @dialects
 def test_each_dialect_is_followed(dialect: Dialect, latency_s: float) -> None:

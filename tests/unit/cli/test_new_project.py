@@ -18,6 +18,7 @@ from tests.unit.cli.conftest import CommandLine
 
 TOKEN = "token-of-the-shop"
 EVERY = "every test"
+SLOW = "(TestAcceptance or in_every_process)"
 ROOT = Path(__file__).parents[3]
 FORKED = ("-p", "tests.forked_commands")  # commands of the acceptance are forks
 
@@ -78,14 +79,15 @@ def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CommandLine:
 
 @pytest.mark.parametrize(
     ("kind", "deselected"),
-    [("http", "TestAcceptance"), ("declarative-files", ""), ("files", EVERY), ("declarative", EVERY)],
+    [("http", SLOW), ("declarative-files", ""), ("files", EVERY), ("declarative", EVERY)],
+    ids=["http", "declarative-files", "files", "declarative"],
 )
 def test_a_new_project_works_as_it_is(line: CommandLine, kind: str, deselected: str) -> None:
     """Its tests pass, and ``crossdock try`` reads its first product.
 
     Tests are run of an API in Python and of files by config. The slow acceptance is run of the latter; that of the
-    former is the one of docs/connectors.md, which `tests.unit.test_docs` runs. `tests.long.test_new_project` runs all,
-    with commands that start as authors' do.
+    former is the one of docs/connectors.md, which `tests.unit.test_docs` runs with its test of several processes.
+    `tests.long.test_new_project` runs all, with commands that start as authors' do.
     """
     works_as_it_is(line, kind, deselected, *(() if deselected else FORKED))
 

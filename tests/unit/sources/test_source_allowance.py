@@ -234,8 +234,12 @@ def is_used_without_a_report(rate: float, burst: int, share: float, jitter: floa
 
 def test_most_buckets_that_are_not_reported_are_used_almost_fully() -> None:
     """Half of them at least 98 %, with at most one request in 200 refused in the first thousand and none later."""
+    most_buckets_are_used_almost_fully(10)
+
+
+def most_buckets_are_used_almost_fully(number: int) -> None:
     random, runs = Random(1), []
-    for _ in range(30):
+    for _ in range(number):
         rate, burst = 10 ** random.uniform(-0.3, 2.7), random.randint(1, 100)
         latency_s = min(0.5, random.uniform(0.01, 0.8) / rate)
         reader = Reader(TokenBucket, rate, burst, silent, latency_s=latency_s, jitter=random.choice((0.0, 0.1, 0.3)))

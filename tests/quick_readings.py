@@ -65,7 +65,7 @@ class _Readers:
 
 @contextmanager
 def quick_readings() -> Iterator[None]:
-    """Read so in the contract tests of this process."""
+    """Let the contract tests of this process read in such forks."""
     with ExitStack() as opened, pytest.MonkeyPatch.context() as patch:
         patch.setattr(contract, "readings", _Readers(opened).readings)
         yield

@@ -36,7 +36,7 @@ class _Compiled(dict[Any, Any]):
 
 @contextmanager
 def quick_states() -> Iterator[None]:
-    """Open all states of this process so, and make those of projects so: no power is cut here."""
+    """Open all states of this process in this way, and make those of projects as copies: no power is cut here."""
     compiled = _Compiled()
 
     def opened(url: StateUrl, pin: Any, *, read_only: bool) -> Engine:

@@ -45,7 +45,7 @@ def _measured(module: str, arguments: Sequence[str], *, cwd: str, within_s: floa
 
 @contextmanager
 def forked_benchmarks() -> Iterator[None]:
-    """Start the processes of the benchmarks so."""
+    """Start the processes of the benchmarks as such forks."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (bench_delta, delta_processes, delta_stage):
             patch.setattr(module, "run", run)

@@ -23,7 +23,7 @@ from crossdock.sources import retried_requests
 from crossdock.state import store
 
 SOON_ASKING = ("-P", __file__)
-"""What Python runs."""
+"""The arguments of Python that run a command so."""
 
 
 def main() -> None:

@@ -49,7 +49,7 @@ def taken_over(folder: Path, *, records: int, kills: int) -> None:
 
 
 def test_kills_while_records_are_taken_over(tmp_path: Path) -> None:
-    """As it says, in small; the full size is in tests/long."""
+    """Each value that was there once is taken over once, and a new one is created once, in spite of kills."""
     taken_over(tmp_path, records=100, kills=5)
 
 

@@ -448,7 +448,7 @@ def test_bad_files_never_enter(site: Site) -> None:
 
 
 def test_files_with_bad_trailers_never_enter(site: Site) -> None:
-    """So are files whose trailers are wrong."""
+    """A file whose trailer is wrong is refused as a whole with exit 4 and its place; mended it is delivered."""
     bad_files_never_enter(site, {name: bad for name, bad in BAD_FILES.items() if bad.edit[0]})
 
 

@@ -14,7 +14,7 @@ from crossdock.testing.openssh_server import OpenSshServer
 
 
 def test_sources_read_every_page(tmp_path: Path) -> None:
-    """Of a vendor that does not tell its limit."""
+    """The same for a vendor that does not state its limit."""
     short.test_sources_read_every_page(tmp_path, "silent")
 
 

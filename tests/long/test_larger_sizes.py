@@ -25,31 +25,31 @@ def test_kills_lose_no_event_and_invent_none(tmp_path: Path) -> None:
 
 
 def test_children_before_their_parents_are_delivered_in_the_same_run(bench: Bench) -> None:
-    """Of 2,500 children, in parts as they are read."""
+    """The same for 2,500 children, in parts as they are read."""
     children_before_their_parents(bench, 2_500, a_page=100)
 
 
 def test_deletions_one_by_one_stop_at_the_limits(desk: InboxDesk) -> None:
-    """Of 40 records."""
+    """The same for 40 records."""
     stop_at_the_limits(desk, deletions=40)
 
 
 @pytest.mark.parametrize("percent", [1, 20, 99])
 def test_no_more_than_the_percentage_is_taken(percent: int) -> None:
-    """In five minutes."""
+    """The same over five minutes of requests."""
     no_more_than_the_percentage_is_taken(percent, seconds=300)
 
 
 def test_the_number_of_columns_is_bounded() -> None:
-    """At the limit that users have."""
+    """The same at the limit that users have."""
     the_number_of_columns_is_bounded(MAX_COLUMNS)
 
 
 def test_most_buckets_that_are_not_reported_are_used_almost_fully() -> None:
-    """Of 30."""
+    """The same for 30 records."""
     most_buckets_are_used_almost_fully(30)
 
 
 def test_others_use_the_rest() -> None:
-    """Of 20,000 requests."""
+    """The same for 20,000 requests."""
     others_use_the_rest(work=20_000)

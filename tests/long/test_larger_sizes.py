@@ -46,7 +46,7 @@ def test_the_number_of_columns_is_bounded() -> None:
 
 
 def test_most_buckets_that_are_not_reported_are_used_almost_fully() -> None:
-    """The same for 30 records."""
+    """The same for 30 buckets."""
     most_buckets_are_used_almost_fully(30)
 
 

@@ -21,7 +21,7 @@ _run = delta_processes.run
 
 
 def run(command: Sequence[str], *, limit_s: float = LIMIT_S) -> Spent:
-    """As `delta_processes.run`; what is no module or script is started as there."""
+    """As `delta_processes.run`; a command that is neither a module nor a script is started as there."""
     interpreter, how, *rest = command
     if how == "-c":
         return _run(command, limit_s=limit_s)

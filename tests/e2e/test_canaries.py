@@ -173,7 +173,7 @@ def not_quoted(site: Site, outputs: Outputs, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["status line", "header", "chunk", "coding"])
 def test_a_malformed_answer_is_not_quoted(site: Site, outputs: Outputs, name: str) -> None:
-    """What is no HTTP is told by a sentence of ours."""
+    """An answer that is not HTTP is reported in a sentence of our own, without its text."""
     not_quoted(site, outputs, name)
 
 

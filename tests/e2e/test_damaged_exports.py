@@ -207,6 +207,6 @@ def removes_nothing(exports: Exports, night: ScheduledRun, number: int) -> None:
 
 @BOTH
 def test_no_damaged_export_removes_a_record(site: Site, trailer: bool, on_gone: str) -> None:
-    """Whatever is cut off, repeated, stale, joined, filtered or without keys: 0 removed, and the reason is told."""
+    """Whatever is cut off, repeated, stale, joined, filtered or without keys: 0 removed, and the reason is reported."""
     exports = Exports(Random(chaos_seed()), trailer=trailer, share=0.25)
     removes_nothing(exports, nights(site, exports, on_gone), {True: 26, False: 13}[trailer])

@@ -60,7 +60,7 @@ def depot(site: Site) -> Site:
 
 
 def takes_little_memory(depot: Site, names: list[str]) -> None:
-    """Fails unless those of *names* that are refused are told, and the plan takes little memory."""
+    """Fails unless those of *names* that are refused are reported, and the plan takes little memory."""
     depot.fill()
     put(depot, names)
     depot.init()

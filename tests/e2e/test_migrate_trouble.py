@@ -68,7 +68,7 @@ OF_A_MINUTE, BUCKET = 3_600, 50
 def test_a_part_of_the_allowance(
     migrated: MigratedFolder, hours: Sequence[Mapping[str, Any]], options: list[str], *, reduced: bool
 ) -> None:
-    """With half of the allowance half of the bucket stays for others; without a limit most of it is used."""
+    """With half of the allowance half of the bucket is left for others; without a limit most of it is used."""
     migrated.platform.sandbox._rate_limiter = RateLimiter(OF_A_MINUTE, BUCKET, "none")
     migrated.configure(platform={"in_flight": 40, "rate": {"per_minute": OF_A_MINUTE, "burst": BUCKET}})
     migrated.waves(hours=hours)

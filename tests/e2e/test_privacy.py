@@ -48,7 +48,7 @@ COMMANDS = (
     "state purge --older-than 0h",
     "init",
 )
-OF_FILES = ("check", "plan", "sync", "runs", "show 2")  # a file that is refused is read by these, or told of
+OF_FILES = ("check", "plan", "sync", "runs", "show 2")  # these read or report a file that is refused
 
 
 @pytest.fixture

@@ -219,7 +219,7 @@ def test_what_an_invoice_of_another_run_refers_to_stays(synced: Site) -> None:
 
 
 def test_what_an_edited_order_refers_to_stays(site: Site) -> None:
-    """Somebody edited it, so it stays, and so does what it names and what it named."""
+    """A person edited it, so it is left alone, with what it names and what it named."""
     at = 'currency: CURRENCY\n          placedAt: {const: "2026-03-01T08:00:00Z"}'
     site.edit("resource: invoice", "resource: order")
     site.edit("currency: CURRENCY", at)
@@ -268,7 +268,7 @@ def test_lists_that_cannot_be_read_are_named(synced: Site, monkeypatch: pytest.M
 
 
 def sell(site: Site, customer: str, product: str) -> None:
-    """Somebody creates an order on the platform."""
+    """A person creates an order on the platform."""
     items = [{"productId": held(site, "product")[f"wms:{product}"]["id"], "quantity": 1, "unitPrice": 2}]
     facts = {"externalId": f"crm:{product}", "currency": "EUR", "placedAt": "2026-03-01T08:00:00Z", "items": items}
     call(site, "POST", "sales/orders", {"customerId": held(site, "customer")[f"wms:{customer}"]["id"], **facts})

@@ -20,7 +20,7 @@ def test_no_canary_is_found_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("name", MALFORMED)
 def test_no_malformed_answer_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """As in the short form, of every answer that is no HTTP."""
+    """As in the short form, for every answer that is not HTTP."""
     with SandboxServer(tmp_path / "platform") as platform, open_site(tmp_path, platform, monkeypatch) as site:
         fill(site, monkeypatch)
         not_quoted(site, watched(site), name)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any, cast
 
+from crossdock.delivery.operations import Operation
 from crossdock.migration.edited_records import EditedRecords
 from crossdock.migration.live_comparison import Bound, bindings_to
 from crossdock.migration.live_references import LiveReferences
@@ -14,7 +15,7 @@ from crossdock.migration.platform_comparison import PlatformComparison
 from crossdock.migration.reconcile import keep_bucket, platform_context
 from crossdock.migration.reconciliation import Reconciliation
 from crossdock.migration.remaining_references import in_pages
-from crossdock.migration.undone_streams import UndoneStreams
+from crossdock.migration.undone_streams import UndoneStreams, operations
 from crossdock.platform_source.live_records import LiveRecords
 from crossdock.progress import Progress
 from crossdock.project.connector_instances import BoundStream
@@ -42,6 +43,10 @@ class ChangesByOthers:
             return set()
         differing = {each for each in ids if (scope.resource, each) in self._differing}
         return differing | self._edited.among(scope.resource, ids)
+
+    def operations(self, bound: BoundStream) -> Iterator[Operation]:
+        """What would undo the records of *bound* that were not changed, if nothing referred to them."""
+        return operations(self._undone.records(bound, self.among))
 
     def read(self, progress: Progress) -> None:
         """Read the platform's records and compare them with the state.
@@ -79,7 +84,7 @@ class ChangesByOthers:
                 if bound.scope.target != PLATFORM or bound.scope.resource not in RESOURCES:
                     continue
                 resource = cast("ResourceName", bound.scope.resource)
-                for page in in_pages(self._undone.operations(bound, self.among)):
+                for page in in_pages(self.operations(bound)):
                     ids = [each.binding.target_id for each in page if each.binding is not None]
                     self._edited.look_up(resource, ids, partial(live.version, resource))
 
@@ -103,5 +108,4 @@ class ChangesByOthers:
                     progress.advance(len(page))
 
     def _deletes(self, bound: BoundStream) -> bool:
-        operations = self._undone.operations(bound, self.among)
-        return any(each.kind == "delete" for each in operations)
+        return any(each.kind == "delete" for each in self.operations(bound))

@@ -56,8 +56,7 @@ class EditedRecords:
 
 def _wholes(bound: Bound) -> dict[str, Binding]:
     """The binding of each record: each write of a contribution renews the version of the whole record as well."""
-    ordered = {target_id: sorted(each, key=lambda one: one[0].is_contribution) for target_id, each in bound.items()}
-    return {target_id: each[0][1] for target_id, each in ordered.items() if each}
+    return {name: min(each, key=lambda one: one[0].is_contribution)[1] for name, each in bound.items() if each}
 
 
 def _place(resource: str, target_id: str) -> str:

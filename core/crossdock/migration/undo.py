@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from crossdock.clock import Clock
@@ -116,12 +115,16 @@ def plan(
 
 
 class _Undo:
-    """What is known before the records are decided about. The platform and the state are read for it."""
+    """What is known before the records are decided about. The platform and the state are read for it.
+
+    Attributes:
+        streams: Those that are undone.
+    """
 
     def __init__(self, session: Session, undone: UndoneRuns, progress: Progress) -> None:
         self.session, self.undone = session, undone
-        self._streams = UndoneStreams(session, _streams(session, undone), undone.runs)
-        self._others = ChangesByOthers(self._streams)
+        self.streams = UndoneStreams(session, _streams(session, undone), undone.runs)
+        self._others = ChangesByOthers(self.streams)
         self._others.read(progress)
         self.find_references()
 
@@ -133,14 +136,10 @@ class _Undo:
         """
         session = self.session
         self._references = RemainingReferences(session.state, session.targets, self._others.references)
-        with self.bound() as streams:
+        with self.streams.bound() as streams:
             names = [each.name for each in streams]
             left = streams[names.index(beginning) :] if beginning is not None else streams
-            self._references.find(left, lambda bound: self._streams.operations(bound, self._others.among))
-
-    def bound(self) -> AbstractContextManager[list[BoundStream]]:
-        """As `UndoneStreams.bound`."""
-        return self._streams.bound()
+            self._references.find(left, self._others.operations)
 
     def records(self, bound: BoundStream) -> Iterator[UndoneRecord]:
         """What happens to each record of *bound*."""
@@ -148,12 +147,12 @@ class _Undo:
         def referred(ids: Sequence[str]) -> Mapping[str, str]:
             return self._references.among(bound.scope, ids)
 
-        return self._streams.records(bound, self._others.among, referred)
+        return self.streams.records(bound, self._others.among, referred)
 
 
 def _planned(undo: _Undo, listener: Callable[[UndoneRecord], None], progress: Progress) -> tuple[UndoPlan, PlanFile]:
     found, digest = UndoPlan(undo.undone), DecisionHash.over(PlanListener.ignoring())
-    with undo.bound() as streams:
+    with undo.streams.bound() as streams:
         for bound in streams:
             found.streams.append(bound.name)
             progress.begin(f"planning {bound.name}", None)

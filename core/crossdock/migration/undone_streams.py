@@ -45,10 +45,6 @@ class UndoneStreams:
         """What happens to each record of *bound*; see `undone_records`."""
         return undone_records(self.session.state, bound, self.runs, lambda ids: changed(bound.scope, ids), referred)
 
-    def operations(self, bound: BoundStream, changed: ChangedAmong) -> Iterator[Operation]:
-        """What would undo the records of *bound* if nothing referred to them."""
-        return operations(self.records(bound, changed))
-
 
 def operations(records: Iterator[UndoneRecord]) -> Iterator[Operation]:
     """Those of the records that do not stay as they are."""

@@ -56,8 +56,9 @@ def site(tmp_path: Path, platform: SandboxServer, monkeypatch: pytest.MonkeyPatc
 
 @pytest.fixture
 def soon_probing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A circuit breaker of this process asks a failing platform again after 20 ms, where users' waits two seconds."""
+    """A circuit breaker of this process asks a failing target again after 20 to 100 ms, where users' waits seconds."""
     monkeypatch.setattr(circuit_breaker, "FIRST_PAUSE_S", 0.02)
+    monkeypatch.setattr(circuit_breaker, "LONGEST_PAUSE_S", 0.1)
 
 
 @pytest.fixture

@@ -30,8 +30,9 @@ from tests.e2e.warehouse import (
     open_site,
 )
 
-from crossdock.delivery import circuit_breaker
 from crossdock.sandbox import SandboxServer, SandboxSettings
+
+pytestmark = pytest.mark.usefixtures("soon_probing")
 
 HEADER = "INVNO;CUSTNO;SKU;QTY;PRICE;CURRENCY\n"
 INVOICE_PATH = "/api/v1/finance/invoices"
@@ -41,13 +42,6 @@ NO_KEYS = ("  in_flight: 4", "  in_flight: 4\n  idempotency: {enabled: false}")
 
 
 Platforms = Callable[..., Site]
-
-
-@pytest.fixture(autouse=True)
-def _probes_follow_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test here is about how long a run pauses between the probes of an unavailable platform."""
-    monkeypatch.setattr(circuit_breaker, "FIRST_PAUSE_S", 0.02)
-    monkeypatch.setattr(circuit_breaker, "LONGEST_PAUSE_S", 0.1)
 
 
 @pytest.fixture

@@ -18,11 +18,12 @@ from tests.e2e.warehouse import BREAK, FORWARD, Front
 from tests.partners.partner_server import Fault
 from tests.partners.plain_3pl_habits import Habits
 
-from crossdock.delivery import circuit_breaker
 from crossdock.project import project
 from crossdock.sandbox import SandboxServer
 from crossdock.testing import sandbox_contents
 from crossdock.testing.sandbox_syncs import private_file
+
+pytestmark = pytest.mark.usefixtures("soon_probing")
 
 ALL_FAULTS: Mapping[Fault, float] = {
     "lost_answer": 0.15,
@@ -41,13 +42,6 @@ AWKWARD = Habits(
     retry_after_s=Decimal("0.02"),
 )
 BLIND = Habits(idempotency_keys=False, look_up=False, **QUICK)
-
-
-@pytest.fixture(autouse=True)
-def _probes_follow_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test here is about how long a run pauses between the probes of an unavailable target."""
-    monkeypatch.setattr(circuit_breaker, "FIRST_PAUSE_S", 0.02)
-    monkeypatch.setattr(circuit_breaker, "LONGEST_PAUSE_S", 0.1)
 
 
 def test_orders_are_created_changed_and_cancelled_once(tmp_path: Path) -> None:

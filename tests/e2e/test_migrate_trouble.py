@@ -19,7 +19,6 @@ from crossdock.sandbox.rate_limiter import RateLimiter
 
 PER_MINUTE, BURST = 12_000, 100
 PRODUCTS = 100  # enough for several pages of a database; tests/long has more
-CUSTOMERS, INVOICES, AFTER = 150, 60, 60  # requests after which a limit is halved
 
 
 @pytest.fixture
@@ -100,12 +99,12 @@ class Halved(RateLimiter):
 def test_a_limit_that_is_halved(migrated: MigratedFolder) -> None:
     """The platform halves its limit in the middle of a wave: the load slows down, and each record is there once."""
     migrated.configure(platform={"in_flight": 40, "rate": {"per_minute": PER_MINUTE, "burst": BURST}})
-    migrated.fill(customers=CUSTOMERS, products=3, invoices=INVOICES)
-    migrated.platform.sandbox._rate_limiter = limiter = Halved(after=AFTER)
+    migrated.fill(customers=400, products=3, invoices=200)
+    migrated.platform.sandbox._rate_limiter = limiter = Halved(after=150)
     document = migrated.load()
     throttled = sum(each["report"]["throttled"] for each in document["runs"])
-    assert Counter(migrated.created()) == {"customer": CUSTOMERS, "product": 3, "invoice": INVOICES}
-    assert limiter.later >= CUSTOMERS + 3 + INVOICES - AFTER
+    assert Counter(migrated.created()) == {"customer": 400, "product": 3, "invoice": 200}
+    assert limiter.later >= 603 - 150
     assert throttled > 0, "the new limit was never met, so nothing was shown"
 
 

@@ -224,13 +224,26 @@ def member(value: Any, name: str) -> Any:
     return MISSING
 
 
+def replaced_at(document: Any, path: str, value: Any) -> Any:
+    """A copy of *document* with *value* at a dotted path or JSON pointer, with the objects that are missing around it.
+
+    A member whose name is the whole *path* comes first.
+
+    Raises:
+        ValueError: If what is around it has no members, or is a list without that element.
+    """
+    return _with(document, _names_of(path) if path.startswith("/") else _names(document, path), value)
+
+
 def _with(value: Any, names: Sequence[str], element: Any) -> Any:
-    """A copy of *value* that has *element* at *names*, which exist."""
+    """A copy of *value* that has *element* at *names*."""
     if not names:
         return element
     name, *rest = names
-    changed = _with(member(value, name), rest, element)
-    if isinstance(value, dict):
-        return {**value, name: changed}
-    index = int(name)
-    return [*value[:index], changed, *value[index + 1 :]]
+    held = member(value, name)
+    if isinstance(value, list) and held is not MISSING:
+        index = int(name)
+        return [*value[:index], _with(held, rest, element), *value[index + 1 :]]
+    if value is not None and value is not MISSING and not isinstance(value, dict):
+        raise ValueError(f"{described(value)} without {name}")
+    return {**(value or {}), name: _with(held, rest, element)}

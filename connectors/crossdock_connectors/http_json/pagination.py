@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
 from crossdock import ConfigModel
-from crossdock.json_values import is_pointer
+from crossdock.config_file import misplaced
+from crossdock.json_values import is_pointer, replaced_at
 from crossdock.sources import (
     AfterId,
     CursorInBody,
@@ -76,6 +78,15 @@ class _SizedPages(_Pages):
     """Records per page, halved after a time-out. Default: the server decides."""
     size_param: str = "limit"
     """The parameter for it."""
+    place: Annotated[Literal["query", "body", "variables"] | None, Field(alias="in")] = None
+    """Where the request has these parameters; required for a POST. In the body or the variables of a GraphQL query,
+    their names are dotted paths or JSON pointers. Default: the query."""
+
+    @property
+    def param_names(self) -> Mapping[str, str]:
+        """The names of the parameters that are sent, by their keys."""
+        sent = ["param", *([] if self.size is None else ["size_param"])]
+        return {key: getattr(self, key) for key in sent}
 
 
 class CursorInBodyPages(_SizedPages):
@@ -147,12 +158,19 @@ class GraphQLPages(_Pages):
     path: Place
     """Where the connection is, such as data.products."""
     cursor: str = "after"
-    """The variable for the cursor."""
+    """The variable for the cursor; a dotted path if it is a member of one."""
     size: Size | None = None
     """Records per page, halved after a time-out. Default: the query decides."""
     size_variable: str = "first"
-    """The variable for it."""
-    made = GraphQLConnection
+    """The variable for it; a dotted path if it is a member of one."""
+
+    def paginator(self, records: str) -> Paginator:  # noqa: ARG002  it knows its own
+        return GraphQLConnection(self.path, self.cursor, size=self.size, size_param=self.size_variable)
+
+    @property
+    def param_names(self) -> Mapping[str, str]:
+        """The names of the variables that are sent, by their keys."""
+        return {"cursor": self.cursor} | ({} if self.size is None else {"size_variable": self.size_variable})
 
 
 Pagination = Annotated[
@@ -167,3 +185,47 @@ Pagination = Annotated[
     | GraphQLPages,
     Field(discriminator="kind"),
 ]
+
+
+def is_for_post(paging: Pagination) -> bool:
+    """Whether *paging* needs a body."""
+    return isinstance(paging, GraphQLPages) or (
+        isinstance(paging, _SizedPages) and paging.place in {"body", "variables"}
+    )
+
+
+def check_place(
+    paging: Pagination,
+    place: tuple[str | int, ...],
+    *,
+    graphql: str | None = None,
+    variables: Any = None,
+    body: Any = None,
+) -> None:
+    """Check that a request, by default a GET, has a place for the parameters of *paging*.
+
+    Args:
+        place: Where the config has *paging*, or would have it.
+
+    Raises:
+        PydanticCustomError: With the key that does not fit the request.
+    """
+    if not isinstance(paging, GraphQLPages | _SizedPages):
+        return
+    names, is_post = paging.param_names, graphql is not None or body is not None
+    where = "variables" if isinstance(paging, GraphQLPages) else paging.place
+    if is_post and where is None:
+        fitting = "body" if graphql is None else "variables"
+        message = f"is missing: the request is a POST; say where it has the parameters for pages, such as in: {fitting}"
+        raise misplaced((*place, "in"), message)
+    if where == "body" and (body is None or graphql is not None):
+        needed = "in: variables" if graphql is not None else "body, the JSON body of a POST"
+        raise misplaced((*place, "in"), f"needs {needed}")
+    if where == "variables" and graphql is None:
+        key = "kind" if isinstance(paging, GraphQLPages) else "in"
+        raise misplaced((*place, key), "needs graphql: this request has no variables")
+    for key, name in names.items() if where in {"body", "variables"} else ():
+        try:
+            replaced_at(body if where == "body" else variables, name, 0)
+        except ValueError as error:
+            raise misplaced((*place, key), f"has no place in {where}: what is around it {error}") from None

@@ -16,7 +16,7 @@ from crossdock.sources import Api, ApiAnswer, Cursor, HttpSettings, Name, RateLi
 from crossdock.stream_facts import MARKS_IN_SNAPSHOT
 from crossdock_connectors.http_json import request_templates
 from crossdock_connectors.http_json.credentials import Credential, HeaderName, TextOrSecret, without_literal_secrets
-from crossdock_connectors.http_json.pagination import GraphQLPages, Pagination, Place
+from crossdock_connectors.http_json.pagination import Pagination, Place, check_place, is_for_post
 from crossdock_connectors.http_json.recognized_answers import ThrottledAnswer
 from crossdock_connectors.http_json.request_templates import Param, Path
 from crossdock_connectors.http_json.request_times import UNIX
@@ -158,8 +158,6 @@ class HttpJsonStreamConfig(StreamConfig):
             raise misplaced(("body",), "cannot be used with graphql")
         if self.variables and self.graphql is None:
             raise misplaced(("variables",), "needs graphql")
-        if isinstance(self.pagination, GraphQLPages) and self.graphql is None:
-            raise misplaced(("pagination", "kind"), "needs graphql")
         return self
 
     @model_validator(mode="after")
@@ -232,12 +230,13 @@ class HttpJsonSettings(HttpSettings):
             if paging is None:
                 message = "says how the API splits the list into pages: set it here or in the connection; " + _NOT_SPLIT
                 raise misplaced(place, message)
-            if isinstance(paging, GraphQLPages) and stream.graphql is None:
-                raise misplaced(place, "the connection's graphql_connection needs graphql")
+            check_place(paging, place, graphql=stream.graphql, variables=stream.variables, body=stream.body)
             listed = stream.existing and (stream.existing.pagination or paging)
-            if isinstance(listed, GraphQLPages):
-                message = "needs a pagination of its own: this list does not use graphql"
+            if listed and stream.existing and not stream.existing.pagination and is_for_post(listed):
+                message = "needs a pagination of its own: this list is requested with GET"
                 raise misplaced(("streams", name, "existing"), message)
+            if listed:
+                check_place(listed, ("streams", name, "existing", "pagination"))
         return self
 
     @model_validator(mode="after")

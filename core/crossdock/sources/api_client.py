@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
-from crossdock.errors import RefusedError
+from crossdock.errors import ConnectorError, RefusedError
 from crossdock.sources import graphql_errors
 from crossdock.sources.api import Api
 from crossdock.sources.api_request import ApiAnswer, ApiRequest, Params, pairs
@@ -108,10 +108,15 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             graphql: A query, posted with *variables*.
 
         Raises:
+            ConnectorError: If the request is a POST, and *paginator* does not say where its parameters are.
             RefusedError: If the next page's address is invalid, on another host or a loop; or as *paginator*.
             CrossdockError: As `request`.
         """
         paginator, method = paginator or LinkHeader(), "GET" if json is None and graphql is None else "POST"
+        if method == "POST" and paginator.has_params and paginator.place is None:
+            message = f"{type(paginator).__name__} does not say where a POST has its parameters"
+            hint = "give it place='body', place='variables' or place='query'"
+            raise ConnectorError(message, where=path, hint=hint)
         request = ApiRequest(method, path, params or {}, json=json, graphql=graphql, variables=variables or {})
         request, sent = paginator.first(request), frozenset(pairs(params or {}))
         seen, last = {hash(request.position)}, None  # hashes, since the addresses could take a gigabyte
@@ -195,7 +200,7 @@ def _shown(address: str, request: ApiRequest, sent: frozenset[tuple[str, str]]) 
     if not sent.isdisjoint(members):
         masked = [(name, "***" if (name, value) in sent else value) for name, value in members]
         address = parts._replace(query=urlencode(masked, safe="*")).geturl()
-    shown = urlencode(request.page_params)
+    shown = urlencode(request.shown_params)
     return f"{address}{'&' if parts.query else '?'}{shown}" if shown else address
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlencode
 
 from crossdock.errors import RefusedError
-from crossdock.json_values import MISSING, described, found_at
+from crossdock.json_values import MISSING, described, found_at, replaced_at
 
 Params = Mapping[str, str | int | Sequence[str | int] | None]
 """Query parameters: a list is a repeated parameter, None is left out."""
+
+PagePlace = Literal["query", "body", "variables"]
+"""Where a request has the parameters of its paginator: in the query, its JSON body, or the variables of GraphQL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +24,13 @@ class ApiRequest:
     Attributes:
         path: Below the base URL; or the whole address of a following page.
         params: Never shown, since they may contain credentials or personal data.
-        page_params: Those of the paginator, which are shown in addresses.
+        page_params: Those of the paginator; in the query they are shown in addresses, elsewhere their names are dotted
+            paths or JSON pointers.
         json: The body as a JSON value.
         form: The body as the fields of a form.
         graphql: A GraphQL query, sent as JSON with *variables*.
         headers: In addition to those of the client.
+        place: Where *page_params* are.
     """
 
     method: str
@@ -37,17 +42,34 @@ class ApiRequest:
     graphql: str | None = None
     variables: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
+    place: PagePlace = "query"
 
     @property
     def query(self) -> str:
         """``?...`` with all parameters; empty without any."""
-        text = urlencode([*pairs(self.params), *self.page_params.items()])
+        text = urlencode([*pairs(self.params), *self.shown_params.items()])
         return f"?{text}" if text else ""
+
+    @property
+    def shown_params(self) -> Mapping[str, str | int]:
+        """Those of the paginator that are in the query."""
+        return self.page_params if self.place == "query" else {}
+
+    @property
+    def content(self) -> Any:
+        """The body as a JSON value, with the paginator's parameters where they belong; None without a body."""
+        body, variables = self.json, dict(self.variables)
+        for name, value in self.page_params.items() if self.place != "query" else ():
+            if self.place == "variables":
+                variables = replaced_at(variables, name, value)
+            else:
+                body = replaced_at(body, name, value)
+        return body if self.graphql is None else {"query": self.graphql, "variables": variables}
 
     @property
     def position(self) -> str:
         """What differs between the pages of one list."""
-        return repr((self.path, sorted(self.page_params.items()), sorted(self.variables.items())))
+        return repr((self.path, sorted(self.page_params.items())))
 
     def with_page(self, **params: str | int) -> ApiRequest:
         """The same with other parameters of the paginator."""

@@ -74,11 +74,9 @@ class HttpExchange:
         """
         body: dict[str, Any] = {}
         headers = dict(request.headers)
-        if request.graphql is not None or request.json is not None:
-            json = request.json
-            if request.graphql is not None:
-                json = {"query": request.graphql, "variables": dict(request.variables)}
-            body["content"] = exact_json.dumps(json)
+        content = request.content
+        if content is not None:
+            body["content"] = exact_json.dumps(content)
             headers.setdefault("content-type", "application/json")
         elif request.form is not None:
             body["data"] = dict(request.form)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from crossdock.errors import RefusedError
-from crossdock.sources.api_request import ApiAnswer, ApiRequest
+from crossdock.sources.api_request import ApiAnswer, ApiRequest, PagePlace
 from crossdock.sources.link_header import next_target
 
 
@@ -14,12 +14,19 @@ class Paginator:
     """Knows the requests of the pages of one list; without pages, as here, there is one.
 
     Attributes:
+        place: Where a request has the parameters; None for the query of a GET. A POST needs it.
         counted: Whether the client counts pages or records itself, so that a server may ignore the number.
         repeats: Whether a page may be requested again; the paginator finds loops itself.
     """
 
+    place: PagePlace | None = None
     counted: ClassVar[bool] = False
     repeats: ClassVar[bool] = False
+
+    @property
+    def has_params(self) -> bool:
+        """Whether its requests have parameters."""
+        return False
 
     def first(self, request: ApiRequest) -> ApiRequest:
         """The request for the first page."""
@@ -72,12 +79,20 @@ class SizedPages(Paginator):
     Args:
         size: Records per page, halved after a time-out; None to leave it to the server.
         size_param: The parameter for it.
+        place: Where the parameters are: ``query``, ``body`` or ``variables`` of a GraphQL query. Outside of the query
+            their names are dotted paths or JSON pointers, such as ``paging.limit``. None for the query of a GET.
     """
 
     size: int | None = None
     size_param: str = "limit"
+    place: PagePlace | None = None
+
+    @property
+    def has_params(self) -> bool:
+        return True
 
     def first(self, request: ApiRequest) -> ApiRequest:
+        request = replace(request, place=self.place or "query")
         return request if self.size is None else request.with_page(**{self.size_param: self.size})
 
     def smaller(self, request: ApiRequest) -> ApiRequest | None:
@@ -102,7 +117,7 @@ class CursorInBody(SizedPages):
     def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
         _object(answer)
         cursor = _text(answer, self.path)
-        kept = request if self.repeat_params else replace(request, params={})
+        kept = request if self.repeat_params else _without_params(request)
         return kept.with_page(**{self.param: cursor}) if cursor else None
 
 
@@ -225,38 +240,31 @@ class Offset(SizedPages):
 
 
 @dataclass(frozen=True)
-class GraphQLConnection(Paginator):
+class GraphQLConnection(SizedPages):
     """A GraphQL connection with ``pageInfo { hasNextPage endCursor }`` (Relay's specification).
 
     Args:
         path: A JSON pointer to the connection, such as ``/data/products``.
-        cursor: The variable for the cursor.
-        size: Records per page, sent as *size_variable* and halved after a time-out; None to leave it to the query.
-        size_variable: The variable for it.
+        cursor: The variable for the cursor; a dotted path if it is inside of one.
+        size_param: The variable for *size*.
     """
 
     path: str
     cursor: str = "after"
-    size: int | None = None
-    size_variable: str = "first"
-
-    def first(self, request: ApiRequest) -> ApiRequest:
-        return request if self.size is None else _with_variable(request, self.size_variable, self.size)
+    size_param: str = field(default="first", kw_only=True)
+    place: PagePlace | None = field(default="variables", kw_only=True)
 
     def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
         following, cursor = (answer.at(f"{self.path}/pageInfo/{name}") for name in ("hasNextPage", "endCursor"))
         if not isinstance(following, bool) or (following and not isinstance(cursor, str)):
             message = f"has no pageInfo with hasNextPage and endCursor at {self.path}"
             raise RefusedError(message, where=answer.address)
-        return _with_variable(request, self.cursor, cursor) if following else None
-
-    def smaller(self, request: ApiRequest) -> ApiRequest | None:
-        size = request.variables.get(self.size_variable)
-        return _with_variable(request, self.size_variable, size // 2) if isinstance(size, int) and size > 1 else None
+        return request.with_page(**{self.cursor: cursor}) if following else None
 
 
-def _with_variable(request: ApiRequest, name: str, value: str | int) -> ApiRequest:
-    return replace(request, variables={**request.variables, name: value})
+def _without_params(request: ApiRequest) -> ApiRequest:
+    """*request* without the parameters of the author, where those of the paginator are."""
+    return replace(request, params={}, json={} if request.place == "body" else request.json)
 
 
 def _object(answer: ApiAnswer) -> None:

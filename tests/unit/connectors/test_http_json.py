@@ -19,6 +19,7 @@ from crossdock import RawBatch
 from crossdock.connector import Context
 from crossdock.cursors import Checkpoint
 from crossdock.errors import RefusedError
+from crossdock.json_values import MISSING, found_at
 from crossdock.project.connector_instances import BoundStream
 from crossdock.runs.pull_checks import pulled
 from crossdock.runs.stream_trial import Trial
@@ -178,6 +179,48 @@ def test_a_search_is_posted() -> None:
     assert skus(api.read(stream, since="17")) == ALL
     assert [request.method for request in api.seen] == ["POST", "POST"]
     assert api.bodies() == [{"filter": {"n": 5}}, {"filter": {"from": "17", "n": 5}}]
+
+
+@pytest.mark.parametrize(
+    ("request_", "place", "param", "at"),
+    [
+        ({"body": {"filter": {"a": 1}}}, "body", "skip", "/skip"),
+        ({"body": {"filter": {"a": 1}, "page": {"sort": "id"}}}, "body", "page.skip", "/page/skip"),
+        ({"body": {"params": ["x", {}]}}, "body", "/params/1/off~1set", "/params/1/off~1set"),
+        ({"body": {"filter": {"a": 1}}}, "query", "page.skip", ""),
+        (
+            {"graphql": "query($o: O!) { items }", "variables": {"o": {"sort": "id"}}},
+            "variables",
+            "o.skip",
+            "/variables/o/skip",
+        ),
+        ({"graphql": "query($skip: Int) { items }"}, "variables", "skip", "/variables/skip"),
+    ],
+)
+def test_paging_parameters_of_a_post_go_where_they_are_declared(
+    request_: dict[str, Any], place: str, param: str, at: str
+) -> None:
+    """A POST has the parameters for pages in its body, its variables or its query, beside what is declared there."""
+
+    def answer(request: httpx.Request) -> Any:
+        sent = found_at(json.loads(request.content), at) if at else request.url.params.get(param)
+        start = 0 if sent is MISSING or sent is None else int(sent)
+        return {"items": ITEMS[start : start + 2]}
+
+    api = Api(answer)
+    pagination = {"kind": "offset", "param": param, "in": place}
+    assert skus(api.read({**request_, "pagination": pagination})) == ALL
+    assert [request.method for request in api.seen] == ["POST"] * 4
+    declared = request_.get("body") or {"query": request_["graphql"], "variables": request_.get("variables", {})}
+    assert [_without(body, at) for body in api.bodies()] == [declared] * 4
+
+
+def _without(body: Any, pointer: str) -> Any:
+    """*body* without the member at *pointer*."""
+    around, _, name = pointer.rpartition("/")
+    if pointer:
+        del found_at(body, around)[name.replace("~1", "/")]
+    return body
 
 
 # ---- where a stream continues

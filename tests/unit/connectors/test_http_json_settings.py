@@ -53,6 +53,18 @@ WRONG = """
     {mode: append, on_gone: delete, existing: {path: /ids, records: ids},
      graphql: "{a}", pagination: {kind: graphql_connection, path: data}}
   says: "existing: needs a pagination of its own"
+- {change: {body: {}, pagination: {kind: offset}}, says: "pagination.in: is missing: the request is a POST"}
+- {change: {graphql: "{a}", pagination: {kind: page_number}}, says: "such as in: variables"}
+- {change: {pagination: {kind: offset, in: body}}, says: "pagination.in: needs body"}
+- {change: {graphql: "{a}", pagination: {kind: offset, in: body}}, says: "pagination.in: needs in: variables"}
+- {change: {body: {}, pagination: {kind: offset, in: variables}}, says: "pagination.in: needs graphql"}
+- {change: {body: [1], pagination: {kind: offset, in: body}}, says: "pagination.param: has no place in body: what is"}
+- change: {body: {paging: all}, pagination: {kind: offset, in: body, size: 5, size_param: paging.top}}
+  says: "pagination.size_param: has no place in body"
+- change:
+    {mode: append, on_gone: delete, existing: {path: /ids, records: ids},
+     body: {}, pagination: {kind: offset, in: body}}
+  says: "needs a pagination of its own: this list is requested with GET"
 - {change: {fetch: {path: /items}}, says: "fetch.path: names no column of the key, such as {id}"}
 - {change: {fetch: {path: "/items/{sku}"}}, says: "fetch.path: {sku} is no column of the key: id"}
 - {change: {fetch: {path: "/items?id={id}"}}, says: "fetch.path: must be a path below base_url"}

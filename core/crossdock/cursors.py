@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 
 from crossdock.config_file import misplaced
 from crossdock.mapping.ordering import OrderBy
+from crossdock.record_times import TimeFormat
 
 OVERLAP_S = 600.0  # clocks differ, timestamps are coarse, and sources show some changes late
 OverlapS = Annotated[float, Field(ge=0, le=30 * 86_400)]
@@ -38,6 +39,11 @@ class Cursor(OrderBy):
         if self.as_ != "instant" and "overlap_s" in self.model_fields_set:
             raise misplaced(("overlap_s",), "needs as: instant")
         return self
+
+    @property
+    def _times(self) -> TimeFormat:
+        """Of two instants the earlier one: records are then read again, and none is missed."""
+        return TimeFormat(self.format, self.timezone, self.ambiguous or "earlier", self.hour_24)
 
     def value(self, row: dict[str, str | None]) -> str:
         """What the state stores for *row*; empty if the column is.

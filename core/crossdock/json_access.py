@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from crossdock import json_values
 from crossdock.errors import RecordError
 from crossdock.json_values import MISSING
-from crossdock.record_times import day_of, instant_of
+from crossdock.record_times import UNIX, Ambiguous, TimeFormat
 
 J = TypeVar("J", str, bool, int, Decimal, list[Any], dict[str, Any])
 D = TypeVar("D")
@@ -103,32 +103,57 @@ class JsonAccess(ABC):
             RecordError: If the value is not such a text, or is missing and there is no default.
         """
         text = self._text(pointer, default)
-        return default if text is None else day_of(text, self._shown(pointer), layout)
+        return default if text is None else TimeFormat(layout).day(text, self._shown(pointer))
 
     @overload
-    def instant(self, pointer: str, *, layout: str | None = None, timezone: str | None = None) -> datetime: ...
+    def instant(
+        self,
+        pointer: str,
+        *,
+        layout: str | None = None,
+        timezone: str | None = None,
+        ambiguous: Ambiguous | None = None,
+    ) -> datetime: ...
     @overload
     def instant(
-        self, pointer: str, *, layout: str | None = None, timezone: str | None = None, default: D
+        self,
+        pointer: str,
+        *,
+        layout: str | None = None,
+        timezone: str | None = None,
+        ambiguous: Ambiguous | None = None,
+        default: D,
     ) -> datetime | D: ...
     def instant(
-        self, pointer: str, *, layout: str | None = None, timezone: str | None = None, default: Any = MISSING
+        self,
+        pointer: str,
+        *,
+        layout: str | None = None,
+        timezone: str | None = None,
+        ambiguous: Ambiguous | None = None,
+        default: Any = MISSING,
     ) -> Any:
         """The instant at *pointer*, in UTC.
 
         Args:
-            layout: A format of `datetime.strptime`; None for ISO 8601, ``2026-03-01T05:00:00+01:00``.
+            layout: A format of `datetime.strptime`; ``unix`` or ``unix_ms``, which may be numbers; None for ISO 8601,
+                ``2026-03-01T05:00:00+01:00``.
             timezone: The IANA zone of texts without an offset, which are refused otherwise.
+            ambiguous: See `crossdock.convert.instant`.
             default: Returned if the value is missing, null or an empty text.
 
         Raises:
             RecordError: If the value is not such a text, or is missing and there is no default.
         """
-        text = self._text(pointer, default)
-        return default if text is None else instant_of(text, self._shown(pointer), layout, timezone)
+        text = self._text(pointer, default, or_number=layout in UNIX)
+        times = TimeFormat(layout, timezone, ambiguous)
+        return default if text is None else times.instant(text, self._shown(pointer))
 
-    def _text(self, pointer: str, default: Any) -> str | None:
+    def _text(self, pointer: str, default: Any, *, or_number: bool = False) -> str | None:
         """The text at *pointer*; None if it is missing or empty, and there is a *default*."""
+        value = json_values.at_pointer(self._document, pointer, shown=self._shown) if or_number else None
+        if type(value) in {int, Decimal}:
+            return json_values.text_of(value)
         if default is MISSING:
             return self.at(pointer, str)
         return self.at(pointer, str, default=None) or None

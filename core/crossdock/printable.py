@@ -13,6 +13,12 @@ _BUT_LINE_BREAKS = (
     "\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff"
     "\ud800-\udfff\U000e0000-\U000e007f"
 )
+BLANKS = (
+    "\t\n\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000\u180e\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2061\u2062"
+    "\u2063\u2064\u2066\u2067\u2068\u2069\ufeff"
+)
+"""White space of Unicode, and characters without a width: at the ends of a text they mean nothing."""
 _INVISIBLE = re.compile(f"[\n{_BUT_LINE_BREAKS}]")
 _INVISIBLE_IN_JSON = re.compile(f"[{_BUT_LINE_BREAKS}]")  # JSON has line breaks only between values
 

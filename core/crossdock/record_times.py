@@ -1,95 +1,278 @@
-"""Texts of records -> days and instants; errors never quote the text."""
+"""Texts of records -> days and instants; errors never quote the text.
+
+What was parsed is formatted again and compared with the text, because `datetime.strptime` reads more than it is told:
+digits of the next number, days that a year does not have, names of other days of the week.
+"""
 
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import cache
+from typing import Literal
 from zoneinfo import ZoneInfo
 
 from crossdock.errors import RecordError
+
+Ambiguous = Literal["earlier", "later", "reject"]
+
+UNIX = {"unix": 1, "unix_ms": 1_000}
+"""Formats that count from 1970 in UTC, and their units in a second."""
+CENTURY_DIGIT = {
+    "cyymmdd": (re.compile(r"([0-9])([0-9]{2})([0-9]{4})"), "%m%d"),  # IBM i
+    "cyyddd": (re.compile(r"([0-9])([0-9]{2})([0-9]{3})"), "%j"),  # JD Edwards
+}
+"""Formats whose first digit is the number of centuries after 1900, and what follows the year."""
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _INSTANT = re.compile(
     r"(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}(?::\d{2})?)(?:[.,](\d{1,9}))?(Z|[+-]\d{2}(?::?\d{2})?)?", re.ASCII
 )
+_UNIX = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,9})?")
+_TOKEN = re.compile(r"%(?P<directive>.?)|(?P<space>\s+)|(?P<text>[^%\s]+)", re.DOTALL)
+_DIGITS = {**dict.fromkeys("mdHIMSyUWV", 2), **dict.fromkeys("YG", 4), **dict.fromkeys("wu", 1), "j": 3, "f": 6}
+_NAMES = "aAbBp"
+_OFFSET = r"Z|[+-][0-9]{2}:?[0-9]{2}(?::?[0-9]{2}(?:\.[0-9]{1,6})?)?"
+_DAY_LENGTH = timedelta(days=1)
 
 
-def day_of(text: str, place: str, layout: str | None) -> date:
-    """The day that *text* is.
+@dataclass(frozen=True, slots=True)
+class TimeFormat:
+    """How the days or instants of a column are written. Nothing of it is guessed.
 
-    Args:
-        place: The column or JSON pointer, for errors.
-        layout: A format of `datetime.strptime`; None for ISO 8601, ``2026-03-01``.
-
-    Raises:
-        RecordError: If it is none.
+    Attributes:
+        layout: A format of `datetime.strptime`, ``unix``, ``unix_ms``, ``cyymmdd`` or ``cyyddd``; None for ISO 8601.
+        timezone: The IANA zone of a time without an offset.
+        ambiguous: What is read of a local time that occurs twice, or never, when clocks change: of both instants that
+            it may be, one; by default it is refused.
+        hour_24: Whether 24:00 is the end of a day.
     """
-    try:
-        if layout is not None:
-            return datetime.strptime(text, layout).date()  # noqa: DTZ007  a day has no zone
-        if _DAY.fullmatch(text):
-            return date.fromisoformat(text)
-    except ValueError:
-        pass
-    raise _not("a date", place, layout)
 
+    layout: str | None = None
+    timezone: str | None = None
+    ambiguous: Ambiguous | None = None
+    hour_24: bool | None = None
 
-def instant_of(text: str, place: str, layout: str | None, timezone: str | None) -> datetime:
-    """The instant in UTC that *text* is, to the microsecond.
+    def day(self, text: str, place: str) -> date:
+        """The day that *text* is.
 
-    Args:
-        place: The column or JSON pointer, for errors.
-        layout: A format of `datetime.strptime`; None for ISO 8601, ``2026-03-01T05:00:00+01:00``.
-        timezone: See `in_utc`.
+        Args:
+            place: The column or JSON pointer, for errors.
 
-    Raises:
-        RecordError: If it is none, or see `in_utc`.
-    """
-    if layout is None:
-        moment, fraction = iso_time(text, place)
-        return in_utc(moment.replace(microsecond=int(f"{fraction or '':0<6}"[:6])), place, timezone)
-    try:
-        moment = datetime.strptime(text, layout)  # noqa: DTZ007  the offset is checked below
-    except ValueError:
-        raise _not("a time", place, layout) from None
-    return in_utc(moment, place, timezone)
+        Raises:
+            RecordError: If it is none.
+        """
+        try:
+            if self.layout is not None:
+                return _parsed(text, self.layout).date()
+            if _DAY.fullmatch(text):
+                return date.fromisoformat(text)
+        except (ValueError, OverflowError):
+            pass
+        raise self._not("a date", place)
 
+    def instant(self, text: str, place: str) -> datetime:
+        """The instant in UTC that *text* is, to the microsecond; see `instant_and_fraction`."""
+        return self.instant_and_fraction(text, place)[0]
 
-def iso_time(text: str, place: str) -> tuple[datetime, str | None]:
-    """A date and time in ISO 8601 to the second, and the digits of the fraction of a second, at most nine.
+    def instant_and_fraction(self, text: str, place: str) -> tuple[datetime, str]:
+        """The instant in UTC that *text* is, and the digits of the fraction of its second, at most nine.
 
-    Raises:
-        RecordError: If it is none.
-    """
-    match = _INSTANT.fullmatch(text)
-    try:
+        Args:
+            place: The column or JSON pointer, for errors.
+
+        Raises:
+            RecordError: If it is none; without an offset and a zone; if it is ambiguous; or outside of the years 1 to
+                9999 in UTC, such as ``9999-12-31 23:59:59`` in New York.
+        """
+        try:
+            moment, fraction = self._moment(text)
+        except (ValueError, OverflowError):
+            raise self._not("a time", place) from None
+        try:
+            return self._in_utc(moment, place), fraction
+        except OverflowError:
+            raise RecordError("bad_value", "is outside the years 1 to 9999 in UTC", pointer=place) from None
+
+    def _moment(self, text: str) -> tuple[datetime, str]:
+        if self.layout in UNIX:
+            return _unix(text, UNIX[self.layout])
+        if self.layout is not None:
+            moment = _parsed(text, self.layout, hour_24=bool(self.hour_24))
+            return moment, f"{moment.microsecond:06}"
+        match = _INSTANT.fullmatch(text)
         if match is None:
             raise ValueError
-        return datetime.fromisoformat(f"{match[1]}T{match[2]}{match[4] or ''}"), match[3]
-    except ValueError:
-        raise _not("a time", place, None) from None
+        day, clock, fraction, offset = match[1], match[2], match[3] or "", match[4] or ""
+        ends_day = bool(self.hour_24) and clock in {"24:00", "24:00:00"} and not fraction.strip("0")
+        moment = datetime.fromisoformat(f"{day}T{'00:00' if ends_day else _below_24(clock)}{offset}")
+        moment = moment.replace(microsecond=int(f"{fraction:0<6}"[:6]))
+        return (moment + _DAY_LENGTH if ends_day else moment), fraction
+
+    def _in_utc(self, moment: datetime, place: str) -> datetime:
+        if moment.tzinfo is not None:
+            return moment.astimezone(UTC)
+        if self.timezone is None:
+            raise RecordError("bad_value", "has no offset, and no timezone is declared", pointer=place)
+        local = moment.replace(tzinfo=ZoneInfo(self.timezone))
+        other = local.replace(fold=1)
+        if local.utcoffset() == other.utcoffset():
+            return local.astimezone(UTC)
+        both = sorted([local.astimezone(UTC), other.astimezone(UTC)])
+        match self.ambiguous:
+            case "earlier":
+                return both[0]
+            case "later":
+                return both[1]
+        repeated = both[0].astimezone(local.tzinfo).replace(tzinfo=None) == moment
+        when = "occurs twice" if repeated else "does not occur"
+        message = f"{when} in {self.timezone}, where the clocks change; declare ambiguous: earlier or later"
+        raise RecordError("bad_value", message, pointer=place)
+
+    def _not(self, kind: str, place: str) -> RecordError:
+        form = (
+            f"a date in the format {self.layout!r}" if self.layout else f"{kind} in ISO 8601, and no format is declared"
+        )
+        return RecordError("bad_value", f"is not {form}", pointer=place)
 
 
-def in_utc(moment: datetime, place: str, timezone: str | None) -> datetime:
-    """*moment*, read from *place*, in UTC.
-
-    Args:
-        timezone: The IANA zone of a moment without an offset.
+def check_layout(layout: str) -> None:
+    """Check a format of a date or time.
 
     Raises:
-        RecordError: Without an offset and a zone; or outside of the years 1 to 9999 in UTC, such as
-            ``9999-12-31 23:59:59`` in New York.
+        ValueError: If it is none, or gives no year.
     """
-    if moment.tzinfo is None:
-        if timezone is None:
-            raise RecordError("bad_value", "has no offset, and no timezone is declared", pointer=place)
-        moment = moment.replace(tzinfo=ZoneInfo(timezone))
+    if layout in UNIX or layout in CENTURY_DIGIT:
+        return
+    if "%" not in layout:
+        others = ", ".join([*UNIX, *CENTURY_DIGIT])
+        raise ValueError(f"is not a date format such as %Y-%m-%d, nor one of {others}")
+    _, directives = _shape(layout)
+    if not set("YyG") & set(directives):
+        raise ValueError(f"{layout!r} has no year, and no date is complete without one; use %Y")
+    trial = datetime(2001, 2, 3, 4, 5, 6, tzinfo=UTC)
     try:
-        return moment.astimezone(UTC)
-    except OverflowError:
-        raise RecordError("bad_value", "is outside the years 1 to 9999 in UTC", pointer=place) from None
+        datetime.strptime(trial.strftime(layout), layout)  # noqa: DTZ007  a trial
+    except (ValueError, TypeError, LookupError, re.error):  # strptime compiles it to a regular expression
+        message = f"{layout!r} is not a valid date format for reading; use each directive, such as %Y, only once"
+        raise ValueError(message) from None
 
 
-def _not(kind: str, place: str, layout: str | None) -> RecordError:
-    form = f"a date in the format {layout!r}" if layout else f"{kind} in ISO 8601, and no format is declared"
-    return RecordError("bad_value", f"is not {form}", pointer=place)
+def _parsed(text: str, layout: str, *, hour_24: bool = False) -> datetime:
+    """What *text* is, in *layout*.
+
+    Raises:
+        ValueError: If it is not what the layout gives for that moment; case, the number of spaces, and a zero before a
+            single digit that stands alone do not matter.
+    """
+    if layout in CENTURY_DIGIT:
+        form, rest = CENTURY_DIGIT[layout]
+        if not (match := form.fullmatch(text)):
+            raise ValueError
+        text, layout = f"{19 + int(match[1])}{match[2]}{match[3]}", f"%Y{rest}"
+    elif layout in UNIX:
+        return _unix(text, UNIX[layout])[0]
+    ends_day = False
+    if hour_24 and "24" in text:
+        text, ends_day = _without_24(text, layout)
+    moment = datetime.strptime(text, layout)  # noqa: DTZ007  the offset is checked by who calls
+    if moment.strftime(layout) != text and not _same(text, layout, moment):
+        raise ValueError
+    return moment + _DAY_LENGTH if ends_day else moment
+
+
+def _same(text: str, layout: str, moment: datetime) -> bool:
+    shape, directives = _shape(layout)
+    if (match := shape.fullmatch(text)) is None:
+        return False
+    for found, directive in zip(match.groups(), directives, strict=True):
+        if directive == "z":
+            continue
+        formatted = moment.strftime(f"%{directive}")
+        if directive == "f":
+            same = found.ljust(6, "0") == formatted
+        elif directive in _DIGITS:
+            same = int(found) == int(formatted)
+        else:
+            same = found.casefold() == formatted.casefold()
+        if not same:
+            return False
+    return True
+
+
+def _without_24(text: str, layout: str) -> tuple[str, bool]:
+    """*text* with the hour 00 if it is 24:00; and whether it was."""
+    shape, directives = _shape(layout)
+    match = shape.fullmatch(text)
+    if match is None or "H" not in directives or match[directives.index("H") + 1] != "24":
+        return text, False
+    if any(int(found) for found, each in zip(match.groups(), directives, strict=True) if each in "MSf"):
+        raise ValueError
+    start, end = match.span(directives.index("H") + 1)
+    return f"{text[:start]}00{text[end:]}", True
+
+
+@cache
+def _shape(layout: str) -> tuple[re.Pattern[str], Sequence[str]]:
+    """The form of texts in *layout*, with a group for each of its directives.
+
+    Numbers without anything between them have all of their digits, so that there is one way to read them.
+
+    Raises:
+        ValueError: For a directive that is not read, or not alike on all machines.
+    """
+    tokens = list(_TOKEN.finditer(layout))
+    parts, directives = list[str](), list[str]()
+    for number, token in enumerate(tokens):
+        directive = token["directive"]
+        if directive is None:
+            parts.append(" +" if token["space"] else re.escape(token["text"]))
+        elif directive == "%":
+            parts.append("%")
+        else:
+            parts.append(f"({_group(directive, alone=not any(_beside(tokens, number)))})")
+            directives.append(directive)
+    return re.compile("".join(parts)), directives
+
+
+def _beside(tokens: Sequence[re.Match[str]], number: int) -> Iterator[bool]:
+    """Whether digits come directly before and after the directive *number*."""
+    for other, end in ((number - 1, -1), (number + 1, 0)):
+        if 0 <= other < len(tokens):
+            token = tokens[other]
+            yield token["directive"] in _DIGITS or (token["text"] or " ")[end].isdigit()
+
+
+def _group(directive: str, *, alone: bool) -> str:
+    if directive == "z":
+        return _OFFSET
+    if directive and directive in _NAMES:
+        return r"[^\W\d_]+"
+    if directive not in _DIGITS:
+        raise ValueError(f"%{directive} cannot be read alike on all machines; write such text as it is, or use others")
+    digits = _DIGITS[directive]
+    if directive == "f":
+        return "[0-9]{1,6}"
+    if alone and digits in {2, 3}:
+        return f"[0-9]{{1,{digits}}}| [0-9]"
+    return f"[0-9]{{{digits}}}"
+
+
+def _unix(text: str, units: int) -> tuple[datetime, str]:
+    """The moment that *text* counts to, and the digits of the fraction of its second."""
+    if not _UNIX.fullmatch(text) or (units > 1 and "." in text):
+        raise ValueError
+    whole, _, fraction = text.lstrip("-").partition(".")
+    ticks = int(f"{whole}{fraction:0<9}") * (-1 if text.startswith("-") else 1) // units
+    seconds, nanoseconds = divmod(ticks, 10**9)
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds, microseconds=nanoseconds // 1_000)
+    return moment, f"{nanoseconds:09}"
+
+
+def _below_24(clock: str) -> str:
+    """*clock*, of which newer versions of Python would read 24:00 too."""
+    if clock.startswith("24"):
+        raise ValueError
+    return clock

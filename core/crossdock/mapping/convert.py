@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from crossdock.errors import RecordError
 from crossdock.mapping.number_format import DecimalMark, NumberFormat, Rounding, Sign, Thousands
-from crossdock.record_times import day_of, instant_of
+from crossdock.record_times import Ambiguous, TimeFormat
 
 Row = Mapping[str, str | None]
 N = TypeVar("N", Decimal, int)
@@ -35,12 +35,14 @@ def decimal(
     thousands: Thousands | None = None,
     sign: Sign = "leading",
     round: Rounding | None = None,  # noqa: A002  as in a map
+    decimals: int | None = None,
+    factor: Decimal | int = 1,
 ) -> Decimal:
     """An exact number of at most 15 digits before and 4 after the mark, written as `NumberFormat` says.
 
     Zeros around these digits, and white space around the number, are ignored.
     """
-    return _number(row, column, NumberFormat(decimal_mark, thousands, sign, round).decimal)
+    return _number(row, column, NumberFormat(decimal_mark, thousands, sign, round, decimals, factor).decimal)
 
 
 def integer(
@@ -50,9 +52,11 @@ def integer(
     decimal_mark: DecimalMark = ".",
     thousands: Thousands | None = None,
     sign: Sign = "leading",
+    decimals: int | None = None,
+    factor: Decimal | int = 1,
 ) -> int:
     """A whole number of at most 15 digits, written as `NumberFormat` says; ``5.`` and ``5.000`` are whole."""
-    return _number(row, column, NumberFormat(decimal_mark, thousands, sign).integer)
+    return _number(row, column, NumberFormat(decimal_mark, thousands, sign, None, decimals, factor).integer)
 
 
 def _number(row: Row, column: str, read: Callable[[str], N]) -> N:
@@ -63,20 +67,32 @@ def _number(row: Row, column: str, read: Callable[[str], N]) -> N:
 
 
 def day(row: Row, column: str, *, layout: str = "%Y-%m-%d") -> date:
-    """A calendar day written as *layout* says (`datetime.strptime`)."""
-    return day_of(text(row, column), column, layout)
+    """A calendar day written as *layout* says: a format of `datetime.strptime`, ``cyymmdd`` or ``cyyddd``."""
+    return TimeFormat(layout).day(text(row, column), column)
 
 
-def instant(row: Row, column: str, *, layout: str | None = None, timezone: str | None = None) -> datetime:
+def instant(
+    row: Row,
+    column: str,
+    *,
+    layout: str | None = None,
+    timezone: str | None = None,
+    ambiguous: Ambiguous | None = None,
+    hour_24: bool = False,
+) -> datetime:
     """An instant in UTC. Text without an offset needs *timezone*, the IANA zone of its writer.
 
     Args:
-        layout: As for `datetime.strptime`; by default ISO 8601, of whose fraction of a second six digits count.
+        layout: As for `datetime.strptime`, or ``unix`` or ``unix_ms``; by default ISO 8601, of whose fraction of a
+            second six digits count.
+        ambiguous: What is read of a local time that occurs twice or never when clocks change: ``earlier`` or ``later``
+            of the two instants that it may be; it is refused by default.
+        hour_24: Whether 24:00 is the end of a day.
 
     Raises:
         RecordError: Also outside of the years 1 to 9999 in UTC, such as ``9999-12-31 23:59:59`` in New York.
     """
-    return instant_of(text(row, column), column, layout, timezone)
+    return TimeFormat(layout, timezone, ambiguous, hour_24).instant(text(row, column), column)
 
 
 def boolean(row: Row, column: str, *, true: str, false: str) -> bool:

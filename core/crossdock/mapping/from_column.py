@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
@@ -23,23 +21,18 @@ from pydantic import (
 
 from crossdock.config_file import NOT_NULL, ConfigModel, misplaced
 from crossdock.errors import RecordError
+from crossdock.field_types import MAX_DIGITS_BEFORE_POINT
 from crossdock.mapping import convert
 from crossdock.mapping.convert import Row
-from crossdock.mapping.number_format import DecimalMark, Rounding, Sign, Thousands
+from crossdock.mapping.number_format import MAX_DECIMALS, DecimalMark, Rounding, Sign, Thousands
+from crossdock.record_times import UNIX, Ambiguous, TimeFormat, check_layout
 from crossdock.scheduling.time_zones import zone_name
 
 Value = Callable[[Row], Any]  # None leaves the member out
 
 
 def _date_format(layout: str) -> str:
-    if "%" not in layout:
-        raise ValueError("is not a date format such as %Y-%m-%d")
-    try:
-        datetime.strptime(datetime(2001, 2, 3, 4, 5, 6, tzinfo=UTC).strftime(layout), layout)  # noqa: DTZ007  a trial
-    except (ValueError, TypeError, LookupError, re.error):  # strptime compiles it to a regular expression
-        raise ValueError(
-            f"{layout!r} is not a valid date format for reading; use each directive, such as %Y, only once"
-        ) from None
+    check_layout(layout)
     return layout
 
 
@@ -54,6 +47,7 @@ Texts = Annotated[
     Annotated[str, Tag("one")] | Annotated[tuple[str, ...], Tag("several")], Discriminator(_one_or_several)
 ]
 Number = StrictInt | Annotated[Decimal, Strict(), WithJsonSchema({"type": "number"})]
+Factor = Annotated[Number, Field(gt=0, lt=10**MAX_DIGITS_BEFORE_POINT)]
 Scalar = StrictStr | StrictBool | Number
 
 
@@ -63,9 +57,13 @@ class FromColumn(ConfigModel):
     from_: Annotated[str, Field(alias="from")]
     as_: Annotated[Literal["text", "decimal", "integer", "date", "instant", "boolean"], Field(alias="as")] = "text"
     format: DateFormat | None = None
-    """The format of a date or instant, as for strptime."""
+    """The format of a date or instant: as for strptime, ``unix``, ``unix_ms``, ``cyymmdd`` or ``cyyddd``."""
     timezone: Annotated[str, AfterValidator(zone_name)] | None = None
     """IANA time zone of an instant without offset."""
+    ambiguous: Ambiguous | None = None
+    """What is read of a local time that occurs twice, or never, when clocks change; rejected by default."""
+    hour_24: bool | None = None
+    """Whether the time 24:00 is the end of a day; refused by default."""
     decimal_mark: DecimalMark = "."
     thousands: Thousands | None = None
     """The mark between groups of three digits; none by default."""
@@ -73,6 +71,10 @@ class FromColumn(ConfigModel):
     """Where a number's sign is: ``leading`` by default."""
     round: Rounding | None = None
     """How digits after the fourth of a decimal are rounded; they are refused by default."""
+    decimals: Annotated[int, Field(ge=0, le=MAX_DECIMALS)] | None = None
+    """How many of the last digits come after the decimal mark, which is not written."""
+    factor: StrictStr | Factor | None = None
+    """What a number is multiplied by, exactly: a number, or the column that holds it, such as the size of a case."""
     true_text: str = "true"
     false_text: str = "false"
     empty: Annotated[Texts | None, NOT_NULL] = None
@@ -87,9 +89,16 @@ class FromColumn(ConfigModel):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         numeric = self.as_ in {"decimal", "integer"}
+        number = None if numeric else "needs as: decimal or as: integer"
+        instant = None if self.as_ == "instant" else "needs as: instant"
         wrong = {
-            "thousands": self._thousands_problem() if numeric else "needs as: decimal or as: integer",
-            "sign": None if numeric else "needs as: decimal or as: integer",
+            "format": instant if self.format in UNIX else None,
+            "ambiguous": instant if self.timezone is not None else "needs timezone",
+            "hour_24": instant,
+            "thousands": number or self._thousands_problem(),
+            "sign": number,
+            "decimals": number or ("cannot be used with thousands" if self.thousands else None),
+            "factor": number,
             "round": None if self.as_ == "decimal" else "needs as: decimal",
             "table": None if self.as_ == "text" else "looks up the text of the column, so `as` cannot be used",
             "otherwise": "needs a table; use default for empty cells" if self.table is None else None,
@@ -119,23 +128,40 @@ class FromColumn(ConfigModel):
 
     def _reader(self) -> Value | None:
         column = self.from_
-        marks: Any = {"decimal_mark": self.decimal_mark, "thousands": self.thousands, "sign": self.sign or "leading"}
+        marks: Any = {
+            "decimal_mark": self.decimal_mark,
+            "thousands": self.thousands,
+            "sign": self.sign or "leading",
+            "decimals": self.decimals,
+        }
+        factor = self._factor
         match self.as_:
             case "text":
                 return self._look_up if self.table is not None else None
             case "decimal":
-                return lambda row: convert.decimal(row, column, **marks, round=self.round)
+                return lambda row: convert.decimal(row, column, **marks, factor=factor(row), round=self.round)
             case "integer":
-                return lambda row: convert.integer(row, column, **marks)
+                return lambda row: convert.integer(row, column, **marks, factor=factor(row))
             case "date":
                 return lambda row: convert.day(row, column, layout=self.format or "%Y-%m-%d")
             case "instant":
-                return lambda row: convert.instant(row, column, layout=self.format, timezone=self.timezone)
+                times = TimeFormat(self.format, self.timezone, self.ambiguous, self.hour_24)
+                return lambda row: times.instant(convert.text(row, column), column)
             case "boolean":
                 return lambda row: convert.boolean(row, column, true=self.true_text, false=self.false_text)
 
+    def _factor(self, row: Row) -> Decimal | int:
+        if not isinstance(self.factor, str):
+            return 1 if self.factor is None else self.factor
+        factor = convert.decimal(row, self.factor, decimal_mark=self.decimal_mark)
+        if factor <= 0:
+            raise RecordError("bad_value", "is a factor, and not a number above 0", pointer=self.factor)
+        return factor
+
     def columns(self) -> Iterator[str]:
         yield self.from_
+        if isinstance(self.factor, str):
+            yield self.factor
 
     def _look_up(self, row: Row) -> Scalar:
         found = (self.table or {}).get(row[self.from_] or "", self.otherwise)

@@ -9,16 +9,19 @@ from functools import cache
 from typing import Literal
 
 from crossdock.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
+from crossdock.formats.fixed_columns import overpunches
 
 DecimalMark = Literal[".", ","]
 Thousands = Literal[",", ".", " ", "'"]
-Sign = Literal["leading", "trailing", "parentheses"]
+Sign = Literal["leading", "trailing", "parentheses", "overpunch"]
 Rounding = Literal["half_even", "half_up", "down"]
 
 _ALSO = {" ": "\u00a0\u202f", "'": "\u2019"}  # no-break spaces, and the apostrophe of Swiss exports
 _MODES = {"half_even": ROUND_HALF_EVEN, "half_up": ROUND_HALF_UP, "down": ROUND_DOWN}
 _UNIT = Decimal(1).scaleb(-MAX_DIGITS_AFTER_POINT)
 _EXACT = Context(prec=2 * MAX_DIGITS_BEFORE_POINT)  # more than any result has
+_OVERPUNCHES = overpunches("utf-8")
+MAX_DECIMALS = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +31,12 @@ class NumberFormat:
     Attributes:
         thousands: The mark between groups of three digits; numbers without any mark are read too. A space stands for
             no-break spaces too, and an apostrophe for U+2019.
-        sign: Where the sign is, ``+`` or ``-``; with ``parentheses``, ``(12.50)`` is negative and there is no sign.
+        sign: Where the sign is, ``+`` or ``-``; with ``parentheses``, ``(12.50)`` is negative and no sign is read; with
+            ``overpunch``, the last digit has it: ``{`` and ``A`` to ``I`` are positive, ``}`` and ``J`` to ``R``
+            negative.
         round: How digits after the fourth are rounded; None refuses them.
+        decimals: How many of the last digits come after the mark, which is not written; None if it is.
+        factor: What the number is multiplied by, exactly.
 
     Raises:
         ValueError: If the thousands mark is the decimal mark.
@@ -39,6 +46,8 @@ class NumberFormat:
     thousands: Thousands | None = None
     sign: Sign = "leading"
     round: Rounding | None = None
+    decimals: int | None = None
+    factor: Decimal | int = 1
 
     def __post_init__(self) -> None:
         if self.thousands == self.decimal_mark:
@@ -48,19 +57,33 @@ class NumberFormat:
         """The number, without zeros after the fourth digit; white space around it is ignored.
 
         Raises:
-            ValueError: If *text* is not written like this, or has more than 15 or, without ``round``, 4 digits.
+            ValueError: If *text* is not written like this, or the number has more than 15 digits before or, without
+                ``round``, 4 after the mark.
         """
         sign, unsigned = self._split(text.strip())
+        whole, fraction = self._digits(unsigned)
+        shown = fraction[:MAX_DIGITS_AFTER_POINT] + fraction[MAX_DIGITS_AFTER_POINT:].rstrip("0")
+        number = Decimal(f"{sign}{whole or 0}.{shown}")
+        if self.factor != 1:
+            digits = len(whole) + len(shown) + len(Decimal(self.factor).as_tuple().digits) + 1
+            number = _without_zeros(Context(prec=digits).multiply(number, Decimal(self.factor)))
+        if number.as_tuple().exponent < -MAX_DIGITS_AFTER_POINT:  # type: ignore[operator]  # it is finite
+            return self._rounded(number)
+        if abs(number) >= 10**MAX_DIGITS_BEFORE_POINT:
+            raise ValueError(_TOO_LONG)
+        return number
+
+    def _digits(self, unsigned: str) -> tuple[str, str]:
+        """The digits before and after the mark."""
+        if self.decimals is not None:
+            if not _DIGITS.fullmatch(unsigned):
+                raise ValueError(f"is not a number with {self._described()}")
+            digits = unsigned.lstrip("0").zfill(self.decimals)
+            return digits[: len(digits) - self.decimals], digits[len(digits) - self.decimals :]
         match = _pattern(self.decimal_mark, self.thousands).fullmatch(unsigned)
         if not match or not (match["whole"] or match["fraction"]):
             raise ValueError(f"is not a number with {self._described()}")
-        whole = re.sub("[^0-9]", "", match["whole"]).lstrip("0")
-        fraction = match["fraction"] or ""
-        if fraction[MAX_DIGITS_AFTER_POINT:].strip("0"):
-            return self._rounded(Decimal(f"{sign}{whole or 0}.{fraction}"))
-        if len(whole) > MAX_DIGITS_BEFORE_POINT:
-            raise ValueError(_TOO_LONG)
-        return Decimal(f"{sign}{whole or 0}.{fraction[:MAX_DIGITS_AFTER_POINT]}")
+        return re.sub("[^0-9]", "", match["whole"]).lstrip("0"), match["fraction"] or ""
 
     def integer(self, text: str) -> int:
         """The whole number, which may be written with zeros after the decimal mark.
@@ -82,6 +105,9 @@ class NumberFormat:
                 return text[-1], text[:-1]
             case "parentheses" if text[:1] == "(" and text[-1:] == ")":
                 return "-", text[1:-1]
+            case "overpunch" if text[-1:] in _OVERPUNCHES:
+                digit, negative = _OVERPUNCHES[text[-1]]
+                return ("-" if negative else ""), text[:-1] + digit
         return "", text
 
     def _rounded(self, number: Decimal) -> Decimal:
@@ -96,10 +122,25 @@ class NumberFormat:
 
     def _described(self) -> str:
         thousands = f"thousands mark {self.thousands!r}" if self.thousands else "no thousands marks"
-        signs = {"leading": "a leading sign", "trailing": "a trailing sign", "parentheses": "parentheses as its sign"}
-        return f"decimal mark {self.decimal_mark!r}, {thousands} and {signs[self.sign]}"
+        signs = {
+            "leading": "a leading sign",
+            "trailing": "a trailing sign",
+            "parentheses": "parentheses as its sign",
+            "overpunch": "an overpunched sign",
+        }
+        marks = f"decimal mark {self.decimal_mark!r}, {thousands}"
+        if self.decimals is not None:
+            marks = f"digits alone, {self.decimals} of them decimals,"
+        return f"{marks} and {signs[self.sign]}"
 
 
+def _without_zeros(number: Decimal) -> Decimal:
+    """*number* without zeros at the end of its decimals, which a factor may have given."""
+    text = f"{number:f}"
+    return Decimal(text.rstrip("0").rstrip(".")) if "." in text else number
+
+
+_DIGITS = re.compile("[0-9]+")
 _TOO_LONG = f"has more than {MAX_DIGITS_BEFORE_POINT} digits before the decimal mark"
 
 

@@ -19,7 +19,7 @@ from crossdock.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POIN
 from crossdock.mapping import convert
 from crossdock.mapping.convert import Row
 from crossdock.mapping.from_column import DateFormat
-from crossdock.record_times import in_utc, iso_time
+from crossdock.record_times import Ambiguous, TimeFormat
 from crossdock.scheduling.time_zones import zone_name
 
 KIND_LENGTH = 8
@@ -32,13 +32,17 @@ class OrderBy(ConfigModel):
     column: str
     as_: Annotated[Literal["text", "instant", "decimal", "integer"], Field(alias="as")] = "text"
     format: DateFormat | None = None
-    """The format of an instant, as for strptime; ISO 8601 by default."""
+    """The format of an instant, as in a map; ISO 8601 by default."""
     timezone: Annotated[str, AfterValidator(zone_name)] | None = None
     """IANA time zone of an instant without offset."""
+    ambiguous: Ambiguous | None = None
+    """As in a map; of a cursor, ``earlier`` by default."""
+    hour_24: bool | None = None
+    """As in a map."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        for name in ("format", "timezone"):
+        for name in ("format", "timezone", "ambiguous", "hour_24"):
             if getattr(self, name) is not None and self.as_ != "instant":
                 raise misplaced((name,), "needs as: instant")
         return self
@@ -56,16 +60,16 @@ class OrderBy(ConfigModel):
             case "text":
                 return cell
             case "instant":
-                return self._instant(row)
+                moment, fraction = self._times.instant_and_fraction(cell, self.column)
+                return _utc_text(moment, fraction)
             case "decimal":
                 return _number_text(convert.decimal(row, self.column))
             case "integer":
                 return _number_text(Decimal(convert.integer(row, self.column)))
 
-    def _instant(self, row: Row) -> str:
-        if self.format is None:
-            return _iso_position(row, self.column, self.timezone)
-        return _utc_text(convert.instant(row, self.column, layout=self.format, timezone=self.timezone))
+    @property
+    def _times(self) -> TimeFormat:
+        return TimeFormat(self.format, self.timezone, self.ambiguous, self.hour_24)
 
 
 def declared(order_by: Sequence[str | OrderBy] | None) -> list[OrderBy]:
@@ -84,15 +88,9 @@ def kind_of(columns: Sequence[OrderBy]) -> str:
     return f"\x1e{hashlib.sha256(exact_json.dumps(facts)).hexdigest()[:KIND_LENGTH]}\x1f"
 
 
-def _iso_position(row: Row, column: str, timezone: str | None) -> str:
-    moment, fraction = iso_time(convert.text(row, column), column)
-    return _utc_text(in_utc(moment, column, timezone), fraction)
-
-
-def _utc_text(moment: datetime, fraction: str | None = None) -> str:
+def _utc_text(moment: datetime, fraction: str) -> str:
     """A time in UTC with nine digits after the second; *fraction* has those of the source."""
-    digits = f"{moment.microsecond:06}" if fraction is None else fraction
-    return f"{moment.replace(tzinfo=None).isoformat(timespec='seconds')}.{digits:0<9}Z"
+    return f"{moment.replace(tzinfo=None).isoformat(timespec='seconds')}.{fraction:0<9}Z"
 
 
 def _number_text(number: Decimal) -> str:

@@ -13,7 +13,10 @@ from pydantic import ConfigDict, Field, model_validator
 
 from crossdock.config_file import ConfigModel, GivenText
 from crossdock.mapping.convert import Row
+from crossdock.printable import BLANKS
 
+MAX_ZFILL = 100
+_LINE_BREAKS = "[\r\n\u0085\u2028\u2029]+"
 MAX_DEPTH = 5
 """Levels of a condition made of others."""
 _COMPARISONS = ("equals", "one_of", "starts_with", "ends_with", "empty")
@@ -24,13 +27,17 @@ class Repair(ConfigModel):
     """Changes to the text of one column, in the order of these fields."""
 
     strip: Literal["both", "left", "right"] | None = None
-    """Remove white space."""
+    """Remove white space, and characters without a width."""
+    line_breaks: GivenText = None
+    """The text that takes the place of the line breaks inside of a cell, such as a space; several count as one."""
     strip_prefix: GivenText = None
     """Removed once where the text begins with it."""
     strip_suffix: GivenText = None
     """Removed once where the text ends with it."""
     null: GivenText = None
     """A text that means empty, such as NULL; the cell becomes empty."""
+    zfill: Annotated[int, Field(ge=1, le=MAX_ZFILL)] | None = None
+    """How many digits a cell of digits alone has, with zeros before it."""
     table: Mapping[str, str] | None = None
     """The text that takes the place of each of these texts; any other stays."""
 
@@ -38,13 +45,17 @@ class Repair(ConfigModel):
         text = pl.col(column)
         if self.strip:
             ways = {"both": text.str.strip_chars, "left": text.str.strip_chars_start, "right": text.str.strip_chars_end}
-            text = ways[self.strip]()
+            text = ways[self.strip](BLANKS)
+        if self.line_breaks is not None:
+            text = text.str.replace_all(_LINE_BREAKS, self.line_breaks.replace("$", "$$"))
         if self.strip_prefix:
             text = text.str.strip_prefix(self.strip_prefix)
         if self.strip_suffix:
             text = text.str.strip_suffix(self.strip_suffix)
         if self.null is not None:
             text = pl.when(text == self.null).then(pl.lit("")).otherwise(text)
+        if self.zfill is not None:
+            text = pl.when(text.str.contains("^[0-9]+$")).then(text.str.pad_start(self.zfill, "0")).otherwise(text)
         if self.table is not None:
             text = text.replace(self.table)
         return text.alias(column)

@@ -77,3 +77,35 @@ def test_keys_that_cannot_work_together_are_refused_at_their_place(form: dict[st
         FromColumn.model_validate({"from": "A", **form})
     (finding,) = refused.value.errors()
     assert finding["ctx"]["key"] == (key,)
+
+
+def test_a_factor_is_a_number_or_a_column() -> None:
+    """A quantity in cases becomes eaches by the size of its case."""
+    cases = {"from": "CASES", "as": "decimal", "factor": "SIZE"}
+    eaches = FromColumn.model_validate(cases)
+    assert list(eaches.columns()) == ["CASES", "SIZE"]
+    assert eaches.compile()({"CASES": "2.5", "SIZE": "12"}) == 30
+    assert value("7", **{"as": "integer"}, factor=12) == 84
+    assert value("129900", **{"as": "decimal"}, factor=Decimal("0.01")) == 1299
+    for size in ("0", "-12", "", "x"):
+        with pytest.raises(RecordError) as refused:
+            eaches.compile()({"CASES": "2", "SIZE": size})
+        assert refused.value.pointer == "SIZE"
+
+
+@pytest.mark.parametrize(
+    ("form", "problem"),
+    [
+        ({"as": "date", "format": "unix"}, "needs as: instant"),
+        ({"as": "date", "hour_24": True}, "needs as: instant"),
+        ({"as": "instant", "ambiguous": "later"}, "needs timezone"),
+        ({"decimals": 2}, "needs as: decimal"),
+        ({"as": "decimal", "decimals": 2, "thousands": ","}, "cannot be used with thousands"),
+        ({"factor": 12}, "needs as: decimal"),
+        ({"as": "decimal", "factor": 0}, "greater than 0"),
+    ],
+)
+def test_what_does_not_fit_the_type_is_refused(form: dict[str, Any], problem: str) -> None:
+    """When the config is loaded, at the key that does not fit."""
+    with pytest.raises(ValidationError, match=problem):
+        FromColumn.model_validate({"from": "A", **form})

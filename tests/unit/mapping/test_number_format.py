@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
+from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal, localcontext
 from typing import Any
 
 import pytest
@@ -177,3 +177,38 @@ def test_any_text_is_read_or_refused(text: str, mark: DecimalMark, thousands: Th
     assert abs(number) < 10**15
     assert isinstance(exponent, int)
     assert -4 <= exponent <= 0
+
+
+@given(st.integers(-(10**15) + 1, 10**15 - 1), st.integers(0, 4), st.sampled_from(["leading", "trailing", "overpunch"]))
+def test_implied_decimals_and_overpunched_signs_are_read_exactly(units: int, decimals: int, sign: Sign) -> None:
+    """As COBOL writes them into delimited files too: ``123D`` with two decimals is 12.34."""
+    digits = str(abs(units)).zfill(decimals + 1)
+    punched = digits[:-1] + ("}JKLMNOPQR" if units < 0 else "{ABCDEFGHI")[int(digits[-1])]
+    minus = "-" if units < 0 else ""
+    text = {"leading": f"{minus}{digits}", "trailing": f"{digits}{minus}"}.get(sign, punched)
+    expected = Decimal(units).scaleb(-decimals)
+    assert NumberFormat(sign=sign, decimals=decimals).decimal(text) == expected
+
+
+@pytest.mark.parametrize("text", ["12.34", "1234.", "", "-", "12 34", "1234-", "\u0661"])
+def test_implied_decimals_are_digits_alone(text: str) -> None:
+    """A mark shows that the sender writes decimals otherwise."""
+    with pytest.raises(ValueError, match="is not a number with digits alone, 2 of them decimals"):
+        NumberFormat(decimals=2).decimal(text)
+
+
+@given(
+    st.decimals(-(10**9), 10**9, places=4), st.decimals(min_value=0, max_value=10**5, places=4).filter(lambda f: f > 0)
+)
+def test_a_factor_multiplies_exactly_or_is_refused(number: Decimal, factor: Decimal) -> None:
+    """Cases to eaches: more than four digits after the mark are refused, or rounded as declared."""
+    with localcontext(prec=60):
+        exact = number * factor
+        expected = exact.quantize(Decimal("0.0001"), ROUND_HALF_UP)
+    text = f"{number:f}"
+    assert NumberFormat(factor=factor, round="half_up").decimal(text) == expected
+    if exact == expected:
+        assert NumberFormat(factor=factor).decimal(text) == exact
+    else:
+        with pytest.raises(ValueError, match="more than 4 digits after"):
+            NumberFormat(factor=factor).decimal(text)

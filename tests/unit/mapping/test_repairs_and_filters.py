@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from crossdock.mapping.repairs_and_filters import MAX_DEPTH, Filter, first_match
+from crossdock.mapping.repairs_and_filters import MAX_DEPTH, Filter, Repair, first_match
 
 TEXT = st.text(st.sampled_from("aAä .\0\n€"), max_size=3)
 CELL = st.none() | TEXT
@@ -92,3 +92,25 @@ def test_the_depth_of_a_condition_is_limited() -> None:
     Filter.model_validate(rule)
     with pytest.raises(ValidationError, match="nested more than 5 levels"):
         Filter.model_validate({"any": [rule]})
+
+
+@pytest.mark.parametrize(
+    ("repair", "cell", "expected"),
+    [
+        ({"zfill": 8}, "17", "00000017"),
+        ({"zfill": 8}, "-17", "-17"),
+        ({"zfill": 8}, "A17", "A17"),
+        ({"zfill": 2}, "0017", "0017"),
+        ({"zfill": 8}, "", ""),
+        ({"strip_suffix": ".0", "zfill": 4}, "17.0", "0017"),
+        ({"line_breaks": " "}, "one\r\ntwo\n\nthree\u2028four", "one two three four"),
+        ({"line_breaks": ""}, "one\rtwo", "onetwo"),
+        ({"line_breaks": "$1"}, "one\ntwo", "one$1two"),
+        ({"strip": "both"}, "\u200b\u00a0 0017\ufeff ", "0017"),
+        ({"strip": "left"}, "\u00a017 ", "17 "),
+    ],
+)
+def test_a_repair_changes_the_text_of_a_cell(repair: dict[str, Any], cell: str, expected: str) -> None:
+    """In the order of its fields; a cell that is missing stays one."""
+    rows = pl.DataFrame({"A": [cell, None]}, schema={"A": pl.String})
+    assert rows.select(Repair.model_validate(repair).expression("A"))["A"].to_list() == [expected, None]

@@ -14,6 +14,7 @@ import pytest
 from openpyxl import Workbook
 from tests.e2e.folder_project import FolderProject
 from tests.e2e.legacy_files import LAYOUTS, block, damages, moves, orders, stock, text
+from tests.unit.formats.hostile_sheets import HOSTILE
 
 from crossdock.sandbox import SandboxServer
 
@@ -132,3 +133,26 @@ def test_a_sheet_is_synced(tmp_path: Path, platform: SandboxServer) -> None:
         (tmp_path / "out" / f"items_{number}.xlsx").write_bytes(file.getvalue())
         report = site.sync()
         assert report["streams"]["wms.items"]["records"]["delivered"] == delivered, json.dumps(report)
+
+
+def test_a_sheet_that_would_take_all_memory_is_refused(tmp_path: Path, platform: SandboxServer) -> None:
+    """With its name and exit 4, and the other streams are delivered."""
+    hostile_sheets_are_refused(tmp_path, platform, ["xlsx: a cell at the far corner"])
+
+
+def hostile_sheets_are_refused(folder: Path, platform: SandboxServer, names: list[str]) -> None:
+    """Each of the sheets *names* is refused in a run that delivers another stream."""
+    layout = {"kind": "sheet", "error_cells": "empty"}
+    site = project(
+        folder,
+        platform,
+        {"a_items": stream("items", layout, ["SKU"]), "b_stock": stream("stock", {"delimiter": ";"}, ["SKU"])},
+    )
+    for number, name in enumerate(names):
+        sheet = folder / "out" / f"items_{number}.xlsx"
+        sheet.write_bytes(HOSTILE[name]())
+        site.write(f"stock_{number}.csv", f"SKU\nP{number}\n")
+        report = site.sync(exit_code=4)
+        assert sheet.name in json.dumps(report["streams"]["wms.a_items"]), name
+        assert report["streams"]["wms.b_stock"]["records"]["delivered"] == 1, name
+        sheet.unlink()

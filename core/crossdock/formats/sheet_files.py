@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal, NoReturn, Self
+from typing import Annotated, Any, Literal, NoReturn, Self
 
 import polars as pl
 from pydantic import AfterValidator, Field, model_validator
@@ -17,13 +16,12 @@ from crossdock.errors import ConfigError, RefusedError
 from crossdock.formats.column_names import check_column_names
 from crossdock.formats.compression import Openable
 from crossdock.formats.polars_parser import LINE
-from crossdock.formats.xlsx_check import CellError, cell_name, check_cells, check_parts
-
-if TYPE_CHECKING:
-    from python_calamine import CalamineSheet, CalamineWorkbook
+from crossdock.formats.sheet_process import SheetCells, can_read_sheets, opened_sheet
+from crossdock.formats.xlsx_check import CellError, cell_name
 
 MAX_BYTES = 64 << 20
-"""Of a file: a sheet is held in memory as a whole."""
+"""Of a file: a sheet is held in memory as a whole, by a process of its own (`crossdock.formats.sheet_process`)."""
+_BATCH_CHARACTERS = 4 << 20
 _EXACT = 10**15  # Excel keeps 15 digits of a number
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _INSTALL = "pip install 'crossdock[sheets]'"
@@ -82,70 +80,41 @@ def read_sheet(path: Openable, layout: SheetFormat, *, name: str, batch_rows: in
         RefusedError: While iterating, if the file or a cell cannot be read as declared, with file, sheet and cell.
         ConfigError: If the library that reads sheets is not installed.
     """
-    with path.open("rb") as file:
-        sheet = _Sheet(_opened(file, layout, name), layout, name)
-    rows = sheet.rows()
-    schema = {**dict.fromkeys(sheet.names, pl.String()), LINE: pl.UInt64()}
-    batch = list(islice(rows, batch_rows))
-    yield pl.DataFrame(batch, schema=schema, orient="row")
-    while batch := list(islice(rows, batch_rows)):
-        yield pl.DataFrame(batch, schema=schema, orient="row")
-
-
-def _opened(file: BinaryIO, layout: SheetFormat, name: str) -> CalamineSheet:
+    if not can_read_sheets():
+        raise ConfigError("sheets need python-calamine", where=name, hint=_INSTALL)
     try:
-        from python_calamine import CalamineError, CalamineWorkbook, PasswordError  # noqa: PLC0415  an optional extra
-    except ImportError as error:
-        raise ConfigError("sheets need python-calamine", where=name, hint=_INSTALL) from error
-    if file.seek(0, 2) > MAX_BYTES:
-        raise RefusedError(f"a sheet file of more than {MAX_BYTES >> 20} MiB", where=name, hint="Ask for CSV files.")
-    title = ""
-    try:
-        check_parts(file)
-        file.seek(0)
-        workbook = CalamineWorkbook.from_filelike(file)
-        title = _title(workbook, layout, name)
-        if layout.error_cells == "refuse" and not check_cells(file, title):
-            hint = "Ask for xlsx; or declare error_cells: empty, if errors in formulas may be read as empty cells."
-            raise RefusedError("errors in cells can only be found in xlsx files", where=name, hint=hint)
-        return workbook.get_sheet_by_name(title)
+        with path.open("rb") as file:
+            if file.seek(0, 2) > MAX_BYTES:
+                message = f"a sheet file of more than {MAX_BYTES >> 20} MiB"
+                raise RefusedError(message, where=name, hint="Ask for CSV files.")
+            with opened_sheet(file, layout.sheet, finds_errors=layout.error_cells == "refuse") as cells:
+                sheet = _Sheet(cells, layout, name)
+                schema = {**dict.fromkeys(sheet.names, pl.String()), LINE: pl.UInt64()}
+                for batch in _batches(sheet.rows(), batch_rows):
+                    yield pl.DataFrame(batch, schema=schema, orient="row")
     except CellError as error:
-        where = f"{name}:{title}!{error.cell}" if error.cell else name
+        where = f"{name}:{error.cell}" if error.cell else name
         raise RefusedError(error.message, where=where, hint=error.hint) from error
-    except PasswordError as error:
-        raise RefusedError("is protected by a password", where=name, hint="Ask for a file without one.") from error
-    except (CalamineError, OSError) as error:
-        hint = "It is damaged, still being written, or no xlsx, xlsb, xls or ods file: fetch it again."
-        raise RefusedError("cannot be read as a sheet file", where=name, hint=hint) from error
 
 
-def _title(workbook: CalamineWorkbook, layout: SheetFormat, name: str) -> str:
-    """The name of the declared sheet."""
-    from python_calamine import SheetTypeEnum, SheetVisibleEnum  # noqa: PLC0415  an optional extra
-
-    if isinstance(layout.sheet, str):
-        if layout.sheet in workbook.sheet_names:
-            return layout.sheet
-        raise RefusedError(f"there is no sheet {layout.sheet!r}", where=name, hint="Correct sheet, or ask the sender.")
-    visible = [
-        sheet.name
-        for sheet in workbook.sheets_metadata
-        if sheet.visible == SheetVisibleEnum.Visible and sheet.typ == SheetTypeEnum.WorkSheet
-    ]
-    if layout.sheet > len(visible):
-        hint = "Correct sheet, or ask the sender; hidden sheets are only read by their names."
-        raise RefusedError(
-            f"has {len(visible)} visible sheets, but sheet {layout.sheet} is declared", where=name, hint=hint
-        )
-    return visible[layout.sheet - 1]
+def _batches(rows: Iterator[tuple[Any, ...]], most: int) -> Iterator[list[tuple[Any, ...]]]:
+    """*rows* in lists of at most *most*, or of fewer that are long; at least one list."""
+    batch, size = list[tuple[Any, ...]](), 0
+    for number, row in enumerate(rows):
+        if number and (len(batch) == most or size > _BATCH_CHARACTERS):
+            yield batch
+            batch, size = [], 0
+        batch.append(row)
+        size += sum(map(len, row[:-1]))
+    yield batch
 
 
 class _Sheet:
     """The cells of one sheet."""
 
-    def __init__(self, sheet: CalamineSheet, layout: SheetFormat, name: str) -> None:
-        self._place, self._sheet = f"{name}:{sheet.name}", sheet
-        self._cells = iter(sheet.to_python(skip_empty_area=False))
+    def __init__(self, sheet: SheetCells, layout: SheetFormat, name: str) -> None:
+        self._place, self._sheet = f"{name}:{sheet.title}", sheet
+        self._cells = sheet.rows
         self._row = 0
         for _ in range(layout.skip_rows or 0):
             next(self._cells, None)
@@ -188,7 +157,7 @@ class _Sheet:
 
     def _check_merged(self, first: int) -> None:
         """Only the first of merged cells has the value, and what the others mean is not known."""
-        for (row, column), (last, _) in self._sheet.merged_cell_ranges or ():
+        for (row, column), (last, _) in self._sheet.merged:
             if last + 1 >= first:
                 self._refuse("merged cells", cell_name(row + 1, column + 1), "Ask for a table without merged cells.")
 

@@ -15,6 +15,13 @@ from xml.parsers import expat
 
 MAX_UNPACKED = 512 << 20
 """Bytes of all parts of an archive together."""
+_MAX_EXPANSION, _FREE_BYTES = 200, 10_000_000
+"""Sheets shrink 5 to 50 times, bombs about 1,000 times; parts that share packed bytes even more."""
+_MAX_DIRECTORY = 4 << 20
+"""Bytes of the list of all parts, which has about a hundred for each: workbooks have hundreds of parts at most."""
+_END, _END_BYTES = b"PK\5\6", 22
+_CELLS_APART, _FREE_CELLS = 32, 2_000_000
+"""The rectangle around all cells, as a multiple of their number: the reader of sheets holds every place in it."""
 _BLOCK = 1 << 20
 _WORKBOOK, _RELATIONS = "xl/workbook.xml", "xl/_rels/workbook.xml.rels"
 _AGAIN = "It is damaged or still being written: fetch it again."
@@ -35,19 +42,28 @@ def check_parts(file: BinaryIO) -> None:
     """Unpack all parts of a zip archive, as xlsx, xlsb and ods files are, whose checksums are verified; pass others.
 
     Raises:
-        CellError: If a part is damaged, or all together have more than `MAX_UNPACKED`.
+        CellError: If a part is damaged, or all together have more than `MAX_UNPACKED`, or far more than the archive.
     """
     file.seek(0)
     if file.read(2) != b"PK":
         return
-    total = 0
+    total, packed = 0, file.seek(0, 2)
+    _check_directory(file, packed)
     with _archive(file) as archive:
         for part in archive.infolist():
             for block in _blocks(archive, part.filename):
                 total += len(block)
-                if total > MAX_UNPACKED:
-                    message = f"unpacks to more than {MAX_UNPACKED >> 20} MiB"
+                if total > MAX_UNPACKED or (total > _FREE_BYTES and total > _MAX_EXPANSION * packed):
+                    message = f"unpacks to more than {total >> 20} MiB, too much for a file of {packed:,} bytes"
                     raise CellError(message, "", "If the file is genuine, ask for it in parts or as CSV.")
+
+
+def _check_directory(file: BinaryIO, size: int) -> None:
+    """Check the length of the list of parts, which its readers hold in memory (APPNOTE.TXT, 4.3.16)."""
+    file.seek(max(0, size - _END_BYTES - 0xFFFF))
+    _, found, end = file.read().rpartition(_END)
+    if found and int.from_bytes(end[8:12], "little") > _MAX_DIRECTORY:
+        raise CellError("is a zip archive of too many parts", "", "No program writes such sheets: do not use it.")
 
 
 def check_cells(file: BinaryIO, title: str) -> bool:
@@ -57,7 +73,8 @@ def check_cells(file: BinaryIO, title: str) -> bool:
         Whether it is an xlsx file, whose cells can be checked.
 
     Raises:
-        CellError: If a part is missing, a cell holds an error, or a formula was never calculated.
+        CellError: If a part is missing, a cell holds an error or is far from all others, or a formula was never
+            calculated.
     """
     if not zipfile.is_zipfile(file):
         return False
@@ -66,6 +83,7 @@ def check_cells(file: BinaryIO, title: str) -> bool:
             return False
         cells = _Cells()
         _parse(archive, _part_of(archive, title), cells.start, cells.end, cells.text)
+        cells.check_extent()
         return True
 
 
@@ -146,6 +164,16 @@ class _Cells:
         self._row = self._column = 0
         self._has_formula = self._has_value = self._in_value = False
         self._cell = ""
+        self._count = 0
+        self._last_row = self._last_column = (0, "")  # the number, and the cell that is there
+
+    def check_extent(self) -> None:
+        """Check that no cell is far from all others."""
+        (rows, lowest), (columns, rightmost) = self._last_row, self._last_column
+        if rows * columns > max(_FREE_CELLS, _CELLS_APART * self._count):
+            cell = lowest if rows > columns else rightmost
+            hint = "Delete all rows below the table and all columns beside it, save the file, and send it again."
+            raise CellError("a cell far from the others", cell, hint)
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         match _local(name):
@@ -160,14 +188,29 @@ class _Cells:
                     raise CellError("the cell holds an error such as #N/A", self._cell, hint)
             case "f":
                 self._has_formula = True
+            case "is":  # a text in its place
+                self._has_value = True
             case "v":
                 self._in_value = True
+
+    def _place(self, cell: str) -> None:
+        self._count += 1
+        letters = cell.rstrip("0123456789")
+        row, column = int(cell[len(letters) :][:9] or 0), 0
+        for letter in letters[:4]:
+            column = column * 26 + ord(letter) - 64
+        self._last_row = max(self._last_row, (row, cell))
+        self._last_column = max(self._last_column, (column, cell))
 
     def text(self, _: str) -> None:
         self._has_value = self._has_value or self._in_value
 
     def end(self, name: str) -> None:
         self._in_value = False
-        if _local(name) == "c" and self._has_formula and not self._has_value:
+        if _local(name) != "c":
+            return
+        if self._has_value:
+            self._place(self._cell)
+        elif self._has_formula:
             hint = "Open and save the file in a spreadsheet program; or declare error_cells: empty."
             raise CellError("the formula was never calculated", self._cell, hint)

@@ -9,15 +9,16 @@ from io import BytesIO
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from openpyxl import Workbook
 from openpyxl.worksheet.worksheet import Worksheet
 from pydantic import ValidationError
+from tests.examples import examples
 from tests.unit.formats.layouts import Content, layout, read
 
 from crossdock.errors import RefusedError
-from crossdock.formats.file_formats import looks_cut, read_lines
+from crossdock.formats.file_formats import looks_cut, read_lines, read_rows
 
 SHEET: dict[str, Any] = {"kind": "sheet"}
 
@@ -47,7 +48,7 @@ def unpacked(data: bytes) -> dict[str, bytes]:
 
 def packed(parts: dict[str, bytes]) -> bytes:
     file = BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, part in parts.items():
             archive.writestr(name, part)
     return file.getvalue()
@@ -164,12 +165,26 @@ def test_a_document_type_declaration_is_refused() -> None:
 
 def test_a_file_that_unpacks_to_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the reader of sheets unpacks it."""
-    monkeypatch.setattr("crossdock.formats.xlsx_check.MAX_UNPACKED", 5_000)
-    with pytest.raises(RefusedError, match="^f: unpacks to more than"):
-        read(written([HEADER, ["a" * 10_000, 1]]), SHEET)
+    with pytest.raises(RefusedError, match="^f: unpacks to more than 1[01] MiB, too much for a file of"):
+        read(packed({"xl/a": bytes(11 << 20)}), SHEET)
     monkeypatch.setattr("crossdock.formats.sheet_files.MAX_BYTES", 1_000)
     with pytest.raises(RefusedError, match="^f: a sheet file of more than"):
         read(written([HEADER, ["a", 1]]), SHEET)
+
+
+def test_a_cell_far_from_the_others_is_named() -> None:
+    """The reader would hold every place between them; a place that is only formatted does not count."""
+    far = written([HEADER, ["a", 1]], lambda sheet: sheet.cell(1_048_576, 300, "x"))
+    with pytest.raises(RefusedError, match="^f:Items!KN1048576: a cell far from the others"):
+        read(far, SHEET)
+    formatted = written([HEADER, ["a", 1]], lambda sheet: setattr(sheet["XFD1048576"], "number_format", "0.00"))
+    assert read(formatted, SHEET).height == 1
+
+
+def test_what_is_read_comes_in_short_batches() -> None:
+    """Few long rows are as much as many short ones."""
+    frames = list(read_rows(Content(written([HEADER, *([["a" * 30_000, 1]] * 150)])), layout(**SHEET), name="f"))
+    assert [frame.height for frame in frames] == [140, 10]
 
 
 def test_an_opendocument_sheet_must_declare_that_errors_are_not_found() -> None:
@@ -201,6 +216,7 @@ def test_a_sheet_without_a_header_needs_names() -> None:
         layout(**SHEET, header=False)
 
 
+@settings(deadline=None, max_examples=examples(60))
 @given(
     st.lists(
         st.tuples(
@@ -210,7 +226,7 @@ def test_a_sheet_without_a_header_needs_names() -> None:
             st.integers(-(10**14), 10**14),
             st.decimals(-9999, 9999, places=2),
         ),
-        max_size=8,
+        max_size=30,
     )
 )
 def test_values_survive_being_written_and_read(rows: list[tuple[str, int, Any]]) -> None:

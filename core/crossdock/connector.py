@@ -147,6 +147,7 @@ class Stream(StreamFacts, ABC, Generic[S]):
     platform_reads: Sequence[ResourceName] = ()
     reads_files: bool = False
     member_overrides: MemberOverrides | None = None  # set by a config
+    earlier_keys: Mapping[str, str] = {}  # set by the engine: what records were named before keys were trimmed
     target_resource: ResourceType | None = None  # set by the engine for a stream whose records go to another target
 
     @property
@@ -250,6 +251,7 @@ class Stream(StreamFacts, ABC, Generic[S]):
             "fingerprint": self.fingerprint,
             "mapping": self.mapping_version,
         } | ({} if self.deleted is None else {"deleted": self.deleted.model_dump(exclude_none=True)})
+        facts |= {} if self.trim_keys else {"trim_keys": False}
         facts |= {"contributes": [*self.contributes], "matches": self.matches} if self.contributes else {}
         return hashlib.sha256(exact_json.dumps(facts)).hexdigest()[:32]
 

@@ -14,7 +14,7 @@ from crossdock import exact_json, json_values
 from crossdock.errors import RefusedError
 from crossdock.json_access import JsonAccess
 from crossdock.json_values import at_path, text_of
-from crossdock.printable import is_storable, printable
+from crossdock.printable import BLANKS, is_storable, printable
 
 Reason = Literal[
     "key_missing",  # a row without its key columns
@@ -51,6 +51,11 @@ def key_text(parts: Sequence[str]) -> str:
 def key_parts_of(key: str) -> tuple[str, ...]:
     """The parts of a record key in its text form."""
     return tuple(unquote(part) for part in key.split("|"))
+
+
+def trimmed_key(key: str) -> str:
+    """A record key in its text form, without white space around its parts."""
+    return key_text([part.strip(BLANKS) for part in key_parts_of(key)]) if "%" in key else key
 
 
 @dataclass(frozen=True, slots=True)

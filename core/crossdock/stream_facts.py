@@ -226,6 +226,8 @@ class StreamFacts:
     """``snapshot`` lists everything, ``incremental`` what changed since a cursor, ``append`` some records."""
     key: Columns
     """The columns that identify a record."""
+    trim_keys: bool = True
+    """Whether white space around the key, and characters without a width, are removed, here and in references to it."""
     namespace: Name | None = None
     """The scope in which these keys are unique; default: the connection's. Two streams of one resource need two."""
     group_by: Columns | None = None

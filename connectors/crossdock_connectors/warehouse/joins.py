@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from crossdock_connectors.warehouse.streams import WarehouseStream
 
 
+_TRIM = Repair(strip="both")
+
+
 def layout(config: WarehouseStreamConfig, source: SourceConfig, others: Mapping[str, SourceConfig]) -> dict[str, Any]:
     """What of the look-ups and joins decides how bytes become records; empty without any."""
     rules: dict[str, Lookup] = {**config.lookup, **config.join}
@@ -57,8 +60,14 @@ class JoinedStream:
     def files(self) -> JoinedFiles:
         stream_id = self._stream.stream_id(self._ctx)
         source = self._file_source(self._main, stream_id, kept=self._kept, snapshot=self._snapshot)
+        rules = (*self._config.lookup.values(), *self._config.join.values())
+        names = [*self._stream.key, *(name for rule in rules for name in rule.columns)]
         main = Part(
-            self._main.files, source, stream_id, lambda rows: repaired(rows, self._repairs), self._stream.expectation
+            self._main.files,
+            source,
+            stream_id,
+            lambda rows: self._trimmed(repaired(rows, self._repairs), names),
+            self._stream.expectation,
         )
         lookups = {name: self._lookup(name, rule) for name, rule in self._config.lookup.items()}
         joins = {name: self._join(name, rule) for name, rule in self._config.join.items()}
@@ -96,8 +105,13 @@ class JoinedStream:
         parts = isinstance(rule, Join)
         source = self._file_source(config, stream_id, kept=kept, snapshot=snapshot, parts=parts)
         expectation = Expectation(config.required, config.expect)
+        names = [*rule.columns.values(), *found_by.key]
         part = Part(
-            config.files, source, stream_id, lambda rows: filtered(repaired(rows, config.columns), config), expectation
+            config.files,
+            source,
+            stream_id,
+            lambda rows: filtered(self._trimmed(repaired(rows, config.columns), names), config),
+            expectation,
         )
         return Joined(part, found_by, None if columns is None else list(dict.fromkeys(columns)))
 
@@ -106,6 +120,11 @@ class JoinedStream:
     ) -> FileSource:
         run = self._ctx.run.apart(stream_id.stream.replace(":", "."))
         return self._stream.file_source(self._ctx, config, [stream_id], run, kept=kept, snapshot=snapshot, parts=parts)
+
+    def _trimmed(self, rows: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+        """*rows* with the texts by which they are found as keys are: without white space around them."""
+        present = [name for name in dict.fromkeys(names) if name in rows.columns]
+        return rows.with_columns(_TRIM.expression(name) for name in present) if self._stream.trim_keys else rows
 
     def _columns_of(self, lookup: str) -> list[str] | None:
         """The columns of a look-up that the stream uses; None if it may use any."""

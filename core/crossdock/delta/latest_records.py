@@ -81,6 +81,7 @@ class Scan:
         self._schema = {KEY_HASH: fingerprint.HASH, FP: fp, SAME: pl.Boolean, **places, **ordered, **grouped, **marked}
         self.latest = pl.DataFrame(schema=self._schema)
         self._repeated = RepeatedRows()
+        self.trimmed_rows = list[int]()  # numbers of rows whose key had white space around it
         self.cursor: str | None = None
         self.key_order: KeyOrder | None = None
 
@@ -161,7 +162,7 @@ class Scan:
 
     def _keyed(self, batch: RawBatch, tally: Tally, advance: Callable[[int], None]) -> pl.DataFrame:
         """The rows of *batch* that pass the filters and have a key."""
-        frame = prepare(self._stream, batch.source, batch.load())
+        frame = prepare(self._stream, batch.source, batch.load(), self.trimmed_rows.append)
         tally.rows_read += frame.height
         advance(frame.height)
         if self._stream.skip:

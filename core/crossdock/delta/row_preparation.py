@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -13,7 +13,7 @@ from crossdock.delta import fingerprint, positions
 from crossdock.delta.missing_columns import hint_for
 from crossdock.errors import RefusedError
 from crossdock.mapping.ordering import OrderBy, declared
-from crossdock.mapping.repairs_and_filters import first_match
+from crossdock.mapping.repairs_and_filters import Repair, first_match
 from crossdock.records import JSON, LINE, with_paths
 
 KEY, KEY_HASH, SKIP = "_key", "_key_hash", "_skip"
@@ -22,12 +22,18 @@ OURS = {KEY, KEY_HASH, SKIP, FP, POSITION, TIE, DELETED, LINE}
 """Columns that do not come from the source."""
 MAX_KEY_BYTES = 1_000
 """Of each part of a key, in UTF-8; twice the limit of the platform's externalId."""
+_TRIM = Repair(strip="both")
 _AT_ONCE = 500_000  # keys per comparison, which needs several times their memory
 _UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.~-"  # RFC 3986, 2.3
 
 
-def prepare(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFrame:
+def prepare(
+    stream: Stream[Any], source: str, frame: pl.DataFrame, trimmed_rows: Callable[[int], object] = int
+) -> pl.DataFrame:
     """Repair and filter rows of *source*, and compute their keys.
+
+    Args:
+        trimmed_rows: Called with the number of rows whose key was trimmed.
 
     Returns:
         The rows with repaired text columns, and: `SKIP` (name of the first matching filter, or null), `KEY` (text, null
@@ -40,13 +46,13 @@ def prepare(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFra
     _check_types(source, frame)
     frame = _with_used_columns(stream, source, frame)
     text = [name for name in frame.columns if name != LINE]
-    frame, order_by = _repaired(stream, frame), declared(stream.order_by)
+    (frame, plain), order_by = _repaired(stream, frame, trimmed_rows), declared(stream.order_by)
     everything = [JSON] if JSON in text else sorted(text)
     used = everything if stream.uses is None else sorted({*stream.uses, *stream.key})
     incomplete = pl.lit(value=False) if stream.incomplete is None else stream.incomplete.expression()
     tie = fingerprint.of_rows(used, "", "xxh3_64")  # by content: the order of files and lines does not matter
     return frame.with_columns(  # in one call, which polars computes in parallel
-        *_key_columns(stream, frame),
+        *_key_columns(stream, frame, plain),
         pl.when(~incomplete).then(first_match(stream.skip)).alias(SKIP),
         fingerprint.of_rows(used, stream.version, stream.fingerprint).alias(FP),
         *((_position(order_by, frame, incomplete), tie.alias(TIE)) if order_by else ()),
@@ -60,8 +66,8 @@ def _position(order_by: Sequence[OrderBy], frame: pl.DataFrame, incomplete: pl.E
 
 def named(stream: Stream[Any], frame: pl.DataFrame) -> pl.DataFrame:
     """Rows with repaired text columns, `KEY` and `KEY_HASH`."""
-    frame = _repaired(stream, with_paths(frame, stream.used_columns))
-    return frame.with_columns(_key_columns(stream, frame))
+    frame, plain = _repaired(stream, with_paths(frame, stream.used_columns))
+    return frame.with_columns(_key_columns(stream, frame, plain))
 
 
 def keys_only(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFrame:
@@ -73,9 +79,8 @@ def keys_only(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataF
     frame = with_paths(frame, stream.key)
     if missing := sorted(set(stream.key) - set(frame.columns)):
         raise RefusedError(f"missing column {', '.join(map(repr, missing))}, a part of the key", where=source)
-    repairs = {name: repair for name, repair in stream.columns.items() if name in stream.key}
-    repaired = frame.with_columns(repair.expression(name) for name, repair in repairs.items())
-    return repaired.select(_key_columns(stream, repaired))
+    repaired, plain = _repaired(stream, frame)
+    return repaired.select(_key_columns(stream, repaired, plain))
 
 
 def in_parts(*frames: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, ...]]:
@@ -96,14 +101,27 @@ def among(frame: pl.DataFrame, keys: pl.Series) -> pl.DataFrame:
     return where(frame, pl.col(KEY_HASH).is_in(keys.implode()))
 
 
-def _repaired(stream: Stream[Any], frame: pl.DataFrame) -> pl.DataFrame:
-    if not stream.columns:
-        return frame
-    return frame.with_columns(repair.expression(name) for name, repair in stream.columns.items())
+def _repaired(
+    stream: Stream[Any], frame: pl.DataFrame, trimmed_rows: Callable[[int], object] = int
+) -> tuple[pl.DataFrame, Collection[str]]:
+    """*frame* with its texts repaired, and the columns of the key that hold unreserved characters alone."""
+    repairs = {name: repair for name, repair in stream.columns.items() if name in frame.columns}
+    if repairs:
+        frame = frame.with_columns(repair.expression(name) for name, repair in repairs.items())
+    plain = [name for name in stream.key if _is_unreserved(frame[name])]
+    odd = [name for name in stream.key if name not in plain] if stream.trim_keys else []
+    if odd:
+        before = frame.select(odd)
+        frame = frame.with_columns(_TRIM.expression(name) for name in odd)
+        differing = [before[name] != frame[name] for name in odd]
+        trimmed_rows(int(pl.select(pl.any_horizontal(differing).sum()).item()))
+    return frame, plain
 
 
-def _key_columns(stream: Stream[Any], frame: pl.DataFrame) -> list[pl.Expr]:
-    key = _key(frame, stream.key)
+def _key_columns(stream: Stream[Any], frame: pl.DataFrame, plain: Collection[str]) -> list[pl.Expr]:
+    key = _key(frame, stream.key, plain)
+    if stream.earlier_keys:
+        key = key.replace(stream.earlier_keys)
     return [key.alias(KEY), fingerprint.digest(key, "xxh3_128").alias(KEY_HASH)]
 
 
@@ -136,9 +154,9 @@ def _with_used_columns(stream: Stream[Any], source: str, frame: pl.DataFrame) ->
     return frame
 
 
-def _key(frame: pl.DataFrame, names: Sequence[str]) -> pl.Expr:
+def _key(frame: pl.DataFrame, names: Sequence[str], plain: Collection[str]) -> pl.Expr:
     """`crossdock.records.key_text` in columns; null where a part is null, empty or too long."""
-    parts = [pl.col(name) if _is_unreserved(frame[name]) else pl.lit(_encoded(frame[name])) for name in names]
+    parts = [pl.col(name) if name in plain else pl.lit(_encoded(frame[name])) for name in names]
     valid = [pl.col(name).str.len_bytes().is_between(1, MAX_KEY_BYTES) for name in names]
     filled = [pl.when(is_valid).then(part) for is_valid, part in zip(valid, parts, strict=True)]
     return pl.concat_str(filled, separator="|")

@@ -22,6 +22,7 @@ from crossdock.mapping import convert, joined_records
 from crossdock.mapping.convert import Row
 from crossdock.mapping.from_column import FromColumn, Number, Scalar, Value
 from crossdock.mapping.repairs_and_filters import Filter
+from crossdock.printable import BLANKS
 from crossdock.records import JSON, Record
 from crossdock.resources import Reference, ResourceName
 
@@ -76,7 +77,7 @@ class RefTo(ConfigModel):
         names = tuple(self.columns())
 
         def value(row: Row) -> Reference | None:
-            if not any(row[name] for name in names):
+            if not any((row[name] or "").strip(BLANKS) for name in names):
                 return None
             parts = tuple([convert.text(row, name) for name in names])
             return Reference(self.ref, parts[0] if len(parts) == 1 else parts, self.namespace)

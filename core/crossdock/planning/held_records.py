@@ -119,7 +119,7 @@ class HeldRecords:
             del self._held[key_hash]
 
     def _has_missing(self, value: Any) -> bool:
-        keys = self._references.scoped_keys(found_in(value), self._bound.namespace_of)
+        keys = self._references.scoped_keys(found_in(value), self._bound.name_of)
         return bool(self._references.missing(keys))
 
     def _waits_for(self) -> dict[int, list[int]]:

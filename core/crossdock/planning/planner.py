@@ -189,7 +189,7 @@ class Planner:
                     self._tally.count("carried_on", len(chunk) - number)
                     break
             else:
-                keys = self._references.scoped_keys(references, self._bound.namespace_of)
+                keys = self._references.scoped_keys(references, self._bound.name_of)
                 drafts.append((read, members, [*keys, *self._contributions.awaited(read)]))
         return drafts
 
@@ -298,7 +298,7 @@ class Planner:
 
     def _payload(self, read: KeyedRecord, members: dict[str, Any]) -> dict[str, Any]:
         bound = self._bound
-        resolved: dict[str, Any] = self._references.resolved(members, bound.namespace_of)
+        resolved: dict[str, Any] = self._references.resolved(members, bound.name_of)
         if self._contributions.needed:
             return resolved
         return self._target.payload(bound.kind.name, bound.namespace, read.record.key, resolved)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -13,7 +13,7 @@ import polars as pl
 from crossdock import exact_json
 from crossdock.delivery.operations import Operation
 from crossdock.delta import fingerprint
-from crossdock.records import key_text
+from crossdock.records import trimmed_key
 from crossdock.resources import Reference
 from crossdock.state import Binding, Scope, Transaction
 
@@ -21,7 +21,7 @@ _PLAIN = frozenset({str, int, bool, Decimal, type(None)})  # types of most membe
 CACHED = 200_000  # ids kept between chunks; limits memory only
 
 ScopedKey = tuple[Scope, str]  # what a reference points to: a scope and a record key
-NamespaceOf = Callable[[str], str]  # the namespace of a reference to a resource that names none
+NameOf = Callable[[Reference], tuple[str, str]]  # the namespace of what a reference points to, and its record key
 
 
 def found_in(value: Any) -> list[Reference]:
@@ -44,6 +44,7 @@ class References:
         self._planned = planned
         self._ids: dict[ScopedKey, str] = {}
         self._first_steps: dict[tuple[Scope, int], Binding] = {}
+        self._earlier: dict[Scope, Mapping[str, str]] = {}
 
     @property
     def plans(self) -> bool:
@@ -71,9 +72,9 @@ class References:
         """The binding of a planned first step; None in a sync, where the state has it."""
         return self._first_steps.get((scope, key_hash))
 
-    def scoped_keys(self, references: Iterable[Reference], namespace_of: NamespaceOf) -> list[ScopedKey]:
+    def scoped_keys(self, references: Iterable[Reference], name_of: NameOf) -> list[ScopedKey]:
         """What *references* point to, without duplicates."""
-        return list(dict.fromkeys(self._scoped_key(reference, namespace_of) for reference in references))
+        return list(dict.fromkeys(self._scoped_key(reference, name_of) for reference in references))
 
     def look_up(self, keys: Iterable[ScopedKey], tx: Transaction) -> None:
         """Fetch the ids of *keys* as far as they exist."""
@@ -84,7 +85,11 @@ class References:
             if (scope, key) not in self._ids:
                 unknown[scope].add(key)
         for scope, names in unknown.items():
-            hashes = key_hashes(sorted(names))
+            if scope not in self._earlier:
+                self._earlier[scope] = earlier_keys(tx, scope)
+            earlier = self._earlier[scope]
+            stored = key_hashes(sorted({earlier.get(name, name) for name in names}))
+            hashes = {name: stored[earlier.get(name, name)] for name in sorted(names)}
             ids = tx.bindings.ids(scope, list(hashes.values()))
             for key, key_hash in hashes.items():
                 if key_hash in ids:
@@ -96,22 +101,40 @@ class References:
         """Those of *keys* for which `look_up` found no id."""
         return [key for key in keys if key not in self._ids]
 
-    def resolved(self, value: Any, namespace_of: NamespaceOf) -> Any:
+    def resolved(self, value: Any, name_of: NameOf) -> Any:
         """*value* with each reference replaced by its id, and dates and times by their text; no id may be missing."""
         if isinstance(value, dict):
             return {
-                name: member if type(member) in _PLAIN else self.resolved(member, namespace_of)
+                name: member if type(member) in _PLAIN else self.resolved(member, name_of)
                 for name, member in value.items()
             }
         if isinstance(value, Reference):
-            return self._ids[self._scoped_key(value, namespace_of)]
+            return self._ids[self._scoped_key(value, name_of)]
         if isinstance(value, list):
-            return [self.resolved(item, namespace_of) for item in value]
+            return [self.resolved(item, name_of) for item in value]
         return exact_json.time_text(value) if isinstance(value, date) else value
 
-    def _scoped_key(self, reference: Reference, namespace_of: NamespaceOf) -> ScopedKey:
-        namespace = reference.namespace or namespace_of(reference.resource)
-        return Scope(self._target, reference.resource, namespace), key_text(reference.key_parts)
+    def _scoped_key(self, reference: Reference, name_of: NameOf) -> ScopedKey:
+        namespace, key = name_of(reference)
+        return Scope(self._target, reference.resource, namespace), key
+
+
+def earlier_keys(tx: Transaction, scope: Scope, stream: str | None = None) -> dict[str, str]:
+    """The keys under which records were stored before keys were trimmed, by their trimmed keys.
+
+    Without them, such a record would be created a second time. A record that is stored under its trimmed key too
+    has that one.
+
+    Args:
+        stream: Whose rejected and waiting records count as well.
+    """
+    stored = [*tx.untrimmed_keys.of(scope), *(tx.untrimmed_keys.of_stream(stream) if stream else ())]
+    if not stored:
+        return {}
+    found = {trimmed_key(key): key for key in reversed(stored)}
+    hashes = key_hashes(list(found))
+    bound = tx.bindings.ids(scope, list(hashes.values()))
+    return {name: key for name, key in found.items() if name and hashes[name] not in bound}
 
 
 def placeholder(scope: Scope, key: str) -> str:

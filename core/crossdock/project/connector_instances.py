@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from crossdock import registry
@@ -18,7 +18,9 @@ from crossdock.platform.platform_config import Profile
 from crossdock.project.member_flows import MemberFlow, two_way_member
 from crossdock.project.stream_declarations import check_declaration
 from crossdock.project.stream_overrides import configurable, overridden
+from crossdock.records import key_text, trimmed_key
 from crossdock.resource_types import ResourceType
+from crossdock.resources import Reference
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import Scope
 from crossdock.stream_facts import PLATFORM, Destinations
@@ -62,18 +64,21 @@ class Connection:
         targets: Mapping[str, Target],
         context: Context[Any],
         origins: Mapping[str, frozenset[str]] = {},
+        as_written: frozenset[Scope] = frozenset(),
     ) -> BoundStream:
         """*stream*, whose full name is *name*, in a run.
 
         Args:
             origins: The namespaces of the records that are read from each target.
+            as_written: The scopes whose keys are not trimmed.
         """
         scope = self.scope(stream)
         system, _, resource = (stream.reads or "").partition(".")
         read = (system, targets[system].resources[resource]) if stream.reads else None
         own = origins.get(scope.target, frozenset())
         is_hinted = stream.fetches and self.webhooks is not None
-        return BoundStream(name, self.namespace, stream, scope, context, targets[scope.target], read, own, is_hinted)
+        target = targets[scope.target]
+        return BoundStream(name, self.namespace, stream, scope, context, target, read, own, is_hinted, as_written)
 
     @property
     def webhooks(self) -> Webhooks[Any] | None:
@@ -107,6 +112,7 @@ class BoundStream:
         read: The target and the type of the records that it reads, if they are such.
         origins: The namespaces of records of the system that it writes to.
         is_hinted: Webhooks tell of its changes.
+        as_written: The scopes whose keys are not trimmed.
     """
 
     name: str
@@ -118,6 +124,7 @@ class BoundStream:
     read: tuple[str, ResourceType] | None = None
     origins: frozenset[str] = frozenset()
     is_hinted: bool = False
+    as_written: frozenset[Scope] = frozenset()
 
     @property
     def namespace(self) -> str:
@@ -129,9 +136,15 @@ class BoundStream:
         """What its records become."""
         return self.stream.resource_type
 
-    def namespace_of(self, resource: str) -> str:
-        """The namespace of a reference to *resource* that names none."""
-        return self.namespace if resource == self.scope.resource else self.connection_namespace
+    def name_of(self, reference: Reference) -> tuple[str, str]:
+        """The namespace of what *reference* points to, and its record key."""
+        own = self.scope.whole
+        default = self.namespace if reference.resource == own.resource else self.connection_namespace
+        scope = replace(own, resource=reference.resource, namespace=reference.namespace or default)
+        key = key_text(reference.key_parts)
+        if scope not in self.as_written:
+            key = trimmed_key(key)
+        return scope.namespace, self.stream.earlier_keys.get(key, key) if scope == own else key
 
 
 def load_connections(

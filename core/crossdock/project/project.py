@@ -157,11 +157,16 @@ class Project:
     def bind(self, wanted: set[str], *, targets: Mapping[str, Target], run: SourceContext) -> list[BoundStream]:
         """The streams of these names, parents first and contributions last."""
         bound, origins = list[BoundStream](), self._origins()
+        as_written = frozenset(
+            each.scope(stream).whole for each in self.connections for stream in each.streams if not stream.trim_keys
+        )
         for connection in self.connections:
             chosen = [(name, stream) for name, stream in connection.named_streams() if name in wanted]
             if chosen:
                 context = connection.context(run)
-                bound += [connection.bind(name, stream, targets, context, origins) for name, stream in chosen]
+                bound += [
+                    connection.bind(name, stream, targets, context, origins, as_written) for name, stream in chosen
+                ]
         order = {(name, kind): number for name, each in targets.items() for number, kind in enumerate(each.resources)}
         return sorted(
             bound, key=lambda item: (order[item.scope.target, item.scope.resource], item.scope.is_contribution)

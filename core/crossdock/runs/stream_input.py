@@ -21,7 +21,7 @@ from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.project.connector_exceptions import FailureCount, connector_code
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import LINE, Record
-from crossdock.runs import mapping_changes
+from crossdock.runs import mapping_changes, trimmed_keys
 from crossdock.runs.gone_records import GoneRecords
 from crossdock.runs.pull_checks import pulled
 from crossdock.runs.read_parts import ReadParts, UnsortedError
@@ -64,6 +64,7 @@ class StreamInput:
         self._since: str | None = None  # the cursor before this run
         self._is_held_back = False  # a part must be read again, so that no later cursor is stored
         self._gone = GoneRecords(bound, state)
+        trimmed_keys.keep_names(bound, state)
         self._begin_part()
 
     def _begin_part(self) -> None:
@@ -107,6 +108,7 @@ class StreamInput:
         self.accept()
         if self._since is None and self._parts is not None and (remark := self._parts.missing_cursor):
             bound.context.run.note(name, remark)
+        trimmed_keys.remark(bound, self._scan.trimmed_rows)
         if mapping_changed and self._scan.sources:
             self._mapping_changed = mapping_changed
             bound.context.run.note(name, f"the mapping has changed {mapping_changed}: all records are mapped again")
@@ -211,8 +213,7 @@ class StreamInput:
 
     def _known(self) -> pl.DataFrame:
         """What the state knows of the scope, unless it is still held."""
-        key_order = self._scan.key_order
-        held = key_order.known if key_order else None
+        held = order.known if (order := self._scan.key_order) else None
         return self._state.known(self._bound.scope) if held is None else held
 
     def accept(self) -> None:
@@ -305,8 +306,7 @@ class StreamInput:
         bound = self._bound
         with self._state.begin() as tx:
             self._clear_resolved(tx)
-            done = self._is_done(tx)
-            self._is_held_back = self._is_held_back or not done
+            self._is_held_back = not self._is_done(tx) or self._is_held_back
             cursor = None if self._is_held_back or self._gone.undecided else self._new_cursor()
             if cursor is not None:
                 tx.cursors.put(bound.name, bound.stream.cursor_version, cursor)

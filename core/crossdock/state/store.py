@@ -47,6 +47,7 @@ from crossdock.state.tables.migrations import Migrations
 from crossdock.state.tables.removal_evidence import SnapshotHistory
 from crossdock.state.tables.run_history import Cursors, Runs
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
+from crossdock.state.tables.untrimmed_keys import UntrimmedKeys
 from crossdock.state.tables.waiting_records import WaitingRecords
 from crossdock.state.upkeep.retention import Retention
 
@@ -61,6 +62,7 @@ class Transaction:
     def __init__(self, connection: Connection, expected: Callable[[Scope], int]) -> None:
         self.stamps = Stamps(connection, expected)
         self.bindings = Bindings(connection, self.stamps)
+        self.untrimmed_keys = UntrimmedKeys(connection)
         self.runs = Runs(connection)
         self.intents = Intents(connection)
         self.intake = Intake(connection)

@@ -16,7 +16,6 @@ from crossdock.planning.binding_import import COLUMNS, import_bindings
 from crossdock.planning.references import found_in
 from crossdock.platform.platform_config import Profile
 from crossdock.project.project import Project
-from crossdock.records import key_text
 from crossdock.resource_types import external_id
 from crossdock.runs.stream_trial import Trial
 from crossdock.stream_facts import PLATFORM
@@ -38,8 +37,8 @@ def absent_records(trials: Iterable[Trial]) -> list[Name]:
         for tried in trial.records:
             read.add((bound.kind.name, bound.namespace, tried.record.key))
             for each in found_in(tried.members or {}):
-                namespace = each.namespace or bound.namespace_of(each.resource)
-                names[each.resource, namespace, key_text(each.key_parts)] = None
+                namespace, key = bound.name_of(each)
+                names[each.resource, namespace, key] = None
     return [name for name in names if name not in read]
 
 

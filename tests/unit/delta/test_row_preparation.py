@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import polars as pl
@@ -29,7 +30,7 @@ from crossdock.delta.row_preparation import (
 from crossdock.errors import RefusedError
 from crossdock.json_values import at_path, text_of
 from crossdock.mapping.repairs_and_filters import Filter, Repair
-from crossdock.printable import is_storable
+from crossdock.printable import BLANKS, is_storable
 from crossdock.records import JSON, RawBatch, key_text
 
 TEXTS = st.lists(st.text(st.characters(exclude_categories=["Cs"]) | st.just("\0")), min_size=1, max_size=5)
@@ -51,8 +52,37 @@ def test_keys_equal_their_text_form(cells: list[tuple[str | None, str | None]]) 
     rows: Rows = [{"K": first, "L": second} for first, second in cells]
     keys = prepare(Things(key=("K", "L")), "a", batch(rows).load())[KEY].to_list()
     for parts, key in zip(cells, keys, strict=True):
-        valid = all(part and len(part.encode()) <= MAX_KEY_BYTES for part in parts)
-        assert key == (key_text([part or "" for part in parts]) if valid else None)
+        trimmed = [(part or "").strip(BLANKS) for part in parts]
+        valid = all(part and len(part.encode()) <= MAX_KEY_BYTES for part in trimmed)
+        assert key == (key_text(trimmed) if valid else None)
+
+
+BLANK = st.text(st.sampled_from(BLANKS), max_size=3)
+
+
+@given(st.lists(st.tuples(BLANK, st.text("01ab /\u00a0", min_size=1, max_size=5), BLANK), min_size=1, max_size=4))
+def test_white_space_around_a_key_changes_neither_key_nor_fingerprint(cells: list[tuple[str, str, str]]) -> None:
+    """Of any kind, and characters without a width; the rows are counted, and trim_keys: false keeps what is there."""
+    plain = [text.strip(BLANKS) for _, text, _ in cells]
+    padded = ["".join(parts) for parts in cells]
+    counted: list[int] = []
+    found = prepare(Things(), "a", batch([{"K": key} for key in padded]).load(), counted.append)
+    expected = prepare(Things(), "a", batch([{"K": key} for key in plain]).load())
+    assert found.equals(expected)
+    assert sum(counted) == sum(one != other for one, other in zip(plain, padded, strict=True))
+    written = prepare(Things(trim_keys=False), "a", batch([{"K": key} for key in padded]).load())
+    assert written[KEY].to_list() == [key_text([key]) for key in padded]
+
+
+def test_isspace_and_blanks_agree() -> None:
+    """Every white space character of Python is one that is removed."""
+    assert set(BLANKS) >= {character for character in map(chr, range(sys.maxunicode + 1)) if character.isspace()}
+
+
+def test_records_of_before_keep_their_names() -> None:
+    """A record that is stored with white space around its key is the same when that is gone."""
+    rows = batch([{"K": "0017"}, {"K": " 0017"}, {"K": "0018"}]).load()
+    assert prepare(Things(earlier_keys={"0017": "%200017"}), "a", rows)[KEY].to_list() == ["%200017", "%200017", "0018"]
 
 
 def test_named_gives_the_keys_of_prepare() -> None:

@@ -28,7 +28,7 @@ def test_a_row_without_key_is_a_dead_letter(tmp_path: Path) -> None:
 
 def test_a_key_that_is_too_long_is_a_dead_letter(tmp_path: Path) -> None:
     """A key that exceeds the limit in bytes makes the row a dead letter."""
-    rows: Rows = [{"K": "a" * 1000, "L": "x"}, {"K": "ä" * 501, "L": "x"}, {"K": "a", "L": "\n" * 1001}]
+    rows: Rows = [{"K": "a" * 1000, "L": "x"}, {"K": "ä" * 501, "L": "x"}, {"K": "a", "L": "\x01" * 1001}]
     scan, tally = scanned(Things(key=("K", "L")), [batch(rows)], tmp_path)
     assert [(dead_letter.pointer, dead_letter.identity.line) for dead_letter in scan.keyless] == [("K", 3), ("L", 4)]
     assert {dead_letter.message for dead_letter in scan.keyless} == {"the key exceeds 1,000 bytes"}

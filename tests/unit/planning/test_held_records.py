@@ -22,7 +22,7 @@ def held(state: State, *pairs: tuple[str, str]) -> HeldRecords:
     for key, parent in pairs:
         read = account(BOUND, key, parent)
         members, found = drafted(BOUND, read.record)
-        assert records.add(read, members, references.scoped_keys(found, BOUND.namespace_of), is_bound=False)
+        assert records.add(read, members, references.scoped_keys(found, BOUND.name_of), is_bound=False)
     return records
 
 
@@ -85,7 +85,7 @@ def test_a_bound_record_is_not_opened(state: State) -> None:
     records = HeldRecords(BOUND, state, references, {BOUND.scope})
     read = account(BOUND, "A", "A")
     members, found = drafted(BOUND, read.record)
-    records.add(read, members, references.scoped_keys(found, BOUND.namespace_of), is_bound=True)
+    records.add(read, members, references.scoped_keys(found, BOUND.name_of), is_bound=True)
     assert records.cycle_breakers() == []
 
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 import xxhash
 
-from crossdock.planning.references import References, found_in, key_hashes
+from crossdock.planning.references import References, earlier_keys, found_in, key_hashes
 from crossdock.records import key_text
 from crossdock.resources import Reference
 from crossdock.state import Binding, Scope, State
@@ -22,8 +22,8 @@ MEMBERS = {
 }
 
 
-def wms(_resource: str) -> str:
-    return "wms"
+def wms(reference: Reference) -> tuple[str, str]:
+    return reference.namespace or "wms", key_text(reference.key_parts)
 
 
 def bind(state: State, scope: Scope, key: str, target_id: str) -> None:
@@ -89,3 +89,16 @@ def test_a_reference_points_to_the_key_text_of_a_record(parts: tuple[str, ...]) 
     for key in {parts, parts[0] if len(parts) == 1 else parts}:
         ((_, found),) = references.scoped_keys([Reference("customer", key)], wms)
         assert found == key_text(parts)
+
+
+def test_a_reference_finds_a_record_that_was_stored_before_keys_were_trimmed(state: State) -> None:
+    """It keeps its name; one that is stored under its trimmed key too has that one."""
+    scope = Scope("platform", "product", "wms")
+    for key, target_id in (("%200017", "prd_1"), ("0018%C2%A0", "prd_2"), ("0018", "prd_3"), ("a%20b", "prd_4")):
+        bind(state, scope, key, target_id)
+    references = References("platform")
+    wanted = {"items": [Reference("product", key) for key in ("0017", "0018", "a b")]}
+    with state.begin() as tx:
+        references.look_up(references.scoped_keys(found_in(wanted), wms), tx)
+        assert earlier_keys(tx, scope) == {"0017": "%200017"}
+    assert references.resolved(wanted, wms) == {"items": ["prd_1", "prd_3", "prd_4"]}

@@ -14,7 +14,7 @@ from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.errors import ConfigError
 from crossdock.project.project import Project, load
 from crossdock.records import RawBatch, Record
-from crossdock.resources import ResourceName
+from crossdock.resources import Reference, ResourceName
 from crossdock.stream_facts import Mode, OnGone
 from crossdock.testing.manual_clock import ManualClock
 
@@ -113,8 +113,8 @@ def test_two_streams_of_one_resource_have_two_namespaces(load_with: Load) -> Non
         ("a.things", "a", "a"),
         ("a.others", "old", "old"),
     ]
-    assert [each.namespace_of("product") for each in bound] == ["a", "old"]
-    assert [each.namespace_of("customer") for each in bound] == ["a", "a"]
+    assert [each.name_of(Reference("product", "1")) for each in bound] == [("a", "1"), ("old", "1")]
+    assert [each.name_of(Reference("customer", "1")) for each in bound] == [("a", "1"), ("a", "1")]
 
 
 def test_streams_have_full_names(load_with: Load) -> None:

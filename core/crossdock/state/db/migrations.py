@@ -8,7 +8,8 @@ from uuid import uuid4
 
 from sqlalchemy import BindParameter, Connection, bindparam, insert, select, text, update
 
-from crossdock.state.db import schema, trace_indexes
+from crossdock.records import trimmed_key
+from crossdock.state.db import schema, sql_statements, trace_indexes
 
 Migration = Callable[[Connection], None]
 IDENTITY = "id"  # the row of the meta table that identifies a state
@@ -66,6 +67,18 @@ def _store_when_records_changed(connection: Connection) -> None:
     connection.execute(text("ALTER TABLE bindings ADD COLUMN changed_at TEXT"))
 
 
+def _remember_keys_with_white_space(connection: Connection) -> None:
+    """Version 8: keys are trimmed; records whose names have white space keep these names."""
+    table = schema.untrimmed_keys
+    schema.metadata.create_all(connection, tables=[table])
+    names = [column.name for column in table.columns]
+    for other in (schema.bindings, schema.intents):
+        query = select(*(other.c[name] for name in names)).where(other.c.key.contains("%", autoescape=True)).distinct()
+        found = (dict(zip(names, row, strict=True)) for row in connection.execute(query))
+        rows = [row for row in found if trimmed_key(row["key"]) != row["key"]]
+        sql_statements.upsert(connection, table, rows)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _store_durations,
     _index_what_trace_searches_by,
@@ -73,6 +86,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _add_the_inbox,
     _add_migrations,
     _store_when_records_changed,
+    _remember_keys_with_white_space,
 )
 """Step n upgrades a state from version n to n + 1. Steps after a release are added here."""
 

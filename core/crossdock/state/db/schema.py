@@ -19,7 +19,7 @@ from sqlalchemy import (
 
 from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime
 
-VERSION = 7
+VERSION = 8
 
 metadata = MetaData()
 _Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids for INTEGER only
@@ -92,6 +92,14 @@ bindings = Table(
     Column("updated_at", UtcDateTime, nullable=False),
     Column("deleted_at", UtcDateTime),
     Index("ix_bindings_run", "run_id"),
+)
+
+untrimmed_keys = Table(  # keys with white space around them, from before keys were trimmed
+    "untrimmed_keys",
+    metadata,
+    *_scope(),
+    Column("key_hash", Hash, primary_key=True),
+    Column("key", Text, nullable=False),
 )
 
 intents = Table(

@@ -16,6 +16,7 @@ from crossdock.state.db.schema import bindings as table
 from crossdock.state.tables.key_index_stamps import Change, Stamps
 from crossdock.state.tables.key_scope import CONTRIBUTION, Scope, within_given
 from crossdock.state.tables.record_version import Step
+from crossdock.state.tables.untrimmed_keys import UntrimmedKeys
 
 
 @dataclass(slots=True)  # creating a frozen one takes ten times as long, and a run creates one per change
@@ -115,6 +116,7 @@ _PUT = sql_statements.upserting(table, (*_SCOPE, *_COLUMNS, *_FIXED), ready=("pa
 class Bindings:
     def __init__(self, connection: Connection, stamps: Stamps) -> None:
         self._connection, self._stamps = connection, stamps
+        self._untrimmed = UntrimmedKeys(connection)
 
     def get(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, Binding]:
         """The live bindings among *key_hashes*, by key hash."""
@@ -166,6 +168,7 @@ class Bindings:
         columns["payload"] = [exact_json.dumps(payload).decode() for payload in columns["payload"]]
         fixed = {**scope.columns, "run_id": run_id, "updated_at": at, "deleted_at": None}
         _PUT.run(self._connection, columns, fixed)
+        self._untrimmed.add(scope, [(item.key_hash, item.key) for item in items])
 
     def accept(self, items: Sequence[Accepted], *, run_id: int, at: datetime) -> None:
         """Write what the target accepted, of any number of scopes."""
@@ -178,6 +181,8 @@ class Bindings:
             self._stamps.changed(scope, changes)
         columns = sql_statements.by_column(items, **_SCOPE, **_COLUMNS)
         _PUT.run(self._connection, columns, {"run_id": run_id, "updated_at": at, "deleted_at": None})
+        for item in items:
+            self._untrimmed.add(item.scope, [(item.key_hash, item.key)])
 
     def bury(self, scope: Scope, key_hashes: Sequence[int], *, at: datetime) -> None:
         """Mark records that the target no longer has as deleted; their counters are kept."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -21,6 +22,7 @@ from crossdock.state.db import migrations, schema, trace_indexes
 
 def back_to(connection: Connection, version: int) -> None:
     """Give a new state the columns, tables and indexes of an older *version*, 1 to 3."""
+    schema.metadata.drop_all(connection, tables=[schema.untrimmed_keys])
     schema.metadata.drop_all(connection, tables=[schema.wave_approvals, schema.migration_runs, schema.migrations])
     connection.execute(text("ALTER TABLE intents DROP COLUMN untouched"))
     connection.execute(text("ALTER TABLE bindings DROP COLUMN changed_at"))
@@ -156,3 +158,24 @@ def test_version_7_knows_when_records_changed(state_url: StateUrl) -> None:
         found = tx.bindings.get(SCOPE, [1, 2])
     opened.close()
     assert {number: each.changed_at for number, each in found.items()} == {1: None, 2: "2026-03-29T01:30:00Z"}
+
+
+def test_an_upgrade_remembers_the_keys_with_white_space(state_url: StateUrl) -> None:
+    """Of bindings and of operations that are not settled, so that keys without it are the same records."""
+    create(state_url, PIN)
+    state = State(state_url, PIN)
+    run = start(state)
+    keys = {1: "%200017", 2: "0018", 3: "a%20b", 4: "A|%E3%80%80B"}
+    with state.begin() as tx:
+        tx.bindings.put(SCOPE, [replace(binding(number), key=key) for number, key in keys.items()], run_id=run, at=AT)
+    state.close()
+    engine = create_engine(state_url)
+    with engine.begin() as connection:
+        connection.execute(update(schema.meta).where(schema.meta.c.name == "version").values(value="7"))
+        schema.metadata.drop_all(connection, tables=[schema.untrimmed_keys])
+    engine.dispose()
+    create(state_url, PIN)
+    state = State(state_url, PIN)
+    with state.look() as tx:
+        assert tx.untrimmed_keys.of(SCOPE) == ["%200017", "A|%E3%80%80B"]
+    state.close()

@@ -1,0 +1,42 @@
+"""Records whose keys have white space around them: their names do not change when keys are trimmed later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlalchemy import Connection, select, union
+
+from crossdock.records import trimmed_key
+from crossdock.state.db import sql_statements
+from crossdock.state.db.schema import dead_letters, waiting_records
+from crossdock.state.db.schema import untrimmed_keys as table
+from crossdock.state.tables.key_scope import Scope, within
+
+
+class UntrimmedKeys:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def of(self, scope: Scope) -> list[str]:
+        """Those of bindings and intents of *scope*."""
+        found = self._connection.execute(select(table.c.key).where(within(table, scope)).order_by(table.c.key))
+        return list(found.scalars())
+
+    def of_stream(self, stream: str) -> list[str]:
+        """Those of rejected and waiting records of *stream*."""
+        each = (
+            select(other.c.key).where(other.c.stream == stream, other.c.key.contains("%", autoescape=True))
+            for other in (dead_letters, waiting_records)
+        )
+        return sorted(key for key in self._connection.execute(union(*each)).scalars() if trimmed_key(key) != key)
+
+    def add(self, scope: Scope, keys: Iterable[tuple[int, str]]) -> None:
+        """Remember those of *keys* that have white space around them.
+
+        Args:
+            keys: Key hashes and keys.
+        """
+        found = ((number, key) for number, key in keys if "%" in key and trimmed_key(key) != key)
+        rows = [{**scope.columns, "key_hash": number, "key": key} for number, key in found]
+        if rows:
+            sql_statements.upsert(self._connection, table, rows)

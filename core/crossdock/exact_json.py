@@ -88,8 +88,24 @@ def dumps(value: JsonValue) -> bytes:
         text = _text(value)
     except RecursionError:
         raise ValueError(TOO_DEEP) from None
+    except TypeError as error:
+        place, _ = inexact_in(value) or ("", "")
+        raise TypeError(f"{place}: {error}" if place else str(error)) from None
     _check_depth(value, _brackets(text))
     return text.encode()
+
+
+def inexact_in(value: JsonValue, pointer: str = "") -> tuple[str, str] | None:
+    """JSON pointer and type of the first value in *value* that has no exact form, such as a float; None without any."""
+    if not isinstance(value, tuple(_WRITERS)):
+        return pointer, type(value).__name__
+    if isinstance(value, dict):
+        found = (inexact_in(inner, f"{pointer}/{name}") for name, inner in value.items())
+    elif isinstance(value, list | tuple):
+        found = (inexact_in(inner, f"{pointer}/{number}") for number, inner in enumerate(value))
+    else:
+        return None
+    return next((place for place in found if place is not None), None)
 
 
 def _text(value: JsonValue) -> str:

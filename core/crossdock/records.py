@@ -22,6 +22,7 @@ Reason = Literal[
     "unmatched",  # a look-up or join found no row, or joined rows have no record
     "bad_value",  # a cell is not what the mapping declares
     "mapping_failed",  # the code of the mapping raised an exception other than RecordError
+    "target_failed",  # the code of the target raised an exception, before anything was sent
     "invalid_draft",  # the mapped record breaks a rule of its resource
     "changed_after_delivery",  # a write-once record reads differently now
     "rejected",  # the target says the record is wrong

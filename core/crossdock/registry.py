@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
+from crossdock.author_code import brief, interrupts, text_of
 from crossdock.config_file import unknown
 from crossdock.connector import Connector
 from crossdock.errors import ConfigError
@@ -28,11 +29,13 @@ def load(name: str) -> Connector[Any]:
         raise ConfigError(f"no connector is called {name!r}; {advice}", hint=hint)
     try:
         connector = found[name].load()
-    except (Exception, SystemExit) as error:  # of any class: the module is somebody else's
+    except BaseException as error:  # of any class: the module is somebody else's
+        if interrupts(error):
+            raise
         distribution = found[name].dist
         package = distribution.name if distribution else found[name].value
         raise ConfigError(
-            f"the connector {name!r} cannot be loaded: {type(error).__name__}: {error}",
+            f"the connector {name!r} cannot be loaded: {brief(type(error).__name__)}: {text_of(error)}",
             hint=f"is {package} installed with its extras?",
         ) from error
     if not isinstance(connector, Connector):

@@ -326,7 +326,9 @@ class _Coded(Stream[BenchSettings]):
     name, resource, key = "orders", "order", ("K",)
 
     def __init__(self, fates: Sequence[str], limits: FailureLimits) -> None:
-        self._rows: list[Row] = [{"K": str(number), "F": fate} for number, fate in enumerate(fates)]
+        self._rows: list[Row] = [
+            {"K": str(number), "F": fate, "S": raisers.SECRET} for number, fate in enumerate(fates)
+        ]
         self.mapping_failed, self.mended = limits, False
 
     def pull(self, ctx: Context[BenchSettings], since: str | None) -> Iterator[RawBatch]:
@@ -431,7 +433,7 @@ def any_exception(folder: Path, url: StateUrl, *, examples: int) -> Counter[str]
 
 
 def _is_clean(bench: Bench, errors: Sequence[CrossdockError]) -> None:
-    """What is said of a failure names the author's file, and nothing of the exception's text."""
+    """What is said of a failure names the author's file, and no value of the record."""
     said = [str(error) for error in errors]
     for dead_letter in bench.dead_letters():
         said.append(f"{dead_letter.message} {dead_letter.pointer}")

@@ -433,7 +433,7 @@ class Customers(Stream[ShopSettings]):
     defect = ""
 
     def pull(self, ctx, since):
-        items = [{"id": "1", "name": "%s"}]
+        items = [{"id": "1", "name": bytes.fromhex("%s").decode()}]
         if ctx.settings.defect == "pull":
             raise ValueError(f"{ctx.settings.token.reveal()} does not open {items}")
         yield RawBatch.json(items, source="page", key=["id"])
@@ -459,7 +459,7 @@ def shop(site: Site, monkeypatch: pytest.MonkeyPatch) -> Site:
     facts.mkdir(parents=True)
     (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: canary-shop\nVersion: 1\n")
     (facts / "entry_points.txt").write_text("[crossdock.connectors]\ncanary_shop = canary_shop:CONNECTOR\n")
-    (folder / "canary_shop.py").write_text(SHOP % f"{PERSON} Vogelsang")
+    (folder / "canary_shop.py").write_text(SHOP % f"{PERSON} Vogelsang".encode().hex())
     monkeypatch.syspath_prepend(folder)
     monkeypatch.delitem(sys.modules, "canary_shop", raising=False)
     site.edit("connections:", "connections:\n  shop: {kind: canary_shop, token: env:WMS_PASSPHRASE, defect: pull}")
@@ -468,23 +468,24 @@ def shop(site: Site, monkeypatch: pytest.MonkeyPatch) -> Site:
 
 @pytest.mark.parametrize("command", ["sync shop", "plan shop"])
 def test_a_pull_that_raises_with_its_record(shop: Site, command: str) -> None:
-    """A defect of `pull` is told by its place and its class; its text, which may hold anything, is not shown."""
+    """A defect of `pull` is told by its place, its class and its text, without secrets and quoted values."""
     code, text = shown(shop, *command.split())
     assert code == 3
     assert "shop.customers: pull raised ValueError in line 17 of " in text
+    assert re.search(r"canary_shop\.py: \(secret\)\s+does not open", text)
     assert "canary_shop.py" in text
     assert "Traceback" not in text
     assert_private(shop, text)
     assert_private(shop, shown(shop, "show", "1")[1])
 
 
-def test_a_traceback_shows_no_data(shop: Site) -> None:
-    """A defect is shown by its place, its class and what led to it; its text, which may hold anything, is not."""
+def test_a_check_that_raises_is_a_test_that_failed(shop: Site) -> None:
+    """A defect of `check` is told by its place and its class; the command goes on with its other tests."""
     code, text = shown(shop, "check")
-    assert code == 70
-    assert "Traceback" in text
-    assert "canary_shop.py" in text
-    assert "text omitted" in text
+    assert code == 3
+    assert "FAIL  shop: shop: check raised TypeError in line 27 of " in text
+    assert "FAIL  platform" in text or "ok    platform" in text
+    assert "Traceback" not in text
     assert_private(shop, text)
     assert_private(shop, shown(shop, "runs", "--json")[1])
 

@@ -115,11 +115,23 @@ def _findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
         yield "allowance", _try(lambda: _allowance(loaded))
     for connection in loaded.connections:
         yield from ((connection.name, finding) for finding in _connection(connection))
+        yield from ((connection.name, finding) for finding in _declared(loaded, connection))
+
+
+def _declared(loaded: Project, connection: Connection) -> Iterator[Finding]:
+    """Test the webhooks and the target that the connection declares."""
+    from crossdock.author_code import AuthorCodeError
+    from crossdock.connector import Finding
+
+    try:
         if connection.webhooks is not None:
-            yield connection.name, _try(partial(_receive, connection), "the secrets of its webhooks can be used")
+            yield _try(partial(_receive, connection), "the secrets of its webhooks can be used")
         target = connection.target(loaded.platform.tenant, SystemClock())
-        if target is not None:
-            yield connection.name, _try(target.reach)
+    except AuthorCodeError as error:
+        yield Finding(ok=False, text=str(error))
+        return
+    if target is not None:
+        yield _try(target.reach)
 
 
 def _platform(loaded: Project) -> Iterator[tuple[str, Finding]]:
@@ -185,6 +197,7 @@ def _receive(connection: Connection) -> None:
 
 
 def _connection(connection: Connection) -> Iterator[Finding]:
+    from crossdock.author_code import guarded
     from crossdock.connector import Finding
     from crossdock.progress import Silent
     from crossdock.runs.intake_logs import NoIntake
@@ -196,7 +209,10 @@ def _connection(connection: Connection) -> Iterator[Finding]:
     with tempfile.TemporaryDirectory(prefix="crossdock-") as folder:
         run = SourceContext(SystemClock(), Silent(), NoIntake(), Path(folder), Path(folder), Path(folder))
         try:
-            with run.at_end:
-                yield from check(connection.context(run))
+            with run.at_end, guarded("check", connection.name, code=check, settings=connection.settings):
+                for finding in check(connection.context(run)):
+                    if not isinstance(finding, Finding):
+                        raise TypeError(f"check yielded a {type(finding).__name__} instead of a Finding")
+                    yield finding
         except CrossdockError as error:
             yield Finding(ok=False, text=str(error))

@@ -99,10 +99,23 @@ def _run(command: Callable[[], Any]) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output, such as head, has closed it
         return 0
-    except Exception as error:  # noqa: BLE001  a defect: its traceback is shown so that it can be fixed
-        _show_defect(error)
-        return InternalError.exit_code
+    except (Exception, SystemExit) as error:  # noqa: BLE001  of any class: an author's code may have raised it
+        return _failed(error)
     return result if isinstance(result, int) else 0
+
+
+def _failed(error: BaseException) -> int:
+    """Show what an author's code raised as a sentence, and a defect of ours with its traceback; returns the code."""
+    from crossdock.author_code import error_of_author
+
+    found = error_of_author(error)
+    if found is not None:
+        say(*f"crossdock: {found}".split("\n"), err=True)
+        return found.exit_code
+    if isinstance(error, SystemExit):
+        raise error
+    _show_defect(error)
+    return InternalError.exit_code
 
 
 def _show_usage(error: click.ClickException) -> None:

@@ -161,11 +161,12 @@ class Dispatcher:
         chunk: Chunk | None = None
         fresh: list[Intent] = []
         if self._run.stop is None and self._queue.wants_more:
-            chunk, fresh = self._next(chunks)
+            chunk, fresh = self._next(chunks, decisions)
             if chunk is None and self._own_records:
                 self._own_records.stored()  # nothing was planned: others need not wait until an answer comes
         for intent in fresh:
-            self._policy.admit(intent, decisions)
+            if intent.status != "rejected":
+                self._policy.admit(intent, decisions)
         for result in self._gather(wait=not chunk):
             self._take_back(result, decisions)
         for intent in decisions.successors:
@@ -178,12 +179,12 @@ class Dispatcher:
             self._senders.put(leaving, len(self._in_flight))
         return bool(chunk or self._in_flight or (self._run.stop is None and self._queue))
 
-    def _next(self, chunks: Iterator[Chunk]) -> tuple[Chunk | None, list[Intent]]:
+    def _next(self, chunks: Iterator[Chunk], decisions: Decisions) -> tuple[Chunk | None, list[Intent]]:
         """The next chunk with its intents; an error there ends the run once all answers have arrived."""
         try:
             chunk = next(chunks, None)
-            return chunk, self._writer.mint(chunk.operations) if chunk else []
-        except Exception as error:  # noqa: BLE001  raised again at the end of `deliver`
+            return chunk, self._writer.mint(chunk.operations, decisions) if chunk else []
+        except BaseException as error:  # noqa: BLE001  raised again at the end of `deliver`
             self._run.stop_with(error)
             return None, []
 

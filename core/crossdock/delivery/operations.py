@@ -47,9 +47,18 @@ def idempotency_key(tenant: str, scope: Scope, key: str, kind: str, counter: int
 
 def mint(operation: Operation, target: Target, counter: int) -> Intent:
     """The intent of *operation*, with the exact bytes that every attempt will send."""
+    key = idempotency_key(target.account, operation.scope, operation.identity.key, operation.kind, counter)
+    return _intent(operation, target.with_key(operation.scope.resource, _request(operation, target), key), key, counter)
+
+
+def unsent(operation: Operation, target: Target, counter: int) -> Intent:
+    """The intent of an *operation* for which there is no request; it is settled without being sent."""
+    key = idempotency_key(target.account, operation.scope, operation.identity.key, operation.kind, counter)
+    return _intent(operation, Request("", ""), key, counter)
+
+
+def _intent(operation: Operation, request: Request, key: str, counter: int) -> Intent:
     scope, identity, binding = operation.scope, operation.identity, operation.binding
-    key = idempotency_key(target.account, scope, identity.key, operation.kind, counter)
-    request = target.with_key(scope.resource, _request(operation, target), key)
     before = binding.payload if binding else None
     return Intent(
         identity=identity,

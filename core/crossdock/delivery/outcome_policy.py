@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
+from typing import Literal
 
+from crossdock.author_code import AuthorCodeError
 from crossdock.delivery import in_doubt_rules
 from crossdock.delivery.delivery_context import DeliveryContext
 from crossdock.delivery.existing_records import ExistingRecords
@@ -11,9 +16,11 @@ from crossdock.delivery.operations import payload_after
 from crossdock.delivery.senders import RetryState, SendTask
 from crossdock.delivery.turn_decisions import Decisions
 from crossdock.delivery.undecided_requests import Retries
-from crossdock.errors import CrossdockError, UnavailableError
+from crossdock.errors import CrossdockError, RecordError, UnavailableError
 from crossdock.state import Intent
+from crossdock.targets import outcomes
 from crossdock.targets.outcomes import Outcome
+from crossdock.targets.target import Rule
 
 THROTTLED_AT_MOST_S = 1_800.0  # twice the longest Retry-After that is obeyed
 
@@ -36,6 +43,10 @@ class Policy:
         Args:
             looked_up: It was made from what a look-up found.
         """
+        with self._settling(intent, decisions):
+            self._admit(intent, decisions, looked_up=looked_up)
+
+    def _admit(self, intent: Intent, decisions: Decisions, *, looked_up: bool) -> None:
         restored = self._run.state_restored
         if in_doubt_rules.is_forgettable(intent.resource, intent.operation, self._target, state_restored=restored):
             intent.first_sent_at = self._clock.now()  # from now on it counts as sent
@@ -62,16 +73,20 @@ class Policy:
 
     def resume(self, intent: Intent, decisions: Decisions) -> None:
         """Decide about an intent that an earlier run left, by its operation and the age of its key."""
-        if intent.first_sent_at is None:
-            self._resume_unsent(intent, decisions)
-            return
+        with self._settling(intent, decisions, ambiguous=intent.first_sent_at is not None):
+            if intent.first_sent_at is None:
+                self._resume_unsent(intent, decisions)
+            else:
+                self._resume_sent(intent, decisions, intent.first_sent_at)
+
+    def _resume_sent(self, intent: Intent, decisions: Decisions, sent_at: datetime) -> None:
         rule = in_doubt_rules.rule_for(intent, self._target, self._clock.now())
         task = SendTask(intent, "look_up" if rule == "verify" else "send", retry_state=RetryState(ambiguous=True))
         match rule:
             case "resend":
                 self._run.queue.put(task)
             case "verify":
-                age_s = max(0.0, (self._clock.now() - intent.first_sent_at).total_seconds())
+                age_s = max(0.0, (self._clock.now() - sent_at).total_seconds())
                 self._run.queue.delay(task, self._target.settle_s - age_s, free=True)
             case "park":
                 outcome = Outcome("in_doubt", "sent by an earlier run; sending it again could duplicate it")
@@ -94,8 +109,11 @@ class Policy:
         """True if *task* may be sent now; if its key expired while it waited, it is decided on again."""
         if task.purpose != "send" or not task.retry_state.ambiguous:
             return True
-        if in_doubt_rules.rule_for(task.intent, self._target, self._clock.now()) == "resend":
-            return True
+        rule: Rule | None = None
+        with self._settling(task.intent, decisions, ambiguous=True):
+            rule = in_doubt_rules.rule_for(task.intent, self._target, self._clock.now())
+        if rule in {"resend", None}:
+            return rule is not None
         outcome = Outcome("in_doubt", "may have been carried out, and its idempotency key is too old to send it again")
         self._retries.delay(task, 0.0, outcome, decisions, free=True)
         return False
@@ -109,7 +127,7 @@ class Policy:
 
     # ---- what came back
 
-    def failed(self, task: SendTask, error: Exception) -> None:
+    def failed(self, task: SendTask, error: BaseException) -> None:
         """An exception ends the run; an unexpected one does not show whether the request was sent."""
         task.retry_state.ambiguous |= task.purpose == "send" and not isinstance(error, CrossdockError)
         self._run.stop_with(error)
@@ -117,6 +135,16 @@ class Policy:
 
     def decide(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         """Decide what *outcome* means for the intent of *task*."""
+        with self._settling(task.intent, decisions, ambiguous=task.retry_state.ambiguous):
+            self._decide(task, outcome, decisions)
+
+    def _decide(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+        if outcome.kind in {"unmade", "undecided"}:
+            if task.purpose == "ping":
+                outcome = replace(outcome, kind="unavailable")
+            else:
+                self._code_failed(task, outcome, decisions)
+                return
         if task.purpose == "ping" and outcome.kind != "throttled":
             self._retries.pinged(task, outcome, decisions)
             return
@@ -139,6 +167,37 @@ class Policy:
         breaker.succeeded()
         self._throttled_since = None
         self._answered(task, outcome, decisions)
+
+    def _code_failed(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
+        """The code of the target has failed: a request that may have been carried out is in doubt, another rejected.
+
+        It is not tried again in this run, since the code would fail again. The next run sends it under the same key or
+        looks it up, as the rule of the target says.
+        """
+        may_be_done = outcome.kind == "undecided" and task.purpose == "send"
+        if outcome.status is not None:
+            self._run.queue.circuit_breaker.succeeded()
+        decisions.note(task, replace(outcome, kind="in_doubt" if may_be_done else "rejected"), at=self._clock.now())
+        self._settle_failed(task.intent, outcome, decisions, ambiguous=may_be_done or task.retry_state.ambiguous)
+
+    @contextmanager
+    def _settling(self, intent: Intent, decisions: Decisions, *, ambiguous: bool = False) -> Iterator[None]:
+        """Settle *intent* if the code of the target fails while it is decided about.
+
+        Args:
+            ambiguous: It may have been carried out.
+        """
+        try:
+            yield
+        except (AuthorCodeError, RecordError) as error:
+            self._settle_failed(intent, outcomes.of_error(error), decisions, ambiguous=ambiguous)
+
+    def _settle_failed(self, intent: Intent, outcome: Outcome, decisions: Decisions, *, ambiguous: bool) -> None:
+        if self._run.state_restored and intent.operation == "create" and intent.first_sent_at is None:
+            ambiguous, intent.first_sent_at = True, self._clock.now()  # it may have been delivered before
+        kind: Literal["in_doubt", "rejected"] = "in_doubt" if ambiguous else "rejected"
+        reason = None if ambiguous else outcome.reason or "target_failed"
+        decisions.settle(kind, intent, replace(outcome, kind=kind, reason=reason))
 
     def _throttled(self, task: SendTask, outcome: Outcome) -> None:
         """A 429 is not a failed attempt, but requests are not throttled for an unlimited time."""

@@ -9,12 +9,15 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 from uuid import uuid4
 
+from crossdock.author_code import AUTH, AuthorCodeError
 from crossdock.delivery.answer_masking import Masks
 from crossdock.delivery.operations import payload_after
+from crossdock.errors import RecordError
 from crossdock.pacing.allowance import Token
 from crossdock.pacing.rate_headers import RateHeaders
 from crossdock.resource_types import external_id
@@ -80,7 +83,7 @@ class SendResult:
 
     task: SendTask
     outcome: Outcome | None
-    error: Exception | None = None
+    error: BaseException | None = None
     answered: bool = False
     headers: RateHeaders | None = None
 
@@ -101,19 +104,24 @@ class Senders:
     def put(self, tasks: Sequence[SendTask], in_flight: int) -> None:
         """Send *tasks*; *in_flight* counts them and all others in flight."""
         while len(self._threads) < min(in_flight, self._limit):
-            name, client = f"sender-{len(self._threads)}", self._target.client()
-            thread = threading.Thread(target=self._serve, args=(client,), name=name, daemon=True)
+            thread = threading.Thread(target=self._serve, name=f"sender-{len(self._threads)}", daemon=True)
             self._threads.append(thread)
             thread.start()
         for task in tasks:
             self._work.put(task)
 
-    def _serve(self, client: Client) -> None:
-        try:
+    def _serve(self) -> None:
+        with ExitStack() as stack:
+            client: Client | None = None
             while (task := self._work.get()) is not None:
-                self.results.put(self._run(client, task))
-        finally:
-            client.close()
+                try:
+                    if client is None:
+                        client = self._target.client()
+                        stack.callback(_closed, client)
+                    result = self._run(client, task)
+                except BaseException as error:  # noqa: BLE001  the coordinator fails the run with it
+                    result = SendResult(task, None, error)
+                self.results.put(result)
 
     def _run(self, client: Client, task: SendTask) -> SendResult:
         try:
@@ -122,8 +130,12 @@ class Senders:
             return SendResult(task, masked, answered=True, headers=limit)
         except (NotSentError, AmbiguousError) as error:
             return SendResult(task, outcomes.of_failure(error, harmless=task.purpose != "send"))
-        except Exception as error:  # noqa: BLE001  handed to the coordinator, which fails the run with it
-            return SendResult(task, None, error)
+        except (AuthorCodeError, RecordError) as error:
+            if isinstance(error, AuthorCodeError) and error.method == AUTH:
+                raise  # it was not sent, and no other request will be
+            is_sent = isinstance(error, AuthorCodeError) and error.method == "send" and task.purpose == "send"
+            outcome = replace(outcomes.of_error(error), kind="undecided" if is_sent else "unmade")
+            return SendResult(task, self._masks.applied(task.intent, outcome))
 
     def _exchange(self, client: Client, task: SendTask) -> tuple[Answer, Outcome]:
         intent = task.intent
@@ -133,7 +145,15 @@ class Senders:
             if failed is not None:
                 return failed
         answer = self._ask(client, task)
-        return answer, self._outcome(task, answer)
+        return answer, self._understood(lambda: self._outcome(task, answer), answer)
+
+    @staticmethod
+    def _understood(read: Callable[[], Outcome], answer: Answer) -> Outcome:
+        """What the target's code makes of *answer*; if it fails, the request may have been carried out."""
+        try:
+            return read()
+        except (AuthorCodeError, RecordError) as error:
+            return Outcome("undecided", f"{error.message} (the answer was HTTP {answer.status})", answer.status)
 
     def _verify_filter(self, client: Client, resource: str) -> tuple[Answer, Outcome] | None:
         """Look up a name that does not exist; None if the target answers that there is no such record."""
@@ -141,7 +161,7 @@ class Senders:
         most = max(1, target.name_limit(resource) - len(external_id(_UNKNOWN, "")))
         name = target.name_of(resource, _UNKNOWN, uuid4().hex[:most])
         answer = target.send(client, resource, target.look_up(resource, name, None))
-        outcome = target.found(resource, answer, ExpectedRecord(name=name))
+        outcome = self._understood(lambda: target.found(resource, answer, ExpectedRecord(name=name)), answer)
         if outcome.kind == "absent":
             self._filtered.add(resource)
             return None
@@ -213,3 +233,9 @@ class Senders:
         if kind is not None and not issubclass(kind, Exception):
             return  # ended at once: the threads are daemons, and their intents are in the state
         self.close()
+
+
+def _closed(client: Client) -> None:
+    """Close *client*; all its answers have been read."""
+    with suppress(Exception):
+        client.close()

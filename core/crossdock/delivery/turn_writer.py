@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from crossdock.author_code import AuthorCodeError
 from crossdock.clock import Clock
 from crossdock.delivery import settlement
-from crossdock.delivery.operations import Operation, mint
+from crossdock.delivery.operations import Operation, mint, unsent
 from crossdock.delivery.senders import SendTask
 from crossdock.delivery.turn_decisions import Decisions
+from crossdock.errors import RecordError
 from crossdock.pacing.allowance import Allowance
 from crossdock.state import Intent, Scope, State, Transaction
+from crossdock.targets import outcomes
 from crossdock.targets.target import Target
 
 AFTER_RESTORE = 1_000  # counters that a backup does not know may have been used: their keys must not be used again
@@ -52,8 +55,11 @@ class TurnWriter:
         self._run_id, self._step = run_id, AFTER_RESTORE if restored else 1
         self._leave_within_s = LEAVE_WITHIN_S
 
-    def mint(self, operations: Sequence[Operation]) -> list[Intent]:
-        """Intents for *operations*, each with the next counter of its record."""
+    def mint(self, operations: Sequence[Operation], decisions: Decisions) -> list[Intent]:
+        """Intents for *operations*, each with the next counter of its record.
+
+        One whose request the code of the target does not make is rejected in *decisions*.
+        """
         if not operations:
             return []
         counters: dict[tuple[Scope, int], int] = {}
@@ -66,7 +72,15 @@ class TurnWriter:
                         counters[scope, key_hash] = max(number, counters.get((scope, key_hash), 0))
 
         self._state.ask(count)
-        return [mint(o, self._target, self._step + counters.get((o.scope, o.identity.key_hash), 0)) for o in operations]
+        minted = list[Intent]()
+        for operation in operations:
+            counter = self._step + counters.get((operation.scope, operation.identity.key_hash), 0)
+            try:
+                minted.append(mint(operation, self._target, counter))
+            except (AuthorCodeError, RecordError) as error:
+                minted.append(unsent(operation, self._target, counter))
+                decisions.settle("rejected", minted[-1], outcomes.of_error(error))
+        return minted
 
     def commit(
         self,

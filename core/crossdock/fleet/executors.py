@@ -5,12 +5,13 @@ A kind of executor is an `ExecutorKind` in the group ``crossdock.executors``; it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 
+from crossdock.author_code import brief, guarded, interrupts, text_of
 from crossdock.errors import ConfigError
 
 GROUP = "crossdock.executors"
@@ -51,8 +52,15 @@ class ChosenExecutor:
     address: str
 
     def open(self, at_once: int) -> Opened:
-        """See `ExecutorKind`."""
-        return self.kind.open(self.address, at_once)
+        """See `ExecutorKind`; raises `ConnectorError` after any other exception of its code."""
+        return _opened(self, at_once)
+
+
+@contextmanager
+def _opened(choice: ChosenExecutor, at_once: int) -> Iterator[Executor]:
+    guard = guarded("open", choice.text, code=choice.kind.open, only_authors=True)
+    with guard, choice.kind.open(choice.address, at_once) as executor:
+        yield executor
 
 
 def chosen(text: str) -> ChosenExecutor:
@@ -79,8 +87,10 @@ def chosen(text: str) -> ChosenExecutor:
 def _loaded(point: EntryPoint) -> ExecutorKind:
     try:
         kind = point.load()
-    except Exception as error:  # of any class: the module belongs to another package
-        message = f"the executor {point.name!r} cannot be loaded: {type(error).__name__}: {error}"
+    except BaseException as error:  # of any class: the module belongs to another package
+        if interrupts(error):
+            raise
+        message = f"the executor {point.name!r} cannot be loaded: {brief(type(error).__name__)}: {text_of(error)}"
         hint = f"pip install 'crossdock[{point.name}]'" if point.extras or point.name == "dask" else None
         raise ConfigError(message, where="--executor", hint=hint) from error
     if not isinstance(kind, ExecutorKind):

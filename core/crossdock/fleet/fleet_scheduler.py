@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from crossdock.author_code import guarded, text_of
 from crossdock.clock import Clock
 from crossdock.errors import CrossdockError
 from crossdock.fleet import worker
@@ -198,7 +199,7 @@ class FleetScheduler:
                 continue
             running.ask_at = now + max(ASK_AFTER, now - running.since)
             try:
-                running.again = self._executor.submit(worker.execute, running.text)
+                running.again = _submitted(self._executor, running.text)
             except Exception as error:  # noqa: BLE001  of any engine: the next attempt may succeed
                 self._listener.found("executor", _text(error))
             else:
@@ -265,7 +266,7 @@ class FleetScheduler:
         try:
             if self._executor is None:
                 self._executor = self._resources.enter_context(self._open())
-            future = self._executor.submit(worker.execute, text)
+            future = _submitted(self._executor, text)
         except CrossdockError as error:
             self._executor_failed(str(error))
             return False
@@ -318,6 +319,11 @@ def _result(future: Future[str]) -> CallResult | None:
         return CallResult(outcome="refused", error="the worker's answer cannot be read: has it the same version?")
 
 
+def _submitted(executor: Executor, text: str) -> Future[str]:
+    with guarded("submit", None, code=executor, only_authors=True):
+        return executor.submit(worker.execute, text)
+
+
 def _cancel(futures: Iterable[Future[str]]) -> None:
     for each in futures:
         each.cancel()
@@ -330,4 +336,4 @@ def _reason(future: Future[str]) -> str:
 
 
 def _text(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}".rstrip(": ")
+    return f"{type(error).__name__}: {text_of(error)}".rstrip(": ")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from crossdock.author_code import guarded
 from crossdock.clock import Clock
 from crossdock.connector import Context
 from crossdock.errors import ConfigError, CrossdockError, UnauthorizedError
@@ -44,7 +45,12 @@ class Subscriptions:
 
     def listed(self) -> Iterator[Subscription]:
         """All subscriptions at the vendor."""
-        yield from self._api.listed(self._context)
+        with self._guard("listed"):
+            for subscription in self._api.listed(self._context):
+                yield _checked(subscription)
+
+    def _guard(self, method: str) -> AbstractContextManager[None]:
+        return guarded(method, self._context.connection, code=self._api, settings=self._context.settings)
 
     def register(self) -> Registered:
         """Subscribe to each topic of the connection, unless it is subscribed.
@@ -55,7 +61,8 @@ class Subscriptions:
         address, result = self._own_address(), Registered()
         for topic in self._webhooks.topics:
             try:
-                result.subscriptions.append(self._api.create(self._context, topic, address))
+                with self._guard("create"):
+                    result.subscriptions.append(_checked(self._api.create(self._context, topic, address)))
             except CrossdockError as error:
                 result.refused[topic] = error
                 if isinstance(error, UnauthorizedError):
@@ -69,9 +76,10 @@ class Subscriptions:
             ConfigError: If the config names no public address.
         """
         address = self._own_address()
-        for subscription in list(self._api.listed(self._context)):
+        for subscription in list(self.listed()):
             if subscription.address == address:
-                self._api.remove(self._context, subscription)
+                with self._guard("remove"):
+                    self._api.remove(self._context, subscription)
                 yield subscription
 
     def _own_address(self) -> str:
@@ -79,6 +87,12 @@ class Subscriptions:
             hint = "add listen: {public_url: https://...}, the address that the vendor reaches"
             raise ConfigError("the config does not say where webhooks are received", hint=hint)
         return self._address
+
+
+def _checked(subscription: object) -> Subscription:
+    if not isinstance(subscription, Subscription):
+        raise TypeError(f"a subscription is a {type(subscription).__name__} instead of a Subscription")
+    return subscription
 
 
 @contextmanager

@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from crossdock.author_code import MODULE_PREFIX, brief, interrupts, text_of
 from crossdock.config_file import MAX_BYTES
 from crossdock.local_files import open_regular, read_bounded
 from crossdock.records import Record
-
-MODULE_PREFIX = "crossdock_mapping_"
-"""Begins the names of the modules that are loaded here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +64,12 @@ def _module(path: Path, digest: str) -> Any:
     sys.modules[module_name] = module  # dataclasses and pydantic look their module up
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:  # noqa: BLE001  an author's file may raise anything
+    except BaseException as error:
         del sys.modules[module_name]
+        if interrupts(error):
+            raise
         line = getattr(error, "lineno", None) if isinstance(error, SyntaxError) else _line(error, path)
-        raise ValueError(f"{path}:{line or 1} raised {type(error).__name__}: {error}") from None
+        raise ValueError(f"{path}:{line or 1} raised {brief(type(error).__name__)}: {text_of(error)}") from None
     return module
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
 
+from crossdock import exact_json
+from crossdock.author_code import AuthorCodeError, brief, described, interrupts, shortened
 from crossdock.errors import RecordError
 from crossdock.finding_messages import message_of
 from crossdock.planning.references import found_in
-from crossdock.project.connector_exceptions import UNTOUCHED, brief, mapping_failed
 from crossdock.project.connector_instances import BoundStream
-from crossdock.records import REASONS, Record
+from crossdock.records import JSON, REASONS, Record
 from crossdock.resources import Reference, ResourceModel
 
 _QUOTING = {"datetime_object_invalid", "get_attribute_error", "iteration_error", "mapping_type"}
@@ -30,24 +32,41 @@ def drafted(bound: BoundStream, record: Record) -> tuple[dict[str, Any], list[Re
     try:
         members = stream.draft(record).payload()
     except RecordError as error:
-        raise _shortened(error) if error.code in REASONS else mapping_failed(error, stream) from None
+        raise shortened(error) if error.code in REASONS else _mapping_failed(error, bound, record) from None
     except ValidationError as error:
         ours = error.title in _titles(ResourceModel)
-        raise _invalid_draft(error, bound.kind.draft) if ours else mapping_failed(error, stream) from None
-    except UNTOUCHED:
-        raise
-    except (Exception, SystemExit) as error:  # noqa: BLE001  the code of an author may raise anything
-        raise mapping_failed(error, stream) from None
-    bound.target.check_key(bound.kind.name, bound.namespace, record.key)
+        raise _invalid_draft(error, bound.kind.draft) if ours else _mapping_failed(error, bound, record) from None
+    except BaseException as error:
+        if interrupts(error):
+            raise
+        raise _mapping_failed(error, bound, record) from None
+    with failing_target(record):
+        bound.target.check_key(bound.kind.name, bound.namespace, record.key)
     return members, found_in(members)
 
 
-def _shortened(error: RecordError) -> RecordError:
-    """*error* with texts that the state can store."""
-    pointer = None if error.pointer is None else brief(str(error.pointer))
-    shortened = RecordError(error.code, brief(str(error.message)), pointer=pointer)
-    shortened.line = error.line
-    return shortened
+def _mapping_failed(error: BaseException, bound: BoundStream, record: Record) -> RecordError:
+    """The reason of the dead letter after any exception of `to_resource` other than a valid `RecordError`."""
+    settings = getattr(bound.context, "settings", None)
+    what = described(error, bound.stream, "to_resource", settings=settings, data=_texts_of(record))
+    return RecordError("mapping_failed", f"the mapping raised {what}")
+
+
+@contextmanager
+def failing_target(record: Record) -> Iterator[None]:
+    """Raise a failure of the target's code on *record* as the `RecordError` of its dead letter."""
+    try:
+        yield
+    except AuthorCodeError as error:
+        raise error.as_record_error("target_failed", _texts_of(record)) from None
+
+
+def _texts_of(record: Record) -> Iterator[Any]:
+    """The values of *record*."""
+    for row in record.rows:
+        for name, cell in row.items():
+            with suppress(ValueError):
+                yield exact_json.loads(cell) if name == JSON and cell else cell
 
 
 def _invalid_draft(error: ValidationError, draft: type[ResourceModel]) -> RecordError:

@@ -8,22 +8,24 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from crossdock.delivery.operations import Kind, Operation
+from crossdock import exact_json
+from crossdock.delivery.operations import Kind, Operation, mint
 from crossdock.delivery.records_in_progress import OwnRecords
 from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.delta.record_chunks import in_chunks
 from crossdock.errors import CrossdockError, RecordError, StateError
 from crossdock.planning.contributions import Contributions
-from crossdock.planning.draft_records import drafted
+from crossdock.planning.draft_records import drafted, failing_target
+from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.held_records import HeldRecords
 from crossdock.planning.live_matches import LiveMatches
 from crossdock.planning.own_writes import Origin, OwnWrites
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.references import References, ScopedKey
 from crossdock.planning.removals import Removals, removal
-from crossdock.project.connector_exceptions import FailureCount
 from crossdock.project.connector_instances import BoundStream
 from crossdock.state import Binding, DeadLetter, NamedRecord, RecordIdentity, State, Step, WaitingRecord
+from crossdock.stream_facts import PLATFORM
 from crossdock.tally import Tally
 from crossdock.targets.merge_patch import difference
 from crossdock.targets.target import Target
@@ -137,20 +139,35 @@ class Planner:
                 bindings = tx.bindings.get(scope, [read.identity.key_hash for read, *_ in drafts])
         if any(read.identity.key_hash not in bindings for read, *_ in drafts) and not self._may_match(len(drafts)):
             return planned
-        for read, members, keys in drafts:
+        for number, (read, members, keys) in enumerate(drafts, 1):
             key_hash = read.identity.key_hash
             binding = bindings.get(key_hash) or self._references.planned_binding(scope, key_hash)
             missing = self._references.missing(keys)
             if binding is None and not missing and self._contributions.needed:
                 binding = self._contributions.to_planned(read)
             if not missing:
-                self._compare(planned, read, self._payload(read, members), binding)
+                if not self._decide_one(planned, read, members, binding):
+                    self._tally.count("carried_on", len(drafts) - number)
+                    break
                 continue
             planned.waits.append(_waiting(read, missing))
             is_bound = binding is not None or self._contributions.needed
             if not self._held.add(read, members, missing, is_bound=is_bound):
                 self._tally.count("carried_on")
         return planned
+
+    def _decide_one(
+        self, planned: PlannedChunk, read: KeyedRecord, members: dict[str, Any], binding: Binding | None
+    ) -> bool:
+        """As `_compare`; a record on which the code of the target fails is rejected. False after too many of them."""
+        try:
+            self._compare(planned, read, self._payload(read, members), binding)
+        except RecordError as error:
+            self._reject(planned, read, "plan", error, None)
+            if refusal := self._failing.refusal(read.record, error):
+                self.stopped = self.stopped or refusal
+                return False
+        return True
 
     def _of_others(self, key_hashes: Iterable[int]) -> set[int]:
         return self._own_records.of_others(self._bound.scope, key_hashes) if self._own_records else set()
@@ -209,7 +226,7 @@ class Planner:
             message = "the record was delivered with different content, and its resource cannot be updated"
             self._reject(planned, read, "plan", RecordError("changed_after_delivery", message), after)
         else:
-            planned.operations.append(self._operation(read, after, binding))
+            planned.operations.append(self._checked(self._operation(read, after, binding)))
 
     def _may_match(self, number: int) -> bool:
         """False if the records that may be taken over cannot be read: the stream stops, and *number* are carried on."""
@@ -234,7 +251,7 @@ class Planner:
                 self._reject(planned, read, "plan", error, after)
                 return False
             operation.kind = "create" if operation.taken_over is None else "update"
-        planned.operations.append(operation)
+        planned.operations.append(self._checked(operation))
         return True
 
     def _reject(
@@ -266,7 +283,12 @@ class Planner:
                     self._leave(planned, self._held.take(key_hash).identity)
                     continue
                 read, members = self._held.open(key_hash)
-                if self._add(planned, read, self._payload(read, members), "open"):
+                try:
+                    added = self._add(planned, read, self._payload(read, members), "open")
+                except RecordError as error:
+                    self._reject(planned, read, "plan", error, None)
+                    added = False
+                if added:
                     self._references.plan_first_step(planned.operations[-1])
                 else:
                     self._held.take(key_hash)
@@ -299,9 +321,13 @@ class Planner:
     def _payload(self, read: KeyedRecord, members: dict[str, Any]) -> dict[str, Any]:
         bound = self._bound
         resolved: dict[str, Any] = self._references.resolved(members, bound.name_of)
+        if bound.stream.target_resource is not None and (inexact := exact_json.inexact_in(resolved)) is not None:
+            pointer, kind = inexact  # of a draft that an author declares
+            raise RecordError("invalid_draft", f"{kind} has no exact JSON form; use Decimal or text", pointer=pointer)
         if self._contributions.needed:
             return resolved
-        return self._target.payload(bound.kind.name, bound.namespace, read.record.key, resolved)
+        with failing_target(read.record):
+            return self._target.payload(bound.kind.name, bound.namespace, read.record.key, resolved)
 
     def _operation(
         self, read: KeyedRecord, after: dict[str, Any], binding: Binding | None, *, step: Step = "whole"
@@ -309,6 +335,13 @@ class Planner:
         kind: Kind = "create" if binding is None else "update"
         changes = after if binding is None else difference(binding.payload, after)
         return Operation(kind, read.identity, self._bound.scope, read.record, after, changes, binding, step)
+
+    def _checked(self, operation: Operation) -> Operation:
+        """*operation*, if the code of its target can make the request; the platform's is ours."""
+        if self._target.name != PLATFORM:
+            with failing_target(operation.record):
+                mint(operation, self._target, 0)
+        return operation
 
 
 def _waiting(read: KeyedRecord, missing: Sequence[ScopedKey]) -> WaitingRecord:

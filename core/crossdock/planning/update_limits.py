@@ -16,12 +16,12 @@ from crossdock import exact_json
 from crossdock.delivery.operations import Operation
 from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.errors import RefusedError
+from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.held_records import HeldRecords
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
 from crossdock.planning.removals import LISTED, Removals
-from crossdock.project.connector_exceptions import FailureCount
 from crossdock.project.connector_instances import BoundStream
 from crossdock.state import PendingApproval, Scope, State
 from crossdock.state.tables.removal_evidence import KEY_BYTES, packed

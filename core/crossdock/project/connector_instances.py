@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from crossdock import registry
+from crossdock.author_code import AuthorCodeError, guarded
 from crossdock.clock import Clock
 from crossdock.config_file import Document
 from crossdock.connector import Connector, Context, Settings, Stream
@@ -25,6 +26,7 @@ from crossdock.sources.source_context import SourceContext
 from crossdock.state import Scope
 from crossdock.stream_facts import PLATFORM, Destinations
 from crossdock.targets import ApiTarget, Target
+from crossdock.targets.guarded_target import guarded_target
 from crossdock.webhooks import Webhooks
 
 _Load = Callable[[str], Connector[Any]]
@@ -76,28 +78,45 @@ class Connection:
         system, _, resource = (stream.reads or "").partition(".")
         read = (system, targets[system].resources[resource]) if stream.reads else None
         own = origins.get(scope.target, frozenset())
-        is_hinted = stream.fetches and self.webhooks is not None
+        is_hinted = stream.fetches and self._receives_webhooks
         target = targets[scope.target]
         return BoundStream(name, self.namespace, stream, scope, context, target, read, own, is_hinted, as_written)
 
     @property
     def webhooks(self) -> Webhooks[Any] | None:
         """The webhooks that it receives; None if it receives none."""
-        return None if self.connector.webhooks is None else self.connector.webhooks(self.settings)
+        declare = self.connector.webhooks
+        if declare is None:
+            return None
+        with guarded("webhooks", self.name, code=declare, settings=self.settings):
+            return declare(self.settings)
+
+    @property
+    def _receives_webhooks(self) -> bool:
+        """Whether it declares webhooks; a declaration that fails is an error of ``listen``, not of a run."""
+        try:
+            return self.webhooks is not None
+        except AuthorCodeError:
+            return False
 
     def target(self, account: str, clock: Clock) -> ApiTarget | None:
-        """The target that the connection is; None if it is none.
+        """The target that the connection is, behind the guard; None if it is none.
 
         Args:
             account: Whose data it changes, as idempotency keys have it.
+
+        Raises:
+            ConnectorError: If the connector cannot make it.
         """
         connector = self.connector
         if connector.target is None or connector.api is None:
             return None
-        made = connector.target(self.settings)
-        if made is not None:
+        with guarded("target", self.name, code=connector.target, settings=self.settings):
+            made = connector.target(self.settings)
+            if made is None:
+                return None
             made.connect(self.name, account, functools.partial(connector.api, self.settings), clock)
-        return made
+        return guarded_target(made, self.settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +195,21 @@ def load_connections(
     return connections
 
 
+@contextmanager
+def _config_code(document: Document, name: str, method: str, code: object, settings: object = None) -> Iterator[None]:
+    """The guard around what a connector does while the config is loaded: a failure is a finding at the connection.
+
+    Raises:
+        ConfigError: If it fails.
+    """
+    try:
+        with guarded(method, name, code=code, settings=settings, only_authors=True):
+            yield
+    except AuthorCodeError as error:
+        where = document.where(("connections", name))
+        raise ConfigError(f"connections.{name}: {error.message}", where=where, hint=error.hint) from error
+
+
 def _check_flows(document: Document, connections: Sequence[Connection]) -> None:
     """Refuse a member that two streams write from each other; known of streams whose members a config maps.
 
@@ -225,9 +259,11 @@ def _targets(document: Document, sections: Mapping[str, Mapping[str, Any]], load
         with suppress(ConfigError):  # reported with the connection
             connector = load(kind) if isinstance(kind, str) else None
         if connector is not None and connector.target is not None:
-            settings = document.check(configurable(connector.settings), data, ("connections", name))
-            if (made := connector.target(settings)) is not None:
-                found[name] = made.resources
+            with _config_code(document, name, "settings", connector.settings):
+                settings = document.check(configurable(connector.settings), data, ("connections", name))
+            with _config_code(document, name, "target", connector.target, settings):
+                made = connector.target(settings)
+                found |= {} if made is None else {name: made.resources}
     return found
 
 
@@ -245,11 +281,13 @@ def _connection(
         connector = load(data["kind"])
     except ConfigError as error:
         raise ConfigError(error.message, where=document.where(kind), hint=error.hint) from error
-    settings = document.check(configurable(connector.settings), data, section, targets=targets, platform=platform)
+    with _config_code(document, name, "settings", connector.settings):
+        settings = document.check(configurable(connector.settings), data, section, targets=targets, platform=platform)
     try:
-        streams = tuple(connector.streams(settings))
-        for stream in streams:
-            check_declaration(f"{name}.{getattr(stream, 'name', '')}", stream, targets)
+        with _config_code(document, name, "streams", connector.streams, settings):
+            streams = tuple(connector.streams(settings))
+            for stream in streams:
+                check_declaration(f"{name}.{getattr(stream, 'name', '')}", stream, targets)
     except ConfigError as error:
         raise ConfigError(error.message, where=document.where(section), hint=error.hint) from error
     settings, streams = overridden(document, section, data, settings, streams)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from crossdock.author_code import AuthorCodeError, guarded, shortened
 from crossdock.errors import ConnectorError, RecordError
-from crossdock.project.connector_exceptions import UNTOUCHED, brief
 from crossdock.project.connector_instances import Connection
 from crossdock.webhooks import Hint, Webhook, Webhooks
 
@@ -19,26 +19,28 @@ def hints_of(connection: Connection, webhooks: Webhooks[Any], webhook: Webhook) 
             the stream's, or raises anything else.
     """
     try:
-        found = list(dict.fromkeys(webhooks.hints(webhook)))
-    except (RecordError, *UNTOUCHED):
+        with guarded("hints", connection.name, code=webhooks.hints, settings=connection.settings, data=[webhook.body]):
+            found: list[object] = list(dict.fromkeys(webhooks.hints(webhook)))
+    except AuthorCodeError as error:
+        if isinstance(error.__cause__, RecordError):
+            raise shortened(error.__cause__) from None
         raise
-    except Exception as error:
-        raise ConnectorError(
-            f"hints raised {brief(type(error).__name__)}",
-            where=connection.name,
-            hint="fix the connector; the exception's text is not shown because it may quote data",
-        ) from error
+    hints = [each for each in found if isinstance(each, Hint)]
+    for wrong in (each for each in found if not isinstance(each, Hint)):
+        raise _defect(connection, f"is a {type(wrong).__name__} instead of a Hint")
     streams = {stream.name: stream for stream in connection.streams}
-    for hint in found:
+    for hint in hints:
         stream = streams.get(hint.stream)
         if stream is None:
             raise _defect(connection, f"names the stream {hint.stream!r}; known: {', '.join(sorted(streams))}")
+        if not isinstance(hint.key, tuple):
+            raise _defect(connection, f"names a key of {hint.stream} that is a {type(hint.key).__name__}, not a tuple")
         if len(hint.key) != len(stream.key):
             columns = ", ".join(stream.key)
             raise _defect(connection, f"names a key of {hint.stream} with {len(hint.key)} columns instead of {columns}")
         if {*map(type, hint.key)} - {str}:
             raise _defect(connection, f"names a key of {hint.stream} that is no text")
-    return [hint for hint in found if streams[hint.stream].fetches]
+    return [hint for hint in hints if streams[hint.stream].fetches]
 
 
 def _defect(connection: Connection, what: str) -> ConnectorError:

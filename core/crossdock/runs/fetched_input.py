@@ -9,9 +9,9 @@ import polars as pl
 from crossdock.delivery.records_in_progress import OwnRecords
 from crossdock.delta.compare import Delta
 from crossdock.delta.row_preparation import KEY_HASH
+from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.removals import Removals
 from crossdock.planning.update_limits import UpdateCandidates
-from crossdock.project.connector_exceptions import FailureCount
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import key_parts_of
 from crossdock.runs.pull_checks import fetched_batches

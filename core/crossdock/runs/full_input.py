@@ -10,9 +10,9 @@ import polars as pl
 from crossdock.delivery.operations import Operation
 from crossdock.delta.compare import Delta, absent
 from crossdock.delta.row_preparation import KEY_HASH
+from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.removals import Removals
 from crossdock.planning.update_limits import UpdateCandidates
-from crossdock.project.connector_exceptions import FailureCount
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Record
 from crossdock.runs.stream_input import StreamInput

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import date, timedelta
 
+from crossdock.author_code import error_of_author
 from crossdock.delivery.delivery_context import Unchanged
 from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.records_in_progress import OwnRecords
@@ -241,8 +242,7 @@ class OpenRun:
         for name in used - session.targets.keys():
             number = sum(intent.scope.target == name for intent in left)
             self._timings.warn(f"{number} unsettled operations of {name} are left: the config has no such target")
-        targets = [target for target in session.targets.values() if target.name in used]
-        targets = targets or [session.targets[PLATFORM]]
+        targets = [each for each in session.targets.values() if each.name in used] or [session.targets[PLATFORM]]
         places = {target.name: target.name if len(targets) > 1 else "" for target in targets}
         deliveries = {each.name: self._delivery(each, streams, left, places[each.name]) for each in targets}
         return RunningStreams(session, deliveries, counts, self.report, self._timings, self._interrupt)
@@ -347,4 +347,4 @@ def _as_crossdock_error(error: BaseException) -> CrossdockError:
         return error
     if isinstance(error, KeyboardInterrupt):
         return StoppedError("interrupted twice", hint="run again: it continues from what was delivered")
-    return InternalError(f"unexpected {type(error).__name__}")
+    return error_of_author(error) or InternalError(f"unexpected {type(error).__name__}")

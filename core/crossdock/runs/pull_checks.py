@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
 import polars as pl
 
+from crossdock.author_code import guarded
 from crossdock.cursors import Checkpoint
 from crossdock.errors import ConnectorError
 from crossdock.printable import is_storable
-from crossdock.project.connector_exceptions import connector_code
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Again, RawBatch
 
@@ -25,7 +26,7 @@ def pulled(bound: BoundStream, since: str | None) -> Generator[RawBatch | Checkp
     """
     latest: str | None = None
     guard, observe = _Guard(bound), bound.context.run.observe
-    with connector_code(bound, "pull", lambda: latest):
+    with code_of(bound, "pull", lambda: latest):
         batches = bound.stream.pull(bound.context, since)
         try:
             for batch in batches:
@@ -49,7 +50,7 @@ def listed_batches(bound: BoundStream) -> Iterator[RawBatch]:
         ConnectorError, CrossdockError: As `pulled`.
     """
     latest: str | None = None
-    with connector_code(bound, "existing", lambda: latest):
+    with code_of(bound, "existing", lambda: latest):
         for batch in bound.stream.existing(bound.context):
             _check(bound, batch, latest, method="existing")
             latest = batch.source
@@ -65,12 +66,19 @@ def fetched_batches(bound: BoundStream, keys: Sequence[tuple[str, ...]]) -> Iter
     latest: str | None = None
     guard = _Guard(bound, "fetch")
     size = bound.stream.fetch_size
-    with connector_code(bound, "fetch", lambda: latest):
+    with code_of(bound, "fetch", lambda: latest):
         for start in range(0, len(keys), size):
             for batch in bound.stream.fetch(bound.context, keys[start : start + size]):
                 _check(bound, batch, latest, method="fetch")
                 latest = batch.source
                 yield guard.around(batch)
+
+
+def code_of(
+    bound: BoundStream, method: str, after: Callable[[], str | None] = lambda: None
+) -> AbstractContextManager[None]:
+    """The guard around *method* of the stream."""
+    return guarded(method, bound.name, code=bound.stream, settings=bound.context.settings, after=after)
 
 
 class _Guard:
@@ -94,14 +102,14 @@ class _Guard:
 
     def _reading(self, again: Again, source: str) -> Again:
         def read(lines: Sequence[int] | None) -> Iterator[pl.DataFrame]:
-            with connector_code(self._bound, self._method, lambda: source):
+            with code_of(self._bound, self._method, lambda: source):
                 yield from again(lines)
 
         return read
 
     def _naming(self, content: Callable[[], str], source: str) -> Callable[[], str]:
         def name() -> str:
-            with connector_code(self._bound, self._method, lambda: source):
+            with code_of(self._bound, self._method, lambda: source):
                 return content()
 
         return name

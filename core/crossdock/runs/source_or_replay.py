@@ -7,9 +7,9 @@ from typing import Protocol
 
 from crossdock.delivery.operations import Operation
 from crossdock.delta.keyed_records import KeyedRecord
+from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.removals import Removals
 from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
-from crossdock.project.connector_exceptions import FailureCount
 from crossdock.project.connector_instances import BoundStream
 from crossdock.state import Intent
 from crossdock.tally import Tally

@@ -16,14 +16,14 @@ from crossdock.delta.positions import mixed_zones
 from crossdock.delta.row_preparation import KEY_HASH, in_parts
 from crossdock.errors import CrossdockError
 from crossdock.planning.completeness import Completeness, warn_about_snapshot
+from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.removals import Removals
 from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
-from crossdock.project.connector_exceptions import FailureCount, connector_code
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import LINE, Record
 from crossdock.runs import mapping_changes, trimmed_keys
 from crossdock.runs.gone_records import GoneRecords
-from crossdock.runs.pull_checks import pulled
+from crossdock.runs.pull_checks import code_of, pulled
 from crossdock.runs.read_parts import ReadParts, UnsortedError
 from crossdock.state import Intent, PastSnapshot, State, Transaction, WaitingRecord
 from crossdock.state.sidecar_files import key_index
@@ -312,7 +312,7 @@ class StreamInput:
                 tx.cursors.put(bound.name, bound.stream.cursor_version, cursor)
         self._state.publish(bound.scope, self._order)
         if not self._is_held_back and not self.has_more:
-            with connector_code(bound, "finished"):
+            with code_of(bound, "finished"):
                 bound.stream.finished(bound.context)
 
     def _clear_resolved(self, tx: Transaction) -> None:

@@ -9,18 +9,19 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 
+from crossdock.author_code import guarded
 from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.operations import Operation
 from crossdock.delivery.records_in_progress import OwnRecords
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.planning import update_limits
+from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.held_records import HeldRecords
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
 from crossdock.planning.removals import Removals
 from crossdock.progress import Progress
-from crossdock.project.connector_exceptions import FailureCount
 from crossdock.project.connector_instances import BoundStream
 from crossdock.runs.live_index import RunMatches
 from crossdock.runs.missed_changes import MissedChanges
@@ -108,6 +109,11 @@ class StreamRunner:
                     self._report.errors[bound.name] = planner.stopped
         return True
 
+    def report_defect(self) -> None:
+        """Report an error in the code of the target that harmed no record."""
+        if (defect := self._target.take_defect()) is not None:
+            self._report.errors.setdefault(self._place, defect)
+
     def release_held(self) -> None:
         """Count what still waits as carried on."""
         for bound, held in self._held.values():
@@ -118,7 +124,8 @@ class StreamRunner:
         with self._state.look() as tx:
             unsettled = self._own_records.without_others(tx.intents.unsettled(bound.scope, source.named))
         try:
-            source.read(unsettled, self._advance)
+            with guarded("code of the stream", bound.name, code=bound.stream, only_authors=True):
+                source.read(unsettled, self._advance)
         except (StateError, LateError):
             raise
         except CrossdockError as error:

@@ -109,6 +109,7 @@ class RunningStreams:
             done = (yield from self._each(delivery, source)) and (yield from runner.deliver_held())
         finally:
             runner.release_held()
+            runner.report_defect()
         if not (done and (yield from runner.deliver(dispatcher.release))):
             dispatcher.put_back()
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus
 
 from crossdock import exact_json
+from crossdock.author_code import AUTH, AuthorCodeError, described, interrupts
 from crossdock.clock import Clock
 from crossdock.config_file import secrets_in
-from crossdock.errors import ConfigError
+from crossdock.errors import ConfigError, CrossdockError
 from crossdock.redaction import redacted
 from crossdock.sources.api import Api
 from crossdock.sources.api_request import ApiRequest, pairs
@@ -46,6 +47,7 @@ class HttpExchange:
         self._api, self._transport, self._recorded = api, api.transport or transport, recorded
         self._credentials = _words(api.headers.values())
         self._before_auth, self._added_by_auth = set[str](), set[str]()
+        self._has_left = False  # what is delivered
         self._sent = set[str]()  # by the author, in the last request that had any; those of following pages are links
         if isinstance(api.auth, TimedAuth):
             api.auth.clock = clock
@@ -107,13 +109,27 @@ class HttpExchange:
             AmbiguousError: If it may have been processed.
             UnauthorizedError: If no token is granted; it was not sent.
         """
-        with delivery_errors():
+        self._has_left = False
+        with self._auth_guard(), delivery_errors():
             address = quote(self._api.base_url.rstrip("/") + path, safe=UNQUOTED)
             given = {**_JSON, **(headers or {})}
             extensions = {"may_leave": may_leave}
             made = self._client.build_request(method, address, headers=given, content=body, extensions=extensions)
             self._before_auth, self._added_by_auth = _values(made), set()
             return redacted_answer(_answer(self._client.send(made)), self.redacted)
+
+    @contextmanager
+    def _auth_guard(self) -> Iterator[None]:
+        """Raise `AuthorCodeError` for what an `httpx.Auth` raises before the request is sent."""
+        try:
+            yield
+        except CrossdockError:
+            raise
+        except BaseException as error:
+            if self._has_left or interrupts(error):
+                raise
+            what = f"raised {described(error, self._api.auth, 'auth_flow', settings=self._api.connection)}"
+            raise AuthorCodeError(AUTH, what, where=self._api.base_url) from error
 
     def download(self, address: str, path: Path, *, authorized: bool) -> Answer:
         """Stream the file at *address* to *path*, which changes only if all of it arrives.
@@ -156,6 +172,7 @@ class HttpExchange:
 
     def _note_auth(self, request: httpx.Request) -> None:
         self._added_by_auth |= _words(_values(request) - self._before_auth)
+        self._has_left = self._has_left or "may_leave" in request.extensions  # else it is a request for a token
 
 
 def _answer(response: httpx.Response) -> Answer:

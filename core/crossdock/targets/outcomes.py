@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 from urllib.parse import unquote, urlsplit
 
 from crossdock import exact_json
+from crossdock.errors import CrossdockError, RecordError
 from crossdock.field_types import is_target_id
 from crossdock.json_values import MISSING, found_at
 from crossdock.pacing.rate_headers import retry_after_s
@@ -27,6 +28,8 @@ Class = Literal[
     "found", "absent",  # answers to a look-up
     "removed",  # the same, by name: only records that were removed there have it
     "answered",  # a ping
+    "unmade",  # the code of the target failed before anything was sent
+    "undecided",  # the code of the target failed on the answer, or while it sent
 ]  # fmt: skip
 
 
@@ -69,6 +72,12 @@ def of_failure(error: NotSentError | AmbiguousError, *, harmless: bool = False) 
     if isinstance(error, ExpiredError):
         return Outcome("expired", error.message)
     return Outcome("unavailable" if harmless or isinstance(error, NotSentError) else "in_doubt", error.message)
+
+
+def of_error(error: CrossdockError) -> Outcome:
+    """The outcome of an operation for which the target's code made no request: it is rejected."""
+    reason, pointer = (error.code, error.pointer) if isinstance(error, RecordError) else ("target_failed", None)
+    return Outcome("rejected", error.message, reason=cast("Reason", reason), pointer=pointer)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 
 from crossdock import exact_json
 from crossdock.delivery_settings import Retry
-from crossdock.errors import RecordError
+from crossdock.errors import ConnectorError, RecordError
 from crossdock.pacing import rate_headers
 from crossdock.pacing.rate_headers import RateHeaders
 from crossdock.pacing.rate_limit import LimitSettings
@@ -102,6 +102,10 @@ class Target(ABC):
     in_flight: int
     kept_s: float
     settle_s: float
+
+    def take_defect(self) -> ConnectorError | None:
+        """An error in its code that harmed no record, and that no run has reported yet."""
+        return None
 
     @property
     @abstractmethod

@@ -15,7 +15,7 @@ from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Record
 from crossdock.resources import CustomerDraft, Reference
 
-SECRET = "hunter2"
+SECRET = "Erika Mustermann"
 
 
 class Strict(BaseModel):
@@ -27,7 +27,9 @@ class Strict(BaseModel):
 def mapped(to_resource: Callable[[Record], Any], key: str = "A") -> tuple[dict[str, Any], list[Reference]]:
     bound: BoundStream = bound_accounts()
     bound.stream.to_resource = to_resource  # type: ignore[method-assign, assignment]
-    return drafted(bound, account(bound, key).record)
+    record = account(bound, key).record
+    record.row["NOTE"] = SECRET
+    return drafted(bound, record)
 
 
 def raising(error: BaseException) -> Callable[[Record], Any]:
@@ -56,6 +58,15 @@ def test_members_and_references() -> None:
             raising(RecordError("my_code", SECRET)), "mapping_failed", None, "raised RecordError", id="unknown code"
         ),
         pytest.param(raising(KeyError(SECRET)), "mapping_failed", None, "raised KeyError in line", id="exception"),
+        pytest.param(
+            raising(ValueError(f"no zone: {SECRET}")),
+            "mapping_failed",
+            None,
+            ": no zone: (data) (data)",
+            id="text",
+        ),
+        pytest.param(raising(MemoryError()), "mapping_failed", None, "raised MemoryError in line", id="memory"),
+        pytest.param(raising(InternalError("x")), "mapping_failed", None, "raised InternalError in line", id="own"),
         pytest.param(raising(SystemExit(0)), "mapping_failed", None, "raised SystemExit in line", id="sys.exit"),
         pytest.param(
             lambda _: Strict.model_validate({"price": SECRET}),
@@ -75,7 +86,7 @@ def test_members_and_references() -> None:
 def test_every_failure_is_a_dead_letter(
     to_resource: Callable[[Record], Any], code: str, pointer: str | None, message: str
 ) -> None:
-    """The code is one of the list, and the message quotes neither data nor the text of a foreign exception."""
+    """The code is one of the list, and the message has the text of the exception without the record's values."""
     with pytest.raises(RecordError) as caught:
         mapped(to_resource)
     error = caught.value
@@ -93,7 +104,7 @@ def test_an_external_id_has_a_limit() -> None:
     assert (caught.value.code, caught.value.pointer) == ("invalid_draft", "/externalId")
 
 
-def test_errors_of_the_engine_are_not_dead_letters() -> None:
-    """A broken promise of the engine ends the run."""
-    with pytest.raises(InternalError):
-        mapped(raising(InternalError("x")))
+def test_an_interruption_is_no_dead_letter() -> None:
+    """It ends the run."""
+    with pytest.raises(KeyboardInterrupt):
+        mapped(raising(KeyboardInterrupt()))

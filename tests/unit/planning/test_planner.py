@@ -17,12 +17,12 @@ from tests.unit.planning.accounts import account, bound_accounts, platform_targe
 from crossdock.delivery.operations import Operation
 from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.errors import RefusedError, UnavailableError
+from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.held_records import HeldRecords
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.references import References, key_hashes
 from crossdock.planning.removals import Removals
-from crossdock.project.connector_exceptions import FailureCount
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Record
 from crossdock.state import Binding, DeadLetter, Scope, State, create, parse_url

@@ -1,0 +1,320 @@
+"""The guard around all code that authors write: what it raises becomes one error, with its place and its masked text.
+
+An author's code is that of connectors, of targets, and of functions beside a config file. It may raise anything; what
+it raises ends neither the process nor the run. Texts that an author writes are shown. What may be data in them is not
+(law 8): secrets, values of the record at hand, addresses of mail, telephone numbers, and quoted values that the code
+does not name itself.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from traceback import walk_tb
+from types import CodeType, FrameType, TracebackType
+from typing import Any
+
+from pydantic import ValidationError
+
+from crossdock.config_file import secrets_in
+from crossdock.errors import (
+    ConfigError,
+    ConnectorError,
+    CrossdockError,
+    RecordError,
+    RefusedError,
+    RemoteError,
+)
+from crossdock.finding_messages import message_of
+from crossdock.printable import printable
+from crossdock.redaction import redacted
+
+MODULE_PREFIX = "crossdock_mapping_"
+"""Begins the names of modules that are loaded from files beside a config."""
+AUTH = "auth"
+"""The method in errors of an author's `httpx.Auth` that failed before the request was sent."""
+HINT = "fix the code at this place; nothing is lost, and the next run tries again"
+_ON_PURPOSE = ConfigError | ConnectorError | RefusedError | RemoteError
+_EXIT_CODES = {2, 3, 4}
+"""What the documentation lets authors raise. Anything else of ours is a mistake, unless our own code has raised it."""
+_MAX_LENGTH = 500  # characters of an author's text
+_READ_AT_MOST = 4_000  # characters of it that are masked
+_MASK = "(data)"
+_WORD = re.compile(r"[\w@.+-]{3,}")
+_QUOTED = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)\"""")
+_MAIL = re.compile(r"[^\s@<>\"']+@[^\s@<>\"']+")
+_TELEPHONE = re.compile(r"\+?\d[\d ()/.-]{6,}\d")
+_NAME = re.compile(r"[a-z_][a-z0-9_]*(?:[.-][a-z0-9_]+)*")  # of a member, of a column, of an encoding
+
+
+class AuthorCodeError(ConnectorError):
+    """An author's code raised an exception, or returned what it must not.
+
+    Args:
+        code, settings: As of `guarded`.
+
+    Attributes:
+        method: That did so.
+    """
+
+    def __init__(
+        self, method: str, what: str, *, where: str | None = None, code: object = None, settings: object = None
+    ) -> None:
+        super().__init__(f"{method} {what}", where=where, hint=HINT)
+        self.method, self._code, self._settings = method, code, settings
+
+    def as_record_error(self, reason: str, data: Iterable[Any]) -> RecordError:
+        """The reason of the dead letter of the record with *data*, whose values are masked."""
+        cause = self.__cause__
+        if cause is None:
+            return RecordError(reason, brief(self.message))
+        what = described(cause, self._code, self.method, settings=self._settings, data=data)
+        return RecordError(reason, f"{self.method} raised {what}")
+
+
+@contextmanager
+def guarded(
+    method: str,
+    where: str | None,
+    *,
+    code: object = None,
+    settings: object = None,
+    data: Iterable[Any] = (),
+    after: Callable[[], str | None] = lambda: None,
+    only_authors: bool = False,
+) -> Iterator[None]:
+    """Turn what an author's code raises into `AuthorCodeError`.
+
+    Errors that authors raise on purpose, those that our own code raises below theirs, and an interruption stay as they
+    are.
+
+    Args:
+        method: What runs.
+        where: Whose it is: a stream or a connection.
+        code: The function or the object with it; its first line is shown if the traceback has no frame of an author.
+        settings: Of the connection; their secrets are masked.
+        data: What the code was given; its values are masked.
+        after: Returns the file or page that was read last, or None.
+        only_authors: Our own code runs as well: what no frame of an author has raised is a defect of ours, and stays.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if _stays(error) or (only_authors and not is_by_author(error)):
+            raise
+        read = f" after {brief(source)}" if (source := after()) else ""
+        what = f"raised {described(error, code, method, settings=settings, data=data)}{read}"
+        raise AuthorCodeError(method, what, where=where, code=code, settings=settings) from error
+
+
+def interrupts(error: BaseException) -> bool:
+    """Whether *error* is no failure of an author's code: an interruption, the end of a generator, or an error of ours.
+
+    Our own code may run below that of an author. What it raises is an error of ours, unless it is about a record.
+    """
+    if isinstance(error, GeneratorExit):
+        return not is_by_author(error)
+    if isinstance(error, CrossdockError) and not isinstance(error, RecordError | _ON_PURPOSE):
+        return not _is_raised_by_author(error)
+    return isinstance(error, KeyboardInterrupt)
+
+
+def _stays(error: BaseException) -> bool:
+    return interrupts(error) or (isinstance(error, _ON_PURPOSE) and error.exit_code in _EXIT_CODES)
+
+
+def is_by_author(error: BaseException) -> bool:
+    """Whether a frame of an author's code is on the way of *error*."""
+    return any(_is_authors(module) for module, _, _ in _frames(error.__traceback__))
+
+
+def error_of_author(error: BaseException) -> AuthorCodeError | None:
+    """What is said of *error* if an author's code has raised it where no guard was; None if it is a defect of ours."""
+    if isinstance(error, CrossdockError | KeyboardInterrupt) or not is_by_author(error):
+        return None
+    return AuthorCodeError("an author's code", f"raised {described(error, None, '')}")
+
+
+def _is_raised_by_author(error: BaseException) -> bool:
+    """Whether the innermost frame is not ours."""
+    frames = list(_frames(error.__traceback__))
+    return bool(frames) and not frames[-1][0].startswith("crossdock.")
+
+
+def described(
+    error: BaseException, code: object, method: str, *, settings: object = None, data: Iterable[Any] = ()
+) -> str:
+    """The class of *error*, with file and line of the author's code that raised it, and its masked text.
+
+    Args:
+        data: Of the record at hand.
+    """
+    name, text = brief(type(error).__name__), text_of(error, settings, data)
+    text = f": {text}" if text else ""
+    if (frame := _frame_of_author(error, code)) is not None:
+        _, file, line = frame
+        return f"{name} in line {line} of {brief(file)}{text}"
+    inner = _code_of(code, method)
+    place = f" in {method}, line {inner.co_firstlineno} of {brief(inner.co_filename)}" if inner else ""
+    return f"{name}{place}{text}"
+
+
+def place_of(code: object, method: str) -> str:
+    """Where the code of *method* is, in words; empty if it is unknown."""
+    inner = _code_of(code, method)
+    return f"; see line {inner.co_firstlineno} of {brief(inner.co_filename)}" if inner else ""
+
+
+def shortened(error: RecordError) -> RecordError:
+    """*error* with texts that the state can store."""
+    pointer = None if error.pointer is None else brief(str(error.pointer))
+    short = RecordError(error.code, brief(str(error.message)), pointer=pointer)
+    short.line = error.line
+    return short
+
+
+def brief(text: str) -> str:
+    """The start of *text*, printable."""
+    return printable(text[:_MAX_LENGTH])
+
+
+# ---- where
+
+
+def _is_authors(module: str) -> bool:
+    package = module.partition(".")[0]
+    return package not in sys.stdlib_module_names and package not in _LIBRARIES
+
+
+_LIBRARIES = frozenset({
+    "crossdock", "anyio", "apscheduler", "click", "distributed", "dask", "h11", "httpcore", "httpx", "jinja2",
+    "opentelemetry", "paramiko", "polars", "prometheus_client", "psycopg", "pydantic", "pydantic_core",
+    "python_calamine", "rich", "sqlalchemy", "starlette", "tornado", "uvicorn", "yaml",
+})  # fmt: skip
+"""Packages whose code is no author's, besides those of the standard library."""
+
+
+def _frames(traceback: TracebackType | None) -> Iterator[tuple[str, str, int]]:
+    """Module, file and line of each frame."""
+    for frame, line in walk_tb(traceback):
+        yield _module(frame), frame.f_code.co_filename, line
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__"))
+
+
+def _frame_of_author(error: BaseException, code: object) -> tuple[str, str, int] | None:
+    """The innermost frame of the package of *code*; else of any author, and else of any library."""
+    frames = list(_frames(error.__traceback__))
+    packages = {package for package in _packages(code) if package != "crossdock"}
+    choices = (
+        [each for each in frames if each[0].startswith(MODULE_PREFIX)],
+        [each for each in frames if each[0].partition(".")[0] in packages],
+        [each for each in frames if _is_authors(each[0])],
+        [each for each in frames if not each[0].startswith(_ENGINE)],
+    )
+    return next((chosen[-1] for chosen in choices if chosen), None)
+
+
+_ENGINE = tuple(
+    f"crossdock.{name}"
+    for name in ("delta.", "planning.", "project.", "runs.", "delivery.", "targets.", "inbox.", "cli.", "author_code")
+)
+
+
+def _packages(code: object) -> set[str]:
+    owner = getattr(code, "__self__", code)
+    modules = (getattr(each, "__module__", None) for each in (code, owner, type(owner)))
+    return {module.partition(".")[0] for module in modules if isinstance(module, str)} - {"builtins", "functools"}
+
+
+def _code_of(code: object, method: str) -> CodeType | None:
+    found = getattr(code, "__code__", None)
+    if found is None and code is not None:
+        found = getattr(getattr(type(code), method, None), "__code__", None)
+    return found if isinstance(found, CodeType) else None
+
+
+# ---- what
+
+
+def text_of(error: BaseException, settings: object = None, data: Iterable[Any] = ()) -> str:
+    """The start of the text of *error*, masked; also of one whose text cannot be read."""
+    try:
+        text = _text(error)[:_READ_AT_MOST]
+    except KeyboardInterrupt:
+        raise
+    except BaseException as unreadable:  # noqa: BLE001  an author's `__str__` may raise anything
+        return f"its text cannot be read: {brief(type(unreadable).__name__)}"
+    known = "\0".join(_texts_in_code(error.__traceback__)).casefold()
+    text = redacted(text, _secrets(settings))
+    text = _without_words(text, _words_of(data), known)
+    text = _QUOTED.sub(lambda found: _quoted(found, known), text)
+    text = _TELEPHONE.sub(_MASK, _MAIL.sub(_MASK, text))
+    return brief(text)
+
+
+def _text(error: BaseException) -> str:
+    if isinstance(error, ValidationError):  # whose own text quotes the values
+        findings = error.errors(include_url=False, include_input=False)[:3]
+        return "; ".join(f"{'.'.join(map(str, each['loc']))}: {message_of(each)}" for each in findings)
+    if isinstance(error, RecordError):
+        return f"{error.pointer}: {error.message}" if error.pointer else error.message
+    return str(error)
+
+
+def _quoted(found: re.Match[str], known: str) -> str:
+    inner = found[1] if found[1] is not None else found[2]
+    shown = not inner or inner.casefold() in known or _NAME.fullmatch(inner)
+    return found[0] if shown else f"{found[0][0]}{_MASK}{found[0][0]}"
+
+
+def _texts_in_code(traceback: TracebackType | None) -> Iterator[str]:
+    """The texts that the code of the frames names: they are no data."""
+    for frame, _ in walk_tb(traceback):
+        if not _module(frame).startswith("crossdock."):
+            yield from _texts_of(frame.f_code)
+
+
+def _texts_of(code: CodeType) -> Iterator[str]:
+    for constant in code.co_consts:
+        if isinstance(constant, str):
+            yield constant
+        elif isinstance(constant, tuple | frozenset):
+            yield from (each for each in constant if isinstance(each, str))
+
+
+def _secrets(settings: object) -> Iterator[str]:
+    for secret in secrets_in(settings):
+        with suppress(ConfigError):  # one that cannot be read is in no text
+            yield secret.reveal()
+
+
+def _words_of(data: Iterable[Any]) -> frozenset[str]:
+    return frozenset(word.casefold() for value in data for text in _texts(value) for word in _WORD.findall(text))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _texts(inner)
+
+
+def _without_words(text: str, words: frozenset[str], known: str) -> str:
+    """*text* without *words* that the code does not name itself."""
+    if not words:
+        return text
+
+    def mask(found: re.Match[str]) -> str:
+        word = found[0].casefold()
+        return _MASK if word in words and word not in known else found[0]
+
+    return _WORD.sub(mask, text)

@@ -1,0 +1,171 @@
+"""The guard around the code of a target: what it raises, or returns wrongly, is an error about one record."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
+from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+
+from crossdock.author_code import AuthorCodeError, guarded, place_of, shortened
+from crossdock.errors import RecordError
+from crossdock.printable import is_storable, printable
+from crossdock.records import REASONS
+from crossdock.targets.api_target import ApiTarget
+from crossdock.targets.outcomes import Outcome
+from crossdock.targets.target import Target
+
+BEFORE_SENDING = frozenset({
+    "check_key", "name_of", "payload", "create", "create_from", "update", "delete", "with_key", "look_up", "headers",
+})  # fmt: skip
+"""Methods whose `RecordError` is the reason of a dead letter, since nothing was sent."""
+_INSTEAD: Mapping[str, Callable[[AuthorCodeError], Any]] = {
+    "advice": str,
+    "look_up_filter": str,
+    "look_up_setting": str,
+    "limit": lambda _: None,
+    "also_changes": lambda _: (),
+}
+"""What is taken in place of an answer that decides nothing about the record; the run ends with the error."""
+
+
+def guarded_target(own: ApiTarget, settings: object) -> ApiTarget:
+    """*own* behind the guard.
+
+    Args:
+        settings: Of its connection; their secrets are masked.
+    """
+    return cast("ApiTarget", _GuardedTarget(own, settings))
+
+
+class _GuardedTarget:
+    """Passes each use of an attribute to the author's target; a new method of `Target` is guarded as all others are."""
+
+    def __init__(self, own: ApiTarget, settings: object) -> None:
+        self._own, self._settings = own, settings
+        self._defect: AuthorCodeError | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        with self._guard(name):
+            value = getattr(self._own, name)
+        if not callable(value):
+            return self._checked(name, value)
+        return lambda *arguments, **named: self._called(name, value, arguments, named)
+
+    def send(self, *arguments: Any, **named: Any) -> Any:
+        """As the target sends; where it does not say how, its headers are guarded by themselves."""
+        is_default = type(self._own).send is Target.send
+        send = cast("Any", Target.send).__get__(self) if is_default else self._own.send
+        return self._called("send", send, arguments, named)
+
+    def reach(self) -> str:
+        """As `ApiTarget.reach`, with a guard around each method."""
+        is_default = type(self._own).reach is ApiTarget.reach
+        reach = cast("Any", ApiTarget.reach).__get__(self) if is_default else self._own.reach
+        return cast("str", self._called("reach", reach, (), {}))
+
+    def take_defect(self) -> AuthorCodeError | None:
+        """The first error in place of which something was taken, once."""
+        defect, self._defect = self._defect, None
+        return defect
+
+    def _called(self, name: str, method: Any, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+        try:
+            with self._guard(name):
+                value = method(*arguments, **named)
+                if name == "also_changes":
+                    value = list(value)
+            return self._checked(name, value)
+        except AuthorCodeError as error:
+            cause = error.__cause__
+            if name in BEFORE_SENDING and isinstance(cause, RecordError) and cause.code in REASONS:
+                raise shortened(cause) from None
+            if (instead := _INSTEAD.get(name)) is None:
+                raise
+            self._defect = self._defect or error
+            return instead(error)
+
+    def _guard(self, name: str) -> Any:
+        return guarded(name, self._own.__dict__.get("name"), code=self._own, settings=self._settings)
+
+    def _checked(self, name: str, value: Any) -> Any:
+        """*value*, which *name* has returned, if it is of the declared type and can be stored."""
+        problem = _problem(value, _hint(name))
+        if problem is not None:
+            what = f"returned {problem}{place_of(self._own, name)}"
+            raise AuthorCodeError(name, what, where=self._own.__dict__.get("name"))
+        return replace(value, message=printable(value.message)) if isinstance(value, Outcome) else value
+
+
+@cache
+def _hint(name: str) -> Any:
+    """The declared type of an attribute, or of what a method returns; None if it is unknown."""
+    for owner in (Target, ApiTarget):
+        member = getattr(owner, name, None)
+        function = member.fget if isinstance(member, property) else member
+        if isinstance(function, types.FunctionType):
+            return get_type_hints(function).get("return", Any)
+        if name in (hints := _hints(owner)):
+            return hints[name]
+    return Any
+
+
+def _problem(value: Any, hint: Any, member: str = "") -> str | None:
+    """How *value* differs from the type *hint*, in words; None if it does not."""
+    if hint is not Any and not _fits(value, hint):
+        return f"{_named(member)}{type(value).__name__} instead of {_words(hint)}"
+    if is_dataclass(value) and not isinstance(value, type):
+        kind = type(value)
+        parts = ((each.name, getattr(value, each.name)) for each in fields(value))
+        found = (_problem(part, _hints(kind)[name], f"{kind.__name__}.{name}") for name, part in parts)
+        return next((problem for problem in found if problem), None)
+    if isinstance(value, str) and not is_storable(value) and not member.endswith(".message"):
+        return f"{_named(member)}text with NUL or half a character"
+    return None
+
+
+def _named(member: str) -> str:
+    return f"{member} as " if member else ""
+
+
+@cache
+def _hints(kind: type) -> Mapping[str, Any]:
+    try:
+        return get_type_hints(kind)
+    except NameError:  # of a name that is imported for type checkers only
+        return dict.fromkeys(inspect.get_annotations(kind), Any)
+
+
+_NUMBERS: Mapping[Any, tuple[type, ...]] = {int: (int,), float: (int, float)}
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin in {Union, types.UnionType}:
+        return any(_fits(value, each) for each in parts)
+    if origin is Literal:
+        return value in parts
+    if origin is tuple:
+        return isinstance(value, tuple) and len(value) == len(parts) and all(map(_fits, value, parts))
+    if origin is Iterable:
+        return isinstance(value, list) and all(_fits(each, parts[0]) for each in value)
+    if hint in _NUMBERS:
+        return isinstance(value, _NUMBERS[hint]) and not isinstance(value, bool)
+    kind = origin or hint
+    return isinstance(value, kind) if isinstance(kind, type) and not _is_protocol(kind) else value is not None
+
+
+def _is_protocol(kind: type) -> bool:
+    return bool(getattr(kind, "_is_protocol", False))
+
+
+def _words(hint: Any) -> str:
+    if get_origin(hint) in {Union, types.UnionType}:
+        return " or ".join(map(_words, get_args(hint)))
+    if get_origin(hint) is Literal:
+        return "one of its values"
+    return "None" if hint is type(None) else getattr(hint, "__name__", str(hint))

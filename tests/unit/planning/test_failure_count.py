@@ -1,0 +1,28 @@
+"""The limits on failures of an author's code."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.planning.accounts import account, bound_accounts
+
+from crossdock.errors import RecordError
+from crossdock.planning.failure_count import FailureCount
+from crossdock.stream_facts import FailureLimits
+
+
+@pytest.mark.parametrize(
+    ("code", "told"), [("mapping_failed", "the mapping"), ("target_failed", "the code of the target")]
+)
+def test_failures_are_counted_up_to_both_limits(code: str, told: str) -> None:
+    """Only failures of an author's code count, and both limits must be exceeded."""
+    bound = bound_accounts()
+    bound.stream.mapping_failed = FailureLimits(at_most=1, at_most_percent=50)
+    record, failed, bad = account(bound, "A").record, RecordError(code, "x"), RecordError("bad_value", "x")
+    counted = FailureCount(bound, 4)
+    refusals = [counted.refusal(record, error) for error in (failed, bad, bad, failed, failed)]
+    assert [refusal is not None for refusal in refusals] == [False, False, False, False, True]
+    assert refusals[-1] is not None
+    assert refusals[-1].message.startswith(f"{told} failed for 3 of 4 records, which exceeds mapping_failed: ")
+    assert refusals[-1].where == "a.csv:2"
+    unlimited = FailureCount(bound, None)
+    assert [unlimited.refusal(record, failed) for _ in range(9)] == [None] * 9

@@ -1,0 +1,178 @@
+"""The guard around authors' code: what is said of an exception, what is masked, and what passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, TypeAdapter
+from tests.unit.planning.accounts import bound_accounts
+
+from crossdock.author_code import AuthorCodeError, brief, described, error_of_author, guarded
+from crossdock.config_file import ConfigModel, SecretRef
+from crossdock.errors import ConfigError, CrossdockError, InternalError, RecordError, StoppedError, UnavailableError
+from crossdock.records import RawBatch
+from crossdock.runs.pull_checks import pulled
+
+HERE = Path(__file__).name
+
+
+class UnreadableError(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+class OwnEndError(BaseException):
+    """An author's own end of everything."""
+
+
+class Price(BaseModel):
+    amount: int
+
+
+class Account(ConfigModel):
+    token: SecretRef
+
+
+def raises(error: BaseException) -> Callable[[], Any]:
+    def run() -> None:
+        raise error
+
+    return run
+
+
+def deep() -> Any:
+    return deep()
+
+
+def ends_early() -> Iterator[int]:
+    yield next(iter(()))
+
+
+def said(run: Callable[[], Any], **facts: Any) -> str:
+    """What the guard makes of what *run* raises."""
+    with (
+        pytest.raises(AuthorCodeError) as caught,
+        guarded("pull", "w.accounts", code=run, **facts),
+    ):
+        run()
+    error = caught.value
+    assert (error.exit_code, error.where, error.method) == (3, "w.accounts", "pull")
+    assert error.hint
+    return error.message
+
+
+@pytest.mark.parametrize(
+    ("run", "told"),
+    [
+        pytest.param(raises(ValueError("no total")), "ValueError in line {} of {}: no total", id="plain"),
+        pytest.param(raises(KeyError("customer.id")), "KeyError in line {} of {}: 'customer.id'", id="a member"),
+        pytest.param(
+            raises(RecordError("bad_value", "too heavy")), "RecordError in line {} of {}: too heavy", id="own"
+        ),
+        pytest.param(raises(SystemExit(3)), "SystemExit in line {} of {}: 3", id="an exit"),
+        pytest.param(raises(StopIteration("end")), "StopIteration in line {} of {}: end", id="the wrong end"),
+        pytest.param(raises(MemoryError("full")), "MemoryError in line {} of {}: full", id="memory"),
+        pytest.param(raises(OwnEndError("over")), "OwnEndError in line {} of {}: over", id="a BaseException"),
+        pytest.param(raises(GeneratorExit("ended")), "GeneratorExit in line {} of {}: ended", id="an end"),
+        pytest.param(raises(StoppedError("halt")), "StoppedError in line {} of {}: halt", id="a stop that is not ours"),
+        pytest.param(raises(InternalError("ours")), "InternalError in line {} of {}: ours", id="a defect not ours"),
+        pytest.param(raises(CrossdockError("any")), "CrossdockError in line {} of {}: any", id="of ours"),
+        pytest.param(
+            raises(ExceptionGroup("two", [ValueError("a")])),
+            "ExceptionGroup in line {} of {}: two (1 sub-exception)",
+            id="a group",
+        ),
+        pytest.param(
+            raises(UnreadableError()),
+            "UnreadableError in line {} of {}: its text cannot be read: ValueError",
+            id="no text",
+        ),
+    ],
+)
+def test_an_exception_is_told_by_class_place_and_text(run: Callable[[], Any], told: str) -> None:
+    """Whatever its class, the message has method, class, file and line of the author's code, and its text."""
+    line = run.__code__.co_firstlineno + 1
+    message = said(run)
+    assert message.startswith("pull raised ")
+    start, _, end = told.partition(" of {}")
+    assert message.removeprefix("pull raised ").startswith(start.format(line))
+    assert message.endswith(f"{HERE}{end}")
+
+
+def test_what_the_machine_ends_is_told_too() -> None:
+    """Endless recursion, and a generator that ends by mistake, are failures of the code."""
+    assert "RecursionError in line" in said(deep)
+    assert "generator raised StopIteration" in said(lambda: list(ends_early()))
+
+
+def test_an_exception_without_a_frame_is_told_by_the_first_line_of_the_code() -> None:
+    """A library's exception may have no frame of the author: the line of the method is shown."""
+    told = described(TypeError("no list"), deep, "pull")
+    assert told == f"TypeError in pull, line {deep.__code__.co_firstlineno} of {__file__}: no list"
+
+
+@pytest.mark.parametrize("error", [UnavailableError("down"), ConfigError("no file"), KeyboardInterrupt()])
+def test_errors_that_are_raised_on_purpose_stay(error: BaseException) -> None:
+    """An error that the documentation names, and an interruption, are no failure of the code."""
+    with pytest.raises(type(error)) as caught, guarded("pull", "w.accounts"):
+        raise error
+    assert caught.value is error
+
+
+def test_what_our_own_code_raises_below_an_authors_stays() -> None:
+    """A stop of the run reaches the run, although an author's code was on the way."""
+    namespace: dict[str, Any] = {"__name__": "crossdock.pacing.clock", "StoppedError": StoppedError}
+    exec("def wait():\n    raise StoppedError('stopped')", namespace)
+    with pytest.raises(StoppedError), guarded("pull", "w.accounts"):
+        namespace["wait"]()
+
+
+def test_closing_a_generator_is_no_failure() -> None:
+    """A reader that stops early closes the source without an error."""
+
+    bound, page = bound_accounts(), RawBatch.json([{"K": "1"}], source="page", key=["K"])
+    bound.stream.pull = lambda *_: iter([page, page])  # type: ignore[method-assign]
+    read = pulled(bound, None)
+    next(read)
+    read.close()
+
+
+def test_data_is_masked(tmp_path: Path) -> None:
+    """Secrets, values of the record, quoted values, mail and telephone numbers are masked; other words are not."""
+    (tmp_path / "token").touch(mode=0o600)
+    (tmp_path / "token").write_text("s3cret-of-the-shop")
+    settings = TypeAdapter(Account).validate_python({"token": "file:token"}, context={"folder": tmp_path})
+    person, quoted = "Erika Mustermann", "Max Vogelsang"
+    rows = [{"name": person, "city": "missing"}]
+
+    def run() -> None:
+        raise ValueError(f"name missing: {person} {quoted!r} a.b@example.com +49 30 1234567 {settings.token.reveal()}")
+
+    text = said(run, settings=settings, data=rows)
+    assert text.endswith(": name missing: (data) (data) '(data)' (data) (data) (secret)")
+
+
+def test_findings_of_an_authors_model_are_told_without_the_values() -> None:
+    """Pydantic's own text quotes what it was given."""
+    text = said(lambda: Price.model_validate({"amount": "Erika"}))
+    assert text.endswith(": amount: must be a whole number")
+
+
+def test_a_message_is_short_and_printable() -> None:
+    """At most 500 characters, with escapes for control characters."""
+    assert brief("a\x1b") == "a\\x1b"
+    assert len(brief("a" * 1_000)) == 500
+    assert len(said(raises(ValueError("x" * 1_000_000)))) < 1_000
+
+
+def test_an_exception_that_no_guard_met_is_an_authors_if_its_code_is_on_the_way() -> None:
+    """Only what a frame of an author has raised is told as such: anything else is a defect of ours."""
+    with pytest.raises(ValueError, match="bad") as caught:
+        raises(ValueError("bad"))()
+    found = error_of_author(caught.value)
+    assert found is not None
+    assert found.exit_code == 3
+    assert error_of_author(ValueError("bad")) is None

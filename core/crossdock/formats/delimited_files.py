@@ -16,7 +16,8 @@ from crossdock.formats.column_names import check_column_names
 from crossdock.formats.compression import Openable, Readable, open_stream
 from crossdock.formats.delimited_records import DelimitedRecords
 from crossdock.formats.delimited_rows import DelimitedRows
-from crossdock.formats.left_out_lines import without_comments, without_preamble
+from crossdock.formats.left_out_lines import without_blank_lines, without_comments, without_preamble
+from crossdock.formats.leniencies import BlankLines, FittingCells, Leniencies, LongLines, ShortLines
 from crossdock.formats.prefetch import prefetched
 from crossdock.formats.record_sequence import RecordSequence, chosen_rows
 from crossdock.formats.record_types import RecordType, check_types, counts_rows, has_trailer
@@ -90,6 +91,12 @@ class DelimitedFormat(ConfigModel):
     """Whether the first line names the columns."""
     names: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(check_column_names)] | None = None
     """The columns. Required without a header; with one, the header must be exactly this."""
+    short_lines: ShortLines | None = None
+    """Whether rows with too few fields are refused, or read as if empty ones followed (``pad``)."""
+    long_lines: LongLines | None = None
+    """Whether rows with too many fields are refused, or cut, if only empty ones follow (``drop_empty``) or ``drop``."""
+    blank_lines: BlankLines | None = None
+    """Whether blank lines are refused, or left out: those at the end of the file, or all (``skip``)."""
     trailer: Trailer | None = None
     """The last line, if it is not a row."""
     record_type: Annotated[int, Field(ge=0)] | None = None
@@ -145,7 +152,13 @@ class DelimitedFormat(ConfigModel):
 
 
 def read_rows(
-    path: Openable, layout: DelimitedFormat, *, name: str, batch_rows: int = 100_000, _chunk: int = _CHUNK_BYTES
+    path: Openable,
+    layout: DelimitedFormat,
+    *,
+    name: str,
+    batch_rows: int = 100_000,
+    leniencies: Leniencies | None = None,
+    _chunk: int = _CHUNK_BYTES,
 ) -> Iterator[pl.DataFrame]:
     """Read a delimited text file, plain or gzip, in bounded memory.
 
@@ -155,6 +168,7 @@ def read_rows(
     Args:
         name: The file's name in errors.
         batch_rows: The most rows in one frame.
+        leniencies: Counts what is read only because the layout declares it.
 
     Returns:
         Frames with the columns of the header as String, empty cells as ``""`` and never null, and ``_line: UInt64``,
@@ -163,12 +177,13 @@ def read_rows(
     Raises:
         RefusedError: While iterating, at the first deviation in the file, with file, line and often column.
     """
+    counted = Leniencies() if leniencies is None else leniencies
     with open_stream(path, name=name) as stream:
         if layout.record_types and layout.records:
-            parts = _records(stream, layout, name, _chunk)
+            parts = _records(stream, layout, name, _chunk, counted)
             yield from chosen_rows(parts, RecordSequence(name, layout.record_types, layout.records), batch_rows)
             return
-        file, rest = _opened(stream, layout, name, _chunk)
+        file, rest = _opened(stream, layout, name, _chunk, counted)
         for frame in file.frames(rest):
             yield from frame.iter_slices(batch_rows)
         if not file.rows:
@@ -192,35 +207,41 @@ def read_lines(
     Returns:
         Frames like those of `read_rows`.
     """
+    counted = Leniencies()
     with open_stream(path, name=name) as stream:
-        file, _ = _opened(stream, layout, name, _chunk)
+        file, _ = _opened(stream, layout, name, _chunk, counted)
     with open_stream(path, name=name) as stream:
-        prepare, wanted = _preparation(layout, _row_ends(layout)), iter(lines)
+        prepare, wanted = _preparation(layout, _row_ends(layout), counted), iter(lines)
         found = records_at(stream, layout.encoding, layout.quote, wanted, name=name, chunk=_chunk, prepare=prepare)
         for frame in file.picked(found, lines):
             yield from frame.iter_slices(batch_rows)
 
 
-def _opened(stream: Readable, layout: DelimitedFormat, name: str, chunk: int) -> tuple[DelimitedRows, Iterator[Piece]]:
+def _opened(
+    stream: Readable, layout: DelimitedFormat, name: str, chunk: int, counted: Leniencies
+) -> tuple[DelimitedRows, Iterator[Piece]]:
     """The file, with its first record read, and the pieces that hold its rows."""
     row_ends = _row_ends(layout)
-    first, cut = _pieces(stream, layout, name, chunk, row_ends)
-    return DelimitedRows(layout, name, first, row_ends), cut if layout.header else chain([first], cut)
+    first, cut = _pieces(stream, layout, name, chunk, row_ends, counted)
+    return DelimitedRows(layout, name, first, row_ends, counted), cut if layout.header else chain([first], cut)
 
 
-def _records(stream: Readable, layout: DelimitedFormat, name: str, chunk: int) -> Iterator[Mapping[str, pl.DataFrame]]:
+def _records(
+    stream: Readable, layout: DelimitedFormat, name: str, chunk: int, counted: Leniencies
+) -> Iterator[Mapping[str, pl.DataFrame]]:
     """The records of a file with several types, by type, many at a time."""
     row_ends = _row_ends(layout)
-    first, cut = _pieces(stream, layout, name, chunk, row_ends)
-    records = DelimitedRecords(layout, name, crlf=first.data.endswith(b"\r\n"), row_ends=row_ends)
+    first, cut = _pieces(stream, layout, name, chunk, row_ends, counted)
+    fitting = FittingCells(layout.short_lines, layout.long_lines, counted)
+    records = DelimitedRecords(layout, name, fitting, crlf=first.data.endswith(b"\r\n"), row_ends=row_ends)
     return prefetched(records.frames, records.slim(chain([first], cut)))
 
 
 def _pieces(
-    stream: Readable, layout: DelimitedFormat, name: str, chunk: int, row_ends: RowEnds | None
+    stream: Readable, layout: DelimitedFormat, name: str, chunk: int, row_ends: RowEnds | None, counted: Leniencies
 ) -> tuple[Piece, Iterator[Piece]]:
     """The first record, and the others."""
-    prepare = _preparation(layout, row_ends)
+    prepare = _preparation(layout, row_ends, counted)
     cut = pieces(stream, layout.encoding, layout.quote, name=name, chunk=chunk, prepare=prepare)
     first = next(cut, None)
     if first is None:
@@ -233,12 +254,16 @@ def _row_ends(layout: DelimitedFormat) -> RowEnds | None:
     return RowEnds(layout.row_end, layout.delimiter) if layout.row_end else None
 
 
-def _preparation(layout: DelimitedFormat, row_ends: RowEnds | None) -> Prepare:
+def _preparation(layout: DelimitedFormat, row_ends: RowEnds | None, counted: Leniencies) -> Prepare:
     """What is done to the text before it is cut into records."""
 
     def prepare(blocks: Iterator[bytes]) -> Iterator[Block]:
         text = row_ends.lines(blocks) if row_ends else blocks
-        found = without_preamble(text, layout.skip_lines) if layout.skip_lines else text
-        return without_comments(found, layout.comment, layout.quote) if layout.comment else found
+        found: Iterator[Block] = without_preamble(text, layout.skip_lines) if layout.skip_lines else text
+        found = without_comments(found, layout.comment, layout.quote) if layout.comment else found
+        if layout.blank_lines is None or layout.blank_lines == "refuse":
+            return found
+        blanks = "" if " " in layout.delimiter else " "
+        return without_blank_lines(found, layout.blank_lines, layout.quote, blanks=blanks, leniencies=counted)
 
     return prepare

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import polars as pl
 
+from crossdock.formats.leniencies import FittingCells
 from crossdock.formats.polars_parser import LINE, PolarsParser, RecordFormat
 from crossdock.formats.record_types import code_of
 from crossdock.formats.row_ends import RowEnds
@@ -25,13 +26,16 @@ class DelimitedRecords:
 
     Args:
         name: The file's name in errors.
+        fitting: Fills up and cuts records as declared.
         crlf: Whether lines end with CRLF.
         row_ends: Declared row ends, if there are any.
     """
 
-    def __init__(self, layout: DelimitedFormat, name: str, *, crlf: bool, row_ends: RowEnds | None) -> None:
+    def __init__(
+        self, layout: DelimitedFormat, name: str, fitting: FittingCells, *, crlf: bool, row_ends: RowEnds | None
+    ) -> None:
         marks = row_ends.marks if row_ends else ""
-        self._layout, self._row_ends = layout, row_ends
+        self._layout, self._row_ends, self._fitting = layout, row_ends, fitting
         self._types: Mapping[str, DelimitedRecordType] = layout.record_types or {}
         self._crlf, self._field = crlf, layout.type_field
         self._strict = StrictParser(name, layout.delimiter, layout.quote, marks)
@@ -94,10 +98,11 @@ class DelimitedRecords:
         for line, cells in self._strict.records(text, piece.line, crlf=self._crlf):
             name = self._type_of(cells, line)
             names = self._types[name].names
-            if len(cells) != len(names):
+            fitted = self._fitting.of(cells, len(names))
+            if len(fitted) != len(names):
                 hint = "The line is truncated, a delimiter inside a field lacks quotes, or the names are not right."
                 self._refuse(f"{len(cells)} fields instead of {len(names)} in a record of {name}", line, hint)
-            rows.setdefault(name, []).append((*cells, line))
+            rows.setdefault(name, []).append((*fitted, line))
         if fault:
             hint = "If the file comes from Windows, declare encoding: cp1252"
             self._strict.refuse(f"byte {fault.byte:02X} is not utf-8", fault.line, fault.column, hint=hint)

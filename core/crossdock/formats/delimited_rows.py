@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, NoReturn
 
 import polars as pl
 
 from crossdock.formats.column_names import check_column_names
+from crossdock.formats.leniencies import FittingCells, Leniencies
 from crossdock.formats.polars_parser import LINE, MAX_CELLS, PolarsParser, RecordFormat
 from crossdock.formats.prefetch import prefetched
 from crossdock.formats.row_ends import RowEnds
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 _PICKED_BYTES, _PICKED_CELLS = 1 << 20, 100_000  # most of one frame of picked records
 _SMALLEST_PART_BYTES = 64 << 10
 _STRICT_CELLS = 100_000  # cells that are Python objects at a time
+_BESIDE = "_beside"  # no column has such a name
 _COUNT = re.compile("[0-9]{1,18}")
 
 
@@ -32,20 +35,25 @@ class DelimitedRows:
         name: The file's name in errors.
         first: Its first record.
         row_ends: Declared row ends, if there are any.
+        leniencies: Counts what is read only because the layout declares it.
     """
 
-    def __init__(self, layout: DelimitedFormat, name: str, first: Piece, row_ends: RowEnds | None) -> None:
+    def __init__(
+        self, layout: DelimitedFormat, name: str, first: Piece, row_ends: RowEnds | None, leniencies: Leniencies
+    ) -> None:
         self._row_ends, marks = row_ends, row_ends.marks if row_ends else ""
         self._strict_parser = StrictParser(name, layout.delimiter, layout.quote, marks)
         self._trailer = layout.trailer
         self._trailer_cells = layout.trailer.prefix.split(layout.delimiter) if layout.trailer else None
+        self._leniencies, self._fitting = leniencies, FittingCells(layout.short_lines, layout.long_lines, leniencies)
         self._crlf = first.data.endswith(b"\r\n")
         line, cells = next(self._strict_parser.records(self._text(first), first.line))
         cells = [row_ends.restored(cell) for cell in cells] if row_ends else cells
         self._names = self._header(cells, layout.names, line) if layout.header else layout.names or ()
-        self._polars_parser = PolarsParser(
-            RecordFormat(self._names, layout.delimiter, layout.quote, self._crlf, self._trailer_cells, marks)
-        )
+        form = RecordFormat(self._names, layout.delimiter, layout.quote, self._crlf, self._trailer_cells, marks)
+        self._polars_parser = PolarsParser(form)
+        wider = replace(form, names=[*self._names, _BESIDE])  # as if a last column were without a name
+        self._wider_parser = PolarsParser(wider) if self._fitting.may_be_cut else None
         self.schema = {**dict.fromkeys(self._names, pl.String()), LINE: pl.UInt64()}
         self._tail: Piece | None = None
         self.rows = 0
@@ -106,6 +114,8 @@ class DelimitedRows:
 
     def _parsed(self, piece: Piece) -> pl.DataFrame:
         frame = self._polars_parser.frame(piece)
+        if frame is None and self._wider_parser:
+            frame = self._without_beside(self._wider_parser.frame(piece))
         if frame is not None:
             return frame
         text, fault = as_text(piece, self._strict_parser.quote)
@@ -115,6 +125,13 @@ class DelimitedRows:
         if fault:
             self._refuse_bytes(fault)
         return pl.concat(frames)
+
+    def _without_beside(self, frame: pl.DataFrame | None) -> pl.DataFrame | None:
+        """Rows that all have one empty field more than there are columns, without it; None for others."""
+        if frame is None or not (frame[_BESIDE] == "").all():
+            return None
+        self._leniencies.add("long", frame.height)
+        return frame.drop(_BESIDE)
 
     def _text(self, record: Piece) -> str:
         text, fault = as_text(record, self._strict_parser.quote)
@@ -133,6 +150,7 @@ class DelimitedRows:
             if self._is_trailer(cells):
                 hint = "Were files joined? If it is a row, declare a longer prefix that includes the delimiter."
                 self._strict_parser.refuse("a trailer that is not the last line", start, hint=hint)
+            cells = self._fitting.of(cells, width)  # noqa: PLW2901  as declared
             if cells == list(self._names):
                 hint = "Were files joined? Ask the sender to send them separately."
                 self._strict_parser.refuse("a header line among the rows", start, hint=hint)
@@ -147,6 +165,8 @@ class DelimitedRows:
         if self._is_trailer(cells):
             hint = "The file begins with its trailer. Fetch it again; if it never has a header, declare header: false."
             self._strict_parser.refuse("the header is missing", line, hint=hint)
+        while self._fitting.may_be_cut and len(cells) > 1 and not cells[-1]:
+            cells = cells[:-1]
         try:
             check_column_names(cells)
         except ValueError as error:

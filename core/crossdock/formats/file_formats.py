@@ -14,6 +14,7 @@ from crossdock.formats.delimited_files import DelimitedFormat
 from crossdock.formats.file_ends import is_cut
 from crossdock.formats.fixed_width_files import FixedWidthFormat
 from crossdock.formats.fixed_width_rows import read_fixed_width
+from crossdock.formats.leniencies import Leniencies
 from crossdock.formats.polars_parser import LINE
 from crossdock.formats.sheet_files import SheetFormat, read_sheet
 
@@ -33,19 +34,29 @@ FileFormat = Annotated[
 """The layout of a file; without ``kind``, of a delimited one."""
 
 
-def read_rows(path: Openable, layout: FileFormat, *, name: str, batch_rows: int = 100_000) -> Iterator[pl.DataFrame]:
+def read_rows(
+    path: Openable,
+    layout: FileFormat,
+    *,
+    name: str,
+    batch_rows: int = 100_000,
+    leniencies: Leniencies | None = None,
+) -> Iterator[pl.DataFrame]:
     """The rows of a file in its order; see the reader of its format.
 
     Nothing that was read may have an effect before the iterator has ended, as a fault may be found at the end.
+
+    Args:
+        leniencies: Counts what is read only because *layout* declares it.
 
     Raises:
         RefusedError: While iterating, at the first deviation from *layout*.
     """
     if isinstance(layout, DelimitedFormat):
-        return delimited_files.read_rows(path, layout, name=name, batch_rows=batch_rows)
+        return delimited_files.read_rows(path, layout, name=name, batch_rows=batch_rows, leniencies=leniencies)
     if isinstance(layout, SheetFormat):
         return read_sheet(path, layout, name=name, batch_rows=batch_rows)
-    return read_fixed_width(path, layout, name=name, batch_rows=batch_rows)
+    return read_fixed_width(path, layout, name=name, batch_rows=batch_rows, leniencies=leniencies)
 
 
 def read_lines(path: Openable, layout: FileFormat, lines: Sequence[int], *, name: str) -> Iterator[pl.DataFrame]:

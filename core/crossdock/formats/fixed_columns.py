@@ -14,6 +14,7 @@ from pydantic import Field, model_validator
 
 from crossdock.config_file import ConfigModel
 from crossdock.formats.text_decoding import MAX_RECORD_BYTES
+from crossdock.formats.text_encodings import FILLER
 
 TEXT = "_text"
 """The column of whole lines."""
@@ -66,7 +67,7 @@ class FixedColumn(ConfigModel):
     def described(self) -> str:
         """What a cell must be."""
         if self.decimals is None:
-            return "text"
+            return "whole characters"
         signs = {
             "leading": "a sign before them",
             "trailing": "a sign or a space as the last character",
@@ -75,12 +76,12 @@ class FixedColumn(ConfigModel):
         return f"digits with {signs.get(self.sign, 'an overpunched sign')}"
 
 
-def cell(column: FixedColumn, encoding: str) -> pl.Expr:
+def cell(column: FixedColumn, encoding: str, *, in_bytes: bool = False) -> pl.Expr:
     """The cell of each line as text: a number as a plain decimal such as ``-12.34``, a blank one as ``""``.
 
-    Of numbers that `is_odd` finds, the result is not defined.
+    Of cells that `is_odd` finds, the result is not defined.
     """
-    raw = _raw(column)
+    raw = _raw(column).str.replace_all(FILLER, "", literal=True) if in_bytes else _raw(column)
     if column.decimals is None:
         return _without_padding(raw, column)
     digits, sign, unit = raw, pl.lit(""), column.length - 1
@@ -99,10 +100,16 @@ def cell(column: FixedColumn, encoding: str) -> pl.Expr:
     return pl.when(is_blank).then(pl.lit("")).otherwise(_decimal(sign, significant, column.decimals))
 
 
-def is_odd(column: FixedColumn, encoding: str) -> pl.Expr | None:
-    """Whether a cell is not what its column declares; None for a text, which may be anything."""
+def is_odd(column: FixedColumn, encoding: str, *, in_bytes: bool = False) -> pl.Expr | None:
+    """Whether a cell is not what its column declares; None for a text, which may be anything.
+
+    Args:
+        in_bytes: Positions count bytes: a text is odd if it begins or ends inside of a character.
+    """
     if column.decimals is None:
-        return None
+        if not in_bytes:
+            return None
+        return (pl.col(TEXT).str.slice(column.at - 1, 1) == FILLER) | (pl.col(TEXT).str.slice(column.end, 1) == FILLER)
     fill = re.escape(column.fill if column.padding != "none" else "0")
     digits = {
         None: f"{fill}*[0-9]+",

@@ -11,8 +11,9 @@ from pydantic import AfterValidator, Field, model_validator
 from crossdock.config_file import ConfigModel, misplaced
 from crossdock.formats.column_names import check_column_names
 from crossdock.formats.fixed_columns import MAX_POSITION, FixedColumn
+from crossdock.formats.leniencies import BlankLines, LongLines, ShortLines
 from crossdock.formats.record_types import RecordType, all_columns, check_types, counts_rows, has_trailer
-from crossdock.formats.text_encodings import known_encoding
+from crossdock.formats.text_encodings import is_plain_width, known_encoding
 
 
 def _columns(columns: Mapping[str, FixedColumn]) -> Mapping[str, FixedColumn]:
@@ -67,10 +68,16 @@ class FixedWidthFormat(ConfigModel):
     """The character encoding by one of Python's names, such as utf-8, cp1252 (Windows), cp037 or cp273 (mainframe)."""
     line_end: Literal["line_feed", "nel", "none"] = "line_feed"
     """What ends each record: LF or CRLF, the same in the whole file; NEL (U+0085), or nothing, as on mainframes."""
+    count: Literal["characters", "bytes"] | None = None
+    """What positions and lengths count: ``characters``, or ``bytes`` in this encoding, as programs in Shift-JIS do."""
     length: Length | None = None
     """The number of characters of each record; by default where its last column ends. Required without line ends."""
-    short_lines: Literal["refuse", "pad"] = "refuse"
+    short_lines: ShortLines = "refuse"
     """Whether lines that are too short are refused, or read as if spaces followed."""
+    long_lines: LongLines | None = None
+    """Whether lines that are too long are refused, or cut, if only spaces follow (``drop_empty``) or ``drop``."""
+    blank_lines: BlankLines | None = None
+    """Whether blank lines are refused, or left out: those at the end of the file, or all (``skip``)."""
     skip_lines: Annotated[int, Field(ge=1, le=10_000)] | None = None
     """How many lines precede the first record."""
     columns: Columns | None = None
@@ -88,8 +95,10 @@ class FixedWidthFormat(ConfigModel):
             raise ValueError("give either columns or record_types")
         if self.line_end == "none" and self.length is None:
             raise ValueError("records without line ends need length")
-        if self.line_end == "none" and (self.skip_lines or self.short_lines == "pad"):
-            raise ValueError("records without line ends are never short, and no lines precede them")
+        if self.line_end == "none" and (self.skip_lines or self.short_lines == "pad" or self._cuts):
+            raise ValueError("records without line ends are never short, long or blank, and no lines precede them")
+        if self.count == "bytes" and not is_plain_width(self.encoding):
+            raise misplaced(("count",), f"bytes cannot be counted in {self.encoding}, which switches between alphabets")
         if self.record_types is None:
             if self.record_type or self.records:
                 raise ValueError("record_type and records belong to record_types")
@@ -102,6 +111,10 @@ class FixedWidthFormat(ConfigModel):
             if self.line_end == "none" and kind.length not in {None, self.length}:
                 raise misplaced(("record_types", name, "length"), "records without line ends have one length")
         return self
+
+    @property
+    def _cuts(self) -> bool:
+        return bool({self.long_lines, self.blank_lines} - {None, "refuse"})
 
     @property
     def types(self) -> Mapping[str, FixedRecordType]:

@@ -13,9 +13,11 @@ from crossdock.errors import RefusedError
 from crossdock.formats.compression import Readable
 from crossdock.formats.fixed_columns import TEXT
 from crossdock.formats.fixed_width_files import FixedWidthFormat
-from crossdock.formats.left_out_lines import without_preamble
+from crossdock.formats.left_out_lines import without_blank_lines, without_preamble
+from crossdock.formats.leniencies import Leniencies
 from crossdock.formats.polars_parser import LINE
 from crossdock.formats.text_decoding import Block, DecodingError, Piece, Prepare, as_text, pieces
+from crossdock.formats.text_encodings import FILLER, Widths
 
 _NEL = "\x85".encode()
 _CONTROLS = bytes([*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), 0x7F])
@@ -27,9 +29,15 @@ _BINARY = "Check that it is a text file in the declared encoding, without packed
 _TWO_SYSTEMS = "Were files of two systems joined? Ask the sender to send them separately."
 
 
-def record_pieces(stream: Readable, layout: FixedWidthFormat, *, name: str, chunk: int) -> Iterator[Piece]:
-    """The records of *stream* as lines of UTF-8, many at a time; see `pieces`."""
-    return pieces(stream, layout.encoding, None, name=name, chunk=chunk, prepare=_preparation(layout))
+def record_pieces(
+    stream: Readable, layout: FixedWidthFormat, *, name: str, chunk: int, leniencies: Leniencies | None = None
+) -> Iterator[Piece]:
+    """The records of *stream* as lines of UTF-8, many at a time; see `pieces`.
+
+    Where positions count bytes, characters of several bytes are followed by `FILLER`.
+    """
+    prepare = _preparation(layout, Leniencies() if leniencies is None else leniencies)
+    return pieces(stream, layout.encoding, None, name=name, chunk=chunk, prepare=prepare)
 
 
 class RecordLines:
@@ -100,18 +108,32 @@ class RecordLines:
         )
 
 
-def _preparation(layout: FixedWidthFormat) -> Prepare:
+def _preparation(layout: FixedWidthFormat, leniencies: Leniencies) -> Prepare:
     """What makes lines of the text."""
 
     def prepare(blocks: Iterator[bytes]) -> Iterator[Block]:
-        lines = blocks
+        lines = _widened(blocks, layout.encoding) if layout.count == "bytes" else blocks
         if layout.line_end == "nel":
-            lines = _nel_as_lf(blocks)
+            lines = _nel_as_lf(lines)
         elif layout.line_end == "none" and layout.length:
-            lines = _cut(blocks, layout.length)
-        return without_preamble(lines, layout.skip_lines) if layout.skip_lines else lines
+            lines = _cut(lines, layout.length)
+        found: Iterator[Block] = without_preamble(lines, layout.skip_lines) if layout.skip_lines else lines
+        if layout.blank_lines is None or layout.blank_lines == "refuse":
+            return found
+        return without_blank_lines(found, layout.blank_lines, None, blanks=" ", leniencies=leniencies)
 
     return prepare
+
+
+def _widened(blocks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
+    """Text in which the positions of characters are those of bytes; bytes that are no text are passed on."""
+    decoder, widths = codecs.getincrementaldecoder("utf-8")("surrogateescape"), Widths(encoding)
+    for block in blocks:
+        text = decoder.decode(block)
+        if FILLER in text:
+            raise DecodingError("U+FDD0, which is no character", _BINARY)
+        yield text.translate(widths).encode(errors="surrogateescape")
+    yield decoder.decode(b"", final=True).encode(errors="surrogateescape")
 
 
 def _nel_as_lf(blocks: Iterator[bytes]) -> Iterator[bytes]:

@@ -14,7 +14,10 @@ _NO_CHARACTER_ENCODINGS = {
     *("mbcs", "oem"),  # other ones on each machine
     "utf_7",  # keeps any number of bytes before it decodes them
 }
+_SWITCHING = ("hz", "iso2022", "cp930", "cp939", "cp1364")  # the same bytes are other characters after a shift
 _EXAMPLES = "utf-8, utf-16, cp1252 (Windows), cp850 (DOS), cp037 (mainframe)"
+FILLER = "\ufdd0"
+"""Stands for each byte of a character after its first one; Unicode has no character of this number."""
 
 
 def known_encoding(name: str) -> str:
@@ -35,3 +38,28 @@ def known_encoding(name: str) -> str:
     near = get_close_matches(name.lower().replace("-", "_").replace(" ", "_"), spellings, n=1)
     advice = f"did you mean {spellings[near[0]].replace('_', '-')!r}?" if near else f"examples: {_EXAMPLES}"
     raise ValueError(f"is not a character encoding that Python knows; {advice}")
+
+
+def is_plain_width(name: str) -> bool:
+    """Whether each character has as many bytes in the encoding *name* wherever it is."""
+    return not codecs.lookup(name).name.replace("_", "").replace("-", "").startswith(_SWITCHING)
+
+
+class Widths(dict[int, str]):
+    """For `str.translate`: each character is followed by as many `FILLER` as it has bytes after its first one."""
+
+    def __init__(self, encoding: str) -> None:
+        super().__init__()
+        name = codecs.lookup(encoding).name.removesuffix("-sig")
+        self._encoding = f"{name}-le" if name in {"utf-16", "utf-32"} else name
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        try:
+            width = len(character.encode(self._encoding))
+        except UnicodeEncodeError:
+            width = 1
+        if character in "\r\n" or code == ord(FILLER):
+            width = 1
+        self[code] = character + FILLER * (width - 1)
+        return self[code]

@@ -17,6 +17,7 @@ import polars as pl
 
 from crossdock.errors import CrossdockError, RefusedError
 from crossdock.formats.file_formats import FileFormat, looks_cut, read_lines, read_rows
+from crossdock.formats.leniencies import Leniencies
 from crossdock.local_files import create_private, private_folder
 from crossdock.records import Again, Proof, RawBatch, kept
 from crossdock.sources.archive import archive
@@ -270,10 +271,11 @@ class FileSource:
     def _parsed(self, file: TakenFile) -> Iterator[pl.DataFrame]:
         """The rows of *file*, kept for the other streams; so is a failure."""
         facts, parts, rows = file.facts, list[Path](), 0
+        path, leniencies = self._spool.bytes_of(facts.content_hash), Leniencies()
         entry = self._entries.get(facts.content_hash)
         sums = StatedSums(facts.name, entry.where, entry.sums) if entry else None
         try:
-            for frame in read_rows(self._spool.bytes_of(facts.content_hash), self._layout, name=facts.name):
+            for frame in read_rows(path, self._layout, name=facts.name, leniencies=leniencies):
                 if len(self._stream_ids) > 1:
                     parts.append(self._run.work / f"{secrets.token_hex(16)}.arrow")  # the folder is shared
                     with writing(parts[-1].parent), create_private(parts[-1]) as part:
@@ -295,6 +297,8 @@ class FileSource:
             self._failure = failure
             raise
         file.parts, file.rows = parts, rows
+        for stream in {each.stream for each in self._stream_ids} if leniencies else ():
+            self._run.note(stream, f"{facts.name}: {leniencies}")
 
     def _again(self, facts: FileFacts) -> Again:
         file, layout = self._spool.bytes_of(facts.content_hash), self._layout

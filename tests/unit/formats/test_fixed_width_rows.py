@@ -5,13 +5,16 @@ from __future__ import annotations
 import gzip
 from typing import Any
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.formats.layouts import GOOD, ORDERS, Content, fixed_width, lines, read
+from tests.unit.formats.layouts import FORMATS, GOOD, ORDERS, Content, fixed_width, lines, read
 
 from crossdock.errors import RefusedError
+from crossdock.formats.fixed_width_files import FixedWidthFormat
 from crossdock.formats.fixed_width_rows import read_fixed_width
+from crossdock.formats.leniencies import Leniencies
 
 ITEMS: dict[str, Any] = {
     "kind": "fixed_width",
@@ -133,3 +136,72 @@ def test_records_survive_being_written_and_read(
     assert [row[0] for row in found] == [text.rstrip(" ") for text, _ in expected]
     assert [round(float(row[1]) * 100) for row in found] == [number for _, number in expected]
     assert [row[2] for row in found] == list(range(1, len(expected) + 1))
+
+
+WIDE: dict[str, Any] = {
+    "kind": "fixed_width",
+    "columns": {"SKU": {"at": 1, "length": 4}, "NAME": {"at": 5, "length": 10}, "ZONE": {"at": 15, "length": 3}},
+}
+WIDE_ROWS = [("0017", "\u30dc\u30eb\u30c8", "A01", 1), ("0018", "Nut", "B02", 2), ("0019", "\u30bd\u30fc\u30b9", "", 3)]
+
+
+def in_bytes(encoding: str, rows: list[tuple[str, str, str, int]], end: bytes) -> bytes:
+    """*rows* as a program writes them that fills up fields to a number of bytes."""
+    cells = ((sku.encode(encoding), name.encode(encoding), zone.encode(encoding)) for sku, name, zone, _ in rows)
+    return b"".join(sku + name.ljust(10) + zone.ljust(3) + end for sku, name, zone in cells)
+
+
+@pytest.mark.parametrize("encoding", ["shift_jis", "cp932", "euc_jp", "gb18030", "utf-8"])
+@pytest.mark.parametrize("line_end", ["line_feed", "none"])
+def test_positions_count_bytes_where_that_is_declared(encoding: str, line_end: str) -> None:
+    """Characters of several bytes take as many positions; one of them may even have the byte of a backslash."""
+    rows = WIDE_ROWS
+    layout = {**WIDE, "encoding": encoding, "count": "bytes", "line_end": line_end, "length": 17}
+    data = in_bytes(encoding, rows, b"\r\n" if line_end == "line_feed" else b"")
+    assert read(data, layout).rows() == rows
+    whole = "\u30bd".encode(encoding)
+    split = (
+        b"0019" + b"x" * (11 - len(whole)) + whole + b"A1 "[: 17 - 4 - 11] + (b"\n" if line_end == "line_feed" else b"")
+    )
+    with pytest.raises(RefusedError, match="column 'NAME', positions 5 to 14, is not whole characters"):
+        read(split, layout)
+
+
+@pytest.mark.parametrize("encoding", ["shift_jis", "utf-8"])
+@pytest.mark.parametrize("short_lines", ["refuse", "pad"])
+def test_lines_that_are_short_in_characters_and_whole_in_bytes_are_never_padded(
+    encoding: str, short_lines: str
+) -> None:
+    """Names would run into zones: the refusal says that positions may count bytes, and not to pad."""
+    layout = {**WIDE, "encoding": encoding, "short_lines": short_lines}
+    with pytest.raises(RefusedError, match="characters instead of 17") as refused:
+        read(in_bytes(encoding, WIDE_ROWS, b"\n"), layout)
+    assert "declare count: bytes" in str(refused.value.hint)
+    assert "pad" not in str(refused.value.hint)
+
+
+@pytest.mark.parametrize("encoding", ["iso2022_jp", "hz"])
+def test_bytes_cannot_be_counted_where_alphabets_are_switched(encoding: str) -> None:
+    """The same bytes are other characters after a switch."""
+    with pytest.raises(ValueError, match="switches between alphabets"):
+        FORMATS.validate_python({**WIDE, "encoding": encoding, "count": "bytes"})
+
+
+def test_declared_leniencies_are_counted() -> None:
+    """Short, long and blank lines are read as declared, and the file's counts say how many they are."""
+    layout = FixedWidthFormat.model_validate(
+        {**WIDE, "short_lines": "pad", "long_lines": "drop_empty", "blank_lines": "at_end"}
+    )
+    counted = Leniencies()
+    text = "0017Bolt      A01   \n0018Nut\n0019Washer    B02\n\n    \n\n"
+    frame = pl.concat(read_fixed_width(Content(text.encode()), layout, name="f", leniencies=counted))
+    assert frame["SKU"].to_list() == ["0017", "0018", "0019"]
+    assert str(counted) == "1 short line filled up, 1 long line cut to the declared columns, 3 blank lines left out"
+    for cut in ("0017Bolt      A01  x\n", "0017Bolt      A01\n\n0018Nut       A01\n"):
+        with pytest.raises(RefusedError, match="instead of 17|line is blank"):
+            list(read_fixed_width(Content(cut.encode()), layout, name="f"))
+    skipping = {**WIDE, "long_lines": "drop", "blank_lines": "skip"}
+    assert read("0017Bolt      A01  x\n\n0018Nut       A01\n \n", skipping).rows() == [
+        ("0017", "Bolt", "A01", 1),
+        ("0018", "Nut", "A01", 3),
+    ]

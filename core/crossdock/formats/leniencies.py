@@ -1,0 +1,64 @@
+"""What was read of a file only because its format declares it; counted, and shown in the run's report."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from threading import Lock
+from typing import Literal
+
+ShortLines = Literal["refuse", "pad"]
+LongLines = Literal["refuse", "drop_empty", "drop"]
+BlankLines = Literal["refuse", "at_end", "skip"]
+Leniency = Literal["short", "long", "blank"]
+_SENTENCES: dict[Leniency, str] = {
+    "short": "{} filled up",
+    "long": "{} cut to the declared columns",
+    "blank": "{} left out",
+}
+_LINES: dict[Leniency, str] = {"short": "short line", "long": "long line", "blank": "blank line"}
+
+
+class Leniencies:
+    """Those of one file; several threads may count."""
+
+    def __init__(self) -> None:
+        self._counts, self._lock = Counter[Leniency](), Lock()
+
+    def add(self, what: Leniency, lines: int) -> None:
+        if lines:
+            with self._lock:
+                self._counts[what] += lines
+
+    def __bool__(self) -> bool:
+        return bool(self._counts)
+
+    def __str__(self) -> str:
+        """For example ``2 short lines filled up, 1 blank line left out``."""
+        counted = ((what, self._counts[what]) for what in _SENTENCES if self._counts[what])
+        return ", ".join(
+            _SENTENCES[what].format(f"{number:,} {_LINES[what]}{'s' * (number != 1)}") for what, number in counted
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FittingCells:
+    """Makes the cells of a row as many as there are columns, as far as the format declares it."""
+
+    short_lines: ShortLines | None
+    long_lines: LongLines | None
+    leniencies: Leniencies
+
+    def of(self, cells: list[str], width: int) -> list[str]:
+        """*cells*, filled up or cut to *width* where that is declared."""
+        if len(cells) < width and self.short_lines == "pad":
+            self.leniencies.add("short", 1)
+            return cells + [""] * (width - len(cells))
+        if len(cells) > width and (self.long_lines == "drop" or (self.may_be_cut and not any(cells[width:]))):
+            self.leniencies.add("long", 1)
+            return cells[:width]
+        return cells
+
+    @property
+    def may_be_cut(self) -> bool:
+        return self.long_lines not in {None, "refuse"}

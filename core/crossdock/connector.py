@@ -229,7 +229,17 @@ class Stream(StreamFacts, ABC, Generic[S]):
     @property
     def finds_deleted(self) -> bool:
         """Whether the stream shows which records were deleted, besides those that a snapshot does not list."""
-        return self.deleted is not None or self.yields_deleted or self.lists_existing
+        return self.deleted is not None or self.yields_deleted or self.lists_existing or self.rereads_gone
+
+    @property
+    def rereads_gone(self) -> bool:
+        """Whether its full list beside the changes shows which records are gone."""
+        return self.reread is not None and self.reread.finds_gone
+
+    @property
+    def reads_changes(self) -> bool:
+        """Whether it reads only what the source marks as changed."""
+        return self.mode == "incremental"
 
     def finished(self, ctx: Context[S]) -> None:
         """Called when every record that was read is settled or kept in the state."""
@@ -271,8 +281,9 @@ class Stream(StreamFacts, ABC, Generic[S]):
         ordering = (item if isinstance(item, str) else item.column for item in self.order_by or ())
         conditions = (*self.skip.values(), *(each for each in (self.incomplete, self.deleted) if each is not None))
         filters = chain.from_iterable(rule.columns() for rule in conditions)
-        mapped = self.member_overrides.columns if self.member_overrides else ()
-        return frozenset({*self.columns, *self.key, *ordering, *filters, *(self.uses or ()), *mapped})
+        more = self.member_overrides.columns if self.member_overrides else ()
+        state = (self.open_until.field,) if self.open_until else ()
+        return frozenset({*self.columns, *self.key, *ordering, *filters, *(self.uses or ()), *more, *state})
 
     def draft(self, record: Record) -> ResourceModel:
         """The draft that `to_resource` makes, with overrides of the config, checked against the resource's rules.

@@ -44,6 +44,7 @@ from crossdock.stream_facts import (
     no_adoption,
     no_contribution,
     no_removal,
+    no_second_look,
     unknown_read,
 )
 
@@ -86,6 +87,11 @@ class StreamConfig(ConfigModel, StreamFacts):
         return False
 
     @property
+    def fetches(self) -> bool:
+        """As `Stream.fetches`."""
+        return False
+
+    @property
     def read_resource(self) -> str | None:
         """As ``reads``, of the stream that is made of this section."""
         return self.reads
@@ -93,7 +99,7 @@ class StreamConfig(ConfigModel, StreamFacts):
     @property
     def finds_deleted(self) -> bool:
         """As `Stream.finds_deleted`, of the stream that is made of this section."""
-        return self.deleted is not None or self.lists_existing
+        return self.deleted is not None or self.lists_existing or (self.reread is not None and self.reread.finds_gone)
 
     @property
     def resource_type(self) -> ResourceType | None:
@@ -111,6 +117,9 @@ class StreamConfig(ConfigModel, StreamFacts):
             raise misplaced(("deleted",), MARKS_IN_SNAPSHOT)
         if self.gone.every is not None and not self.lists_existing:
             raise misplaced(("gone", "every"), EVERY_WITHOUT_LIST)
+        other = "deleted" if self.deleted is not None else "existing" if self.lists_existing else ""
+        if second := no_second_look(self.mode, self.reread, self.open_until, fetches=self.fetches, finds_deleted=other):
+            raise misplaced(*second)
         if targets is not None and (reason := unknown_read(self, self.read_resource, targets)):
             raise misplaced(("reads",), reason)
         kind = self.resource_type

@@ -18,6 +18,7 @@ from crossdock.sources.expected_files import Interval
 Mode = Literal["snapshot", "incremental", "append"]
 OnGone = Literal["nothing", "archive", "delete"]
 Percent = Annotated[float, Field(ge=0, le=100)]
+_AsTuple = GetPydanticSchema(lambda _, handler: handler(tuple[str, ...]))
 
 
 class GoneLimits(ConfigModel):
@@ -31,6 +32,26 @@ class GoneLimits(ConfigModel):
     """Where nothing states a snapshot's number of rows: how far it may differ from each of the last three."""
     every: Interval | None = None
     """How often a list of existing records is read; by default in each run."""
+
+
+class Reread(ConfigModel):
+    """A full list of an incremental stream, read after the changes and compared with what is known."""
+
+    every: Interval
+    """How often it is read, such as ``7d``; the first time in the next run."""
+    finds_gone: bool = False
+    """Whether it lists every record that exists, so that ``on_gone`` applies to a known record that it lacks."""
+
+
+class OpenUntil(ConfigModel):
+    """When a record is final; until then each run fetches it by its key, whatever the cursor says."""
+
+    field: Annotated[str, Field(min_length=1)]
+    """The column that says it, such as ``state``."""
+    in_: Annotated[Sequence[str], _AsTuple, Field(alias="in", min_length=1)]
+    """Its values in a final record."""
+    at_most: Annotated[int, Field(ge=1, le=100_000)] = 500
+    """The most records that one run fetches; those that were read longest ago come first."""
 
 
 class FailureLimits(ConfigModel):
@@ -64,6 +85,24 @@ EVERY_WITHOUT_LIST = "needs existing: nothing else is read for it"
 MARKS_IN_SNAPSHOT = "is for other modes; a snapshot lists every record that exists"
 
 
+def no_second_look(
+    mode: Mode, reread: Reread | None, open_until: OpenUntil | None, *, fetches: bool, finds_deleted: str
+) -> tuple[tuple[str, ...], str] | None:
+    """Why a stream cannot read what its cursor misses, with the key; None if it can, or does not want to.
+
+    Args:
+        finds_deleted: The other way in which it finds deleted records; empty without one.
+    """
+    for name, wanted in (("reread", reread), ("open_until", open_until)):
+        if wanted is not None and mode != "incremental":
+            return (name,), "needs mode: incremental; other modes read everything"
+    if open_until is not None and not fetches:
+        return ("open_until",), "needs a way to read one record by its key: fetch"
+    if reread is not None and reread.finds_gone and finds_deleted:
+        return ("reread", "finds_gone"), f"cannot be used with {finds_deleted}: choose one way to find deleted records"
+    return None
+
+
 def no_removal(kind: ResourceType, mode: Mode, on_gone: OnGone, *, finds_deleted: bool) -> str | None:
     """Why records of such a stream cannot be removed as *on_gone* says; None if they can.
 
@@ -75,7 +114,10 @@ def no_removal(kind: ResourceType, mode: Mode, on_gone: OnGone, *, finds_deleted
     if kind.write_once and not kind.deletes:
         return f"must be nothing: an {kind.name} is written once, and never archived or deleted"
     if mode != "snapshot" and not finds_deleted:
-        return "needs mode: snapshot, or deleted: only a list of everything or a mark shows that a record is gone"
+        return (
+            "needs mode: snapshot, or deleted, or reread with finds_gone:"
+            " only a list of everything or a mark shows that a record is gone"
+        )
     return _not_deletable(kind) if on_gone == "delete" else _not_archivable(kind)
 
 
@@ -91,7 +133,7 @@ def _not_archivable(kind: ResourceType) -> str | None:
     return f"archive is impossible: {kind.name} has no member active; choose nothing or delete"
 
 
-_Texts = Annotated[Sequence[str], GetPydanticSchema(lambda _, handler: handler(tuple[str, ...]))]
+_Texts = Annotated[Sequence[str], _AsTuple]
 Columns = Annotated[_Texts, Field(min_length=1)]
 
 _OrderColumn = Annotated[
@@ -130,7 +172,7 @@ def destination(resource: str | None, to: str, targets: Destinations) -> Resourc
     return targets[connection][name]
 
 
-Members = Annotated[Sequence[str], GetPydanticSchema(lambda _, handler: handler(tuple[str, ...]))]
+Members = Annotated[Sequence[str], _AsTuple]
 
 
 def unknown_read(facts: StreamFacts, reads: str | None, targets: Destinations) -> str | None:
@@ -265,6 +307,10 @@ class StreamFacts:
     """What to do with a record that is deleted, or missing in a snapshot; ``archive`` sets active to false."""
     gone: GoneLimits = GoneLimits()
     """Limits within which that is done without approval."""
+    reread: Reread | None = None
+    """A full list beside the changes, for an API whose cursor misses some: ``{every: 7d}``."""
+    open_until: OpenUntil | None = None
+    """Records that are fetched in each run until they are final, such as orders until they are paid."""
     changes: ChangeLimits = ChangeLimits()
     """The number of known records that a run may update without approval."""
     fewer_rows_percent: Percent = 20.0

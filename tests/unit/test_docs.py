@@ -111,6 +111,8 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "Manifest": "manifest.",
     "Expect": "expect.",
     "GoneLimits": "gone.",
+    "Reread": "reread.",
+    "OpenUntil": "open_until.",
     "ChangeLimits": "changes.",
     "FailureLimits": "mapping_failed.",
     "FromColumn": "map.MEMBER.",

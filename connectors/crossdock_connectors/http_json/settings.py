@@ -128,6 +128,20 @@ class HttpJsonStreamConfig(StreamConfig):
     def lists_existing(self) -> bool:
         return self.existing is not None
 
+    @property
+    def fetches(self) -> bool:
+        return self.fetch is not None
+
+    @model_validator(mode="after")
+    def _reread_fits(self) -> Self:
+        if self.reread is None or self.mode != "incremental":
+            return self
+        if self.cursor is None and self.windows is None:
+            raise misplaced(("reread",), "needs cursor or windows: without them each run reads everything")
+        if self.reread.finds_gone and self.first is not None:
+            raise misplaced(("reread", "finds_gone"), "cannot be used with first: the list begins there")
+        return self
+
     @model_validator(mode="after")
     def _existing_fits(self) -> Self:
         if self.existing is None:

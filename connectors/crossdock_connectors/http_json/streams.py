@@ -121,6 +121,10 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
     def fetches(self) -> bool:
         return self._config.fetch is not None
 
+    @property
+    def reads_changes(self) -> bool:
+        return self.cursor is not None or self._config.windows is not None
+
     def fetch(self, ctx: Context[HttpJsonSettings], keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
         fetch, named = self._config.fetch, dict[str, list[tuple[str, ...]]]()
         assert fetch is not None

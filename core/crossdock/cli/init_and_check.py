@@ -17,7 +17,7 @@ from crossdock.clock import SystemClock
 from crossdock.errors import ConfigError, CrossdockError
 
 if TYPE_CHECKING:
-    from crossdock.connector import Finding
+    from crossdock.connector import Finding, Stream
     from crossdock.project.connector_instances import Connection
     from crossdock.project.project import Project
 
@@ -115,6 +115,7 @@ def _findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
         yield "allowance", _try(lambda: _allowance(loaded))
     for connection in loaded.connections:
         yield from ((connection.name, finding) for finding in _connection(connection))
+        yield from ((connection.name, _beliefs(stream)) for stream in connection.streams if stream.reads_changes)
         yield from ((connection.name, finding) for finding in _declared(loaded, connection))
 
 
@@ -187,6 +188,22 @@ def _try(test: Callable[[], str | None], text: str = "") -> Finding:
         return Finding(ok=True, text=test() or text)
     except CrossdockError as error:
         return Finding(ok=False, text=str(error))
+
+
+def _beliefs(stream: Stream[Any]) -> Finding:
+    """What a stream that reads changes believes of its source, and how that is checked."""
+    from crossdock.connector import Finding
+
+    cursor = stream.cursor.column if stream.cursor else ""
+    text = f"{stream.name}: reads what the source marks as changed{cursor and f', by {cursor}'}; "
+    checks = []
+    if stream.open_until is not None:
+        final = ", ".join(stream.open_until.in_)
+        checks.append(f"fetches records until their {stream.open_until.field} is {final}")
+    if stream.reread is not None:
+        checks.append(f"compares a full list every {stream.reread.every}")
+    unseen = "a change without a new mark is not seen: see reread and open_until"
+    return Finding(ok=True, text=text + (" and ".join(checks) or unseen))
 
 
 def _receive(connection: Connection) -> None:

@@ -67,7 +67,7 @@ class SnapshotFacts:
     waiting: Sequence[WaitingRecord]
     unsettled: Sequence[Intent]
     filtered: Callable[[pl.Series], tuple[pl.Series, int]] | None = None
-    name: Literal["snapshot", "list of existing records"] = "snapshot"
+    name: Literal["snapshot", "full list", "list of existing records"] = "snapshot"
 
 
 @dataclass(frozen=True, slots=True)

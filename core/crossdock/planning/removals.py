@@ -206,7 +206,9 @@ def _excess(tx: Transaction, bound: BoundStream, number: int) -> str | None:
 
 def _present(tx: Transaction, bound: BoundStream) -> int:
     """The number of records at the target; after the previous snapshot, so that a repeated run has the same limit."""
-    past = tx.snapshots.latest(bound.name, 1) if bound.stream.mode == "snapshot" or bound.stream.lists_existing else []
+    stream = bound.stream
+    lists = stream.mode == "snapshot" or stream.lists_existing or stream.rereads_gone
+    past = tx.snapshots.latest(bound.name, 1) if lists else []
     return past[0].present or 0 if past else tx.snapshots.present(bound.scope)
 
 

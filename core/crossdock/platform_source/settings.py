@@ -47,6 +47,10 @@ class PlatformStreamConfig(StreamConfig):
         return self.mode == "incremental" and self.on_gone != "nothing" and self.deleted is None
 
     @property
+    def fetches(self) -> bool:
+        return tuple(self.key) == ("id",)
+
+    @property
     def read_resource(self) -> str | None:
         return f"{PLATFORM}.{self.read}" if tuple(self.key) == ("id",) else None
 

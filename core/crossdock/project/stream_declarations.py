@@ -25,6 +25,7 @@ from crossdock.stream_facts import (
     no_adoption,
     no_contribution,
     no_removal,
+    no_second_look,
     unknown_read,
 )
 
@@ -117,6 +118,11 @@ def _conflicts(stream: Stream[Any], facts: _Declaration) -> Iterator[str]:
 def _conflicting_marks(stream: Stream[Any], facts: _Declaration) -> Iterator[str]:
     ways = {"deleted": facts.deleted, "yields_deleted": facts.yields_deleted, "existing": stream.lists_existing}
     used = [name for name, value in ways.items() if value]
+    other = used[0] if used else ""
+    if second := no_second_look(
+        facts.mode, facts.reread, facts.open_until, fetches=stream.fetches, finds_deleted=other
+    ):
+        yield f"{'.'.join(second[0])} {second[1]}"
     if used and facts.mode == "snapshot":
         yield f"{used[0]} {MARKS_IN_SNAPSHOT}"
     if facts.gone.every is not None and not stream.lists_existing:

@@ -26,9 +26,12 @@ from crossdock.stream_facts import (
     FailureLimits,
     GoneLimits,
     OnGone,
+    OpenUntil,
     Percent,
+    Reread,
     no_adoption,
     no_removal,
+    no_second_look,
 )
 
 Streams = tuple[Stream[Any], ...]
@@ -52,6 +55,10 @@ class StreamOverrides(ConfigModel):
     """What to do with a record that is deleted, or missing in a snapshot; ``archive`` sets active to false."""
     gone: GoneLimits | None = None
     """Limits within which that is done without approval; those that are not given stay as declared."""
+    reread: Reread | None = None
+    """A full list beside the changes, for an API whose cursor misses some: ``{every: 7d}``."""
+    open_until: OpenUntil | None = None
+    """Records that are fetched in each run until they are final, such as orders until they are paid."""
     changes: ChangeLimits | None = None
     """The number of known records that a run may update without approval; as ``gone``."""
     fewer_rows_percent: Percent | None = None
@@ -79,7 +86,13 @@ class StreamOverrides(ConfigModel):
             raise misplaced(("deleted",), "cannot be set: the stream lists the records that exist")
         if self.gone is not None and self.gone.every is not None and not stream.lists_existing:
             raise misplaced(("gone", "every"), EVERY_WITHOUT_LIST)
-        finds_deleted = stream.finds_deleted or self.deleted is not None
+        reread, marks = self.reread or stream.reread, stream.finds_deleted and not stream.rereads_gone
+        other = "deleted" if self.deleted is not None else "the way in which the stream finds them" if marks else ""
+        if second := no_second_look(
+            stream.mode, reread, self.open_until or stream.open_until, fetches=stream.fetches, finds_deleted=other
+        ):
+            raise misplaced(*second)
+        finds_deleted = bool(other) or (reread is not None and reread.finds_gone)
         kind, on_gone = stream.resource_type, self.on_gone or "nothing"
         if reason := no_removal(kind, stream.mode, on_gone, finds_deleted=finds_deleted):
             raise misplaced(("on_gone",), reason)

@@ -185,8 +185,22 @@ class _Preview:
     # ---- streams
 
     def stream(self, bound: BoundStream, *, summed: bool) -> None:
-        self._read_and_decide(bound, summed=summed)
-        if not any(held for other, held, _ in self._waiting if other is bound):
+        if bound.kind.write_once:
+            self._expect(self._held)
+            self._held = []
+        tally = self._tally(bound.name)
+        if self._source is None:
+            stream_input = StreamInput(bound, self._state, tally, 0, digested=summed, whole=True)
+        else:
+            stream_input = self._source(bound, tally)
+        held = HeldRecords(bound, self._state, self._references[bound.scope.target], self._coming)
+        waiting = WaitingOnce(self._coming, self._listener)
+        self._waiting.append((bound, held, waiting))
+        while self._part(bound, stream_input, held, waiting) and stream_input.has_more:
+            pass
+        if missing := bound.context.run.failures.get(bound.name):
+            self.result.errors.setdefault(bound.name, missing)
+        if not held:
             self._coming.discard(bound.scope)
 
     def held(self) -> None:
@@ -203,15 +217,9 @@ class _Preview:
             waiting.finish()
             self._tally(bound.name).count("carried_on", held.release())
 
-    def _read_and_decide(self, bound: BoundStream, *, summed: bool) -> None:
-        if bound.kind.write_once:
-            self._expect(self._held)
-            self._held = []
-        tally = self._tally(bound.name)
-        if self._source is None:
-            stream_input = StreamInput(bound, self._state, tally, 0, digested=summed, whole=True)
-        else:
-            stream_input = self._source(bound, tally)
+    def _part(self, bound: BoundStream, stream_input: StreamInput, held: HeldRecords, waiting: WaitingOnce) -> bool:
+        """Read and decide about a part, or a phase, of one stream; False if nothing more of it can be decided."""
+        tally, rejected = self._tally(bound.name), self._tally(bound.name).records["rejected"]
         unsettled = [intent for intent in (*self._left.in_doubt, *self._held) if intent.scope == bound.scope]
         try:
             stream_input.read(unsettled, bound.context.run.progress.advance)
@@ -219,39 +227,31 @@ class _Preview:
             self.result.errors[bound.name] = error
             self.result.unread += 1
             stream_input.abandon()
-            return
-        if summed:
+            return False
+        if stream_input.digest:
             self.result.sources[bound.name] = stream_input.digest
-        if rejected_before := tally.records["rejected"]:  # nothing of the stream is decided yet
-            self.result.rejected_before[bound.name] = rejected_before
+        tally.count("carried_on", held.forget(stream_input.waited))
+        if rejected_before := tally.records["rejected"] - rejected:  # nothing of the part is decided yet
+            self.result.rejected_before[bound.name] += rejected_before
         if self._is_refused(bound, stream_input):
-            return
-        is_observed = bound.context.run.observe is not None
-        self.result.repeated_keys[bound.name] = stream_input.scan.repeated_keys(with_examples=is_observed)
+            return False
+        repeated = stream_input.scan.repeated_keys(with_examples=bound.context.run.observe is not None)
+        self.result.repeated_keys.setdefault(bound.name, repeated)
         for dead_letter in stream_input.scan.keyless:
             self._listener.refused(dead_letter)
-        stopped = self._decide(bound, tally, stream_input)
-        if stopped is not None:
-            self.result.errors[bound.name] = stopped
-            return
-        if missing := bound.context.run.failures.get(bound.name):
-            self.result.errors[bound.name] = missing
-        self._show_removals(bound, stream_input.removals)
-
-    def _tally(self, stream: str) -> Tally:
-        return self.result.tallies.setdefault(stream, Tally())
-
-    def _decide(self, bound: BoundStream, tally: Tally, stream_input: StreamInput) -> CrossdockError | None:
-        """Pass on what is decided about the records of one stream; returns why it stopped early."""
-        held = HeldRecords(bound, self._state, self._references[bound.scope.target], self._coming)
-        reads, waiting = stream_input.records(), WaitingOnce(self._coming, self._listener)
-        self._waiting.append((bound, held, waiting))
-        failing = stream_input.failure_count()
-        planner = self._planner(bound, tally, held, stream_input.removals, failing, stream_input.operations)
+        reads, failing, removals = stream_input.records(), stream_input.failure_count(), stream_input.removals
+        planner = self._planner(bound, tally, held, removals, failing, stream_input.operations)
         self._pass_on_rounds(planner, planner.decide(reads), waiting)
         planner.pass_over(reads)
         planner.finish()
-        return planner.stopped
+        if planner.stopped is not None:
+            self.result.errors[bound.name] = planner.stopped
+            return False
+        self._show_removals(bound, stream_input.removals)
+        return True
+
+    def _tally(self, stream: str) -> Tally:
+        return self.result.tallies.setdefault(stream, Tally())
 
     def _pass_on_rounds(self, planner: Planner, chunks: Iterator[PlannedChunk] | None, waiting: WaitingOnce) -> None:
         while chunks is not None:

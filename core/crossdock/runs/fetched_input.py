@@ -14,6 +14,7 @@ from crossdock.planning.removals import Removals
 from crossdock.planning.update_limits import UpdateCandidates
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import key_parts_of
+from crossdock.runs.followed_records import FollowedRecords
 from crossdock.runs.pull_checks import fetched_batches
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import Intent, NamedRecord, State, Transaction
@@ -46,6 +47,7 @@ class FetchedInput(StreamInput):
         self.named = [record.key_hash for record in records]
         self.taken: Collection[int] = ()
         self.blocked: Collection[int] = ()
+        self._followed = FollowedRecords(bound, state)
         super().__init__(bound, state, tally, run_id)
 
     def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
@@ -59,15 +61,16 @@ class FetchedInput(StreamInput):
                 unsettled += self._own_records.without_others(tx.intents.unsettled(self._bound.scope, others))
         return super()._compared(unsettled)
 
-    def _read_part(self, counted: Tally, advance: Callable[[int], None]) -> None:
-        self._scan.take(fetched_batches(self._bound, self._keys), counted, advance)
+    def _begin_phase(self) -> bool:
+        return False
+
+    def _read_part(self, advance: Callable[[int], None]) -> Tally:
+        counted = Tally()
+        self._scan.take(self._followed.watched(fetched_batches(self._bound, self._keys)), counted, advance)
+        return counted
 
     @property
     def _lists_all(self) -> bool:
-        return False
-
-    @property
-    def _lists_waiting(self) -> bool:
         return False
 
     def _mapping_change(self, tx: Transaction) -> str:  # noqa: ARG002  the next run of the stream tells it
@@ -90,8 +93,9 @@ class FetchedInput(StreamInput):
         return FailureCount(self._bound, None)
 
     def finish(self) -> None:
-        """Resolved dead letters are removed."""
+        """Resolved dead letters are removed, and it is stored which records are not final."""
         assert self._delta is not None
-        if self._scan.keyless or self._delta.cured or self._delta.unmoved:
+        if self._scan.keyless or self._delta.cured or self._delta.unmoved or self._followed.has_news:
             with self._state.begin() as tx:
                 self._clear_resolved(tx)
+                self._followed.store(tx, is_done=not self._delta.blocked)

@@ -40,6 +40,7 @@ class FullInput(StreamInput):
     """
 
     finds_changes = False
+    only_changes = True
 
     def __init__(
         self,

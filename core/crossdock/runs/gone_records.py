@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Literal
 
 import polars as pl
 
@@ -58,17 +59,31 @@ class GoneRecords:
         unsettled: Sequence[Intent],
     ) -> Removals:
         """Decide about the records that a snapshot does not list."""
-        facts = SnapshotFacts(
-            scan.sources[0],
-            rows.rows_read,
-            rows.rows_rejected,
-            scan.latest.height,
-            proof,
-            waiting,
-            unsettled,
-            filtered=scan.filtered if any(rows.rows_filtered.values()) else None,
-        )
+        facts = _facts("snapshot", scan, rows, proof, waiting, unsettled)
         return decide(self._state, self._bound, found.gone, facts, at=self._bound.context.run.clock.now())
+
+    def of_full_list(
+        self,
+        scan: Scan,
+        seen: pl.DataFrame,
+        rows: Tally,
+        proof: Completeness,
+        waiting: Sequence[WaitingRecord],
+        unsettled: Sequence[Intent],
+    ) -> Removals:
+        """Decide about the records that a full list beside the changes does not have.
+
+        Args:
+            seen: The keys that the run has read before, which are left out of *scan*.
+        """
+        self.listed_rows = rows.rows_read or None  # an empty list is no evidence
+        if not scan.sources:
+            return Removals()
+        gone = absent(self._state.known(self._bound.scope), pl.concat([scan.latest.select(KEY_HASH), seen]))
+        facts = replace(
+            _facts("full list", scan, rows, proof, waiting, unsettled), records=scan.latest.height + seen.height
+        )
+        return decide(self._state, self._bound, gone, facts, at=self._bound.context.run.clock.now())
 
     def without_older(self, scan: Scan) -> int:
         """Leave out of *scan* the rows that are older than the deletion of their record in an earlier part.
@@ -119,10 +134,7 @@ class GoneRecords:
 
     @property
     def list_is_due(self) -> bool:
-        """Whether to read the list of existing records: as often as the stream says, and while removals need approval.
-
-        A tenth of the interval is tolerance, so that a daily job with ``every: 1d`` reads it each time.
-        """
+        """Whether to read the list of existing records: as often as declared, and while removals need approval."""
         stream, now = self._bound.stream, self._bound.context.run.clock.now()
         if not stream.lists_existing or stream.on_gone == "nothing":
             return False
@@ -130,10 +142,9 @@ class GoneRecords:
             return True
         with self._state.look() as tx:
             last, pending = tx.snapshots.last_at(self._bound.name), tx.snapshots.get(self._bound.name)
-        interval = span(stream.gone.every) * 9 / 10
-        return last is None or pending is not None or not timedelta() <= now - last < interval
+        return pending is not None or is_due(last, stream.gone.every, now)
 
-    def of_list(self, waiting: Sequence[WaitingRecord], unsettled: Sequence[Intent]) -> Removals:
+    def of_list(self, unsettled: Sequence[Intent]) -> Removals:
         """Read the list of existing records, and decide about the records that it lacks.
 
         If the list cannot be read, no record is gone, and the refusal is the error.
@@ -153,6 +164,8 @@ class GoneRecords:
         self.listed_rows, self.digest = listed.rows or None, _digest(keys)  # an empty list is no evidence
         known = self._state.known(bound.scope)
         gone = absent(known, pl.concat([keys, *self._read]))  # what this run read exists
+        with self._state.look() as tx:
+            waiting = tx.waiting_records.of(bound.name)  # also those of earlier parts
         facts = SnapshotFacts(
             listed.source,
             listed.rows,
@@ -164,6 +177,35 @@ class GoneRecords:
             name="list of existing records",
         )
         return decide(self._state, bound, gone, facts, at=bound.context.run.clock.now())
+
+
+def is_due(last: datetime | None, every: str, now: datetime) -> bool:
+    """Whether what was done *last* is to be done again.
+
+    A tenth of the interval is tolerance, so that a daily job with ``1d`` does it each time.
+    """
+    return last is None or not timedelta() <= now - last < span(every) * 9 / 10
+
+
+def _facts(
+    name: Literal["snapshot", "full list"],
+    scan: Scan,
+    rows: Tally,
+    proof: Completeness,
+    waiting: Sequence[WaitingRecord],
+    unsettled: Sequence[Intent],
+) -> SnapshotFacts:
+    return SnapshotFacts(
+        scan.sources[0],
+        rows.rows_read,
+        rows.rows_rejected,
+        scan.latest.height,
+        proof,
+        waiting,
+        unsettled,
+        filtered=scan.filtered if any(rows.rows_filtered.values()) else None,
+        name=name,
+    )
 
 
 @dataclass(slots=True)

@@ -76,7 +76,7 @@ class Planned:
     requests: Counter[tuple[str, str]] = field(default_factory=Counter)
     unread: int = 0
     sources: dict[str, str] = field(default_factory=dict)
-    rejected_before: dict[str, int] = field(default_factory=dict)
+    rejected_before: Counter[str] = field(default_factory=Counter)
     repeated_keys: dict[str, RepeatedKeys] = field(default_factory=dict)
     left_alone: dict[str, int] = field(default_factory=dict)
 

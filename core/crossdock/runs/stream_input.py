@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 
@@ -23,8 +24,8 @@ from crossdock.project.connector_instances import BoundStream
 from crossdock.records import LINE, Record
 from crossdock.runs import mapping_changes, trimmed_keys
 from crossdock.runs.gone_records import GoneRecords
-from crossdock.runs.pull_checks import code_of, pulled
-from crossdock.runs.read_parts import ReadParts, UnsortedError
+from crossdock.runs.pull_checks import code_of
+from crossdock.runs.source_phases import SourcePhases
 from crossdock.state import Intent, PastSnapshot, State, Transaction, WaitingRecord
 from crossdock.state.sidecar_files import key_index
 from crossdock.tally import Tally
@@ -44,6 +45,7 @@ class StreamInput:
     """
 
     finds_changes = True
+    only_changes = False  # neither records that are not final nor a full list
     named: Sequence[int] | None = None
     operations: Sequence[Operation] = ()
 
@@ -60,23 +62,25 @@ class StreamInput:
         self._bound, self._state, self._tally, self._run_id = bound, state, tally, run_id
         self._digested, self.digest = digested, ""
         self._whole = whole or digested or bound.stream.mode == "snapshot"
-        self._parts: ReadParts | None = None
-        self._since: str | None = None  # the cursor before this run
+        self._phases: SourcePhases | None = None
         self._is_held_back = False  # a part must be read again, so that no later cursor is stored
         self._gone = GoneRecords(bound, state)
         trimmed_keys.keep_names(bound, state)
         self._begin_part()
 
     def _begin_part(self) -> None:
-        bound = self._bound
         self._waiting: list[WaitingRecord] = []
-        self._scan = Scan(bound.stream, bound.name, bound.context.run.work, lists_all=self._lists_all)
+        self._begin_scan()
         self._delta: compare.Delta | None = None
         self._order: pl.Series | None = None  # the keys as listed, if the index has them in another order
         self._completeness, self.removals = Completeness(), Removals()
         self._rows = self._known_count = self._known_changed = 0  # also records that the state knows, and their changes
         self._mapping_changed = ""
         self._left_alone: set[int] = set()  # keys that wait and have an unsettled operation
+
+    def _begin_scan(self) -> None:
+        bound = self._bound
+        self._scan = Scan(bound.stream, bound.name, bound.context.run.work, lists_all=self._lists_all)
 
     def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
         """Read the source and compare it with the state; counts everything that needs no decision.
@@ -89,24 +93,23 @@ class StreamInput:
             CrossdockError: If the source fails or is refused; nothing of it is imported then.
         """
         bound, name = self._bound, self._bound.name
-        is_first = self._lists_waiting
+        decides_waiting = self._begin_phase()
         self._begin_part()
         with self._state.look() as tx:
-            self._waiting = tx.waiting_records.of(name) if is_first else []
+            self._waiting = self._phases.waiting(tx) if self._phases and decides_waiting else []
             mapping_changed = self._mapping_change(tx)
         bound.context.run.progress.begin(f"reading {name}", None)
-        counted = Tally()
-        self._read_part(counted, advance)
+        counted = self._read_part(advance)
         if not self._is_snapshot:
             self._tally.count("ignored", self._gone.without_older(self._scan))
-        if not is_first:  # the others were planned with the first part
+        if not decides_waiting:
             with self._state.look() as tx:
                 self._waiting = tx.waiting_records.among(name, self._scan.latest[KEY_HASH].to_list())
         found = self._delta = self._compared(unsettled)
         self.removals = self._decided_removals(found, counted, unsettled)
         self.digest = self._scan.digest(self._gone.digest) if self._digested else ""
         self.accept()
-        if self._since is None and self._parts is not None and (remark := self._parts.missing_cursor):
+        if self._phases is not None and (remark := self._phases.remark):
             bound.context.run.note(name, remark)
         trimmed_keys.remark(bound, self._scan.trimmed_rows)
         if mapping_changed and self._scan.sources:
@@ -133,37 +136,39 @@ class StreamInput:
 
     def _decided_removals(self, found: compare.Delta, counted: Tally, unsettled: list[Intent]) -> Removals:
         """What happens to the records that are gone; where parts are read, with the last one."""
-        gone = self._gone
+        gone, phases = self._gone, self._phases
         if self._is_snapshot:
             return gone.of_snapshot(self._scan, found, counted, self._completeness, self._waiting, unsettled)
         self._tally.count("ignored", gone.take(self._scan, found))
-        if self.has_more:
+        if self.has_more or phases is None:
             return Removals()
-        if gone.list_is_due:
-            with self._state.look() as tx:
-                waiting = tx.waiting_records.of(self._bound.name)  # also those of earlier parts
-            return gone.of_list(waiting, unsettled)
-        return gone.of_marks(unsettled)
+        if phases.lists_existing:
+            decided = gone.of_full_list(self._scan, phases.seen, counted, self._completeness, self._waiting, unsettled)
+        else:
+            decided = gone.of_list(unsettled) if gone.list_is_due else gone.of_marks(unsettled)
+        return replace(decided, refusal=decided.refusal or phases.problem)
 
-    def _read_part(self, counted: Tally, advance: Callable[[int], None]) -> None:
-        """Read until the next checkpoint that ends a part, or everything."""
-        bound, declared = self._bound, self._bound.stream.cursor
-        if self._parts is None:
-            self._since = self._stored_cursor()
-            since = declared.since(self._since) if declared else self._since
-            self._parts = ReadParts(pulled(bound, since), declared, bound.context.run.clock, whole=self._whole)
+    def _begin_phase(self) -> bool:
+        """Begin with the next part; returns whether what waits is decided about with it."""
+        if self._phases is None:
+            only_changes, since = self._digested or self.only_changes, self._stored_cursor()
+            self._phases = SourcePhases(self._bound, self._state, since, whole=self._whole, only_changes=only_changes)
+        return self._phases.begin_part()
+
+    def _read_part(self, advance: Callable[[int], None]) -> Tally:
+        """Read until the next checkpoint that ends a part, or a phase; what it counts of the rows."""
+        phases = self._phases
+        assert phases is not None
         try:
-            batches = self._completeness.watched(self._parts.next_part())
-            self._scan.take(batches, counted, advance, self._known_in_order)
-        except BaseException as error:
-            self._close_source()
-            self._parts = None  # a late file is read again
-            if isinstance(error, UnsortedError):  # earlier parts stored cursors that may have passed over records
-                with self._state.begin() as tx:
-                    tx.cursors.reset(bound.name, bound.stream.cursor_version, self._since)
+            counted = phases.read(self._scan, self._completeness, advance, self._known_in_order)
+        except BaseException:
+            self._phases = None  # a late file is read again
             raise
-        if self._parts.ended:
-            self._close_source()
+        if counted is None:
+            self._begin_scan()
+            return Tally()
+        self._tally.count("ignored", phases.take(self._scan))
+        return counted
 
     def _stored_cursor(self) -> str | None:
         with self._state.look() as tx:
@@ -175,25 +180,14 @@ class StreamInput:
 
     def close(self) -> None:
         """Stop reading; the source is closed, and deleted records about which nothing is decided are carried on."""
-        self._close_source()
+        if self._phases is not None:
+            self._phases.close()
         self._tally.count("carried_on", self._gone.undecided)
-
-    def _close_source(self) -> None:
-        if self._parts is not None:
-            self._parts.close()
 
     @property
     def has_more(self) -> bool:
         """True if the source was read up to a checkpoint, and not to its end."""
-        return self._parts is not None and not self._parts.ended
-
-    def _new_cursor(self) -> str | None:
-        """Where the next run continues once this part is settled; None for the cursor before."""
-        declared, parts = self._bound.stream.cursor, self._parts
-        assert parts is not None
-        if declared is not None and not declared.sorted:
-            return declared.settled(parts.began) if parts.ended else None
-        return parts.cursor if parts.cursor is not None and not self._scan.cursor else self._scan.cursor
+        return self._phases is not None and self._phases.has_more
 
     def _compared(self, unsettled: list[Intent]) -> compare.Delta:
         scan, snapshot = self._scan, self._is_snapshot
@@ -222,10 +216,6 @@ class StreamInput:
     @property
     def _lists_all(self) -> bool:
         return self._bound.stream.mode == "snapshot"
-
-    @property
-    def _lists_waiting(self) -> bool:  # of which the next `read` decides, too
-        return self._parts is None
 
     @property
     def _is_snapshot(self) -> bool:
@@ -303,13 +293,16 @@ class StreamInput:
 
     def finish(self) -> None:
         """Every record is settled or kept: the source need not be read again, and resolved dead letters are removed."""
-        bound = self._bound
+        bound, phases = self._bound, self._phases
+        assert phases is not None
         with self._state.begin() as tx:
             self._clear_resolved(tx)
-            self._is_held_back = not self._is_done(tx) or self._is_held_back
-            cursor = None if self._is_held_back or self._gone.undecided else self._new_cursor()
-            if cursor is not None:
+            done = self._is_done(tx)
+            self._is_held_back = self._is_held_back or not done
+            cursor = phases.new_cursor(self._scan)
+            if cursor is not None and not (self._is_held_back or self._gone.undecided):
                 tx.cursors.put(bound.name, bound.stream.cursor_version, cursor)
+            phases.store(tx, is_done=done)
         self._state.publish(bound.scope, self._order)
         if not self._is_held_back and not self.has_more:
             with code_of(bound, "finished"):

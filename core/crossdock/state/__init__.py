@@ -9,6 +9,7 @@ from crossdock.state.tables.bindings import Accepted, Binding
 from crossdock.state.tables.buckets import SharedBucket
 from crossdock.state.tables.dead_letters import DeadLetter, DeadLetterFacts, DeadLetterFilter
 from crossdock.state.tables.file_intake import FileFacts
+from crossdock.state.tables.followed_records import FollowedRecord
 from crossdock.state.tables.inbox import HintedRecord, NamedRecord, ReceivedWebhook
 from crossdock.state.tables.intents import Attempt, Intent
 from crossdock.state.tables.key_scope import Scope
@@ -32,6 +33,7 @@ __all__ = [
     "ExpectedDeliveries",
     "ExpectedDelivery",
     "FileFacts",
+    "FollowedRecord",
     "FoundRecord",
     "HintedRecord",
     "Intent",

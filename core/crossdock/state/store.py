@@ -39,13 +39,14 @@ from crossdock.state.tables.bindings import Bindings
 from crossdock.state.tables.buckets import Buckets
 from crossdock.state.tables.dead_letters import DeadLetters
 from crossdock.state.tables.file_intake import Intake
+from crossdock.state.tables.followed_records import FollowedRecords
 from crossdock.state.tables.inbox import Inbox
 from crossdock.state.tables.intents import Intents
 from crossdock.state.tables.key_index_stamps import Stamps, stamp_of
 from crossdock.state.tables.key_scope import Scope
 from crossdock.state.tables.migrations import Migrations
 from crossdock.state.tables.removal_evidence import SnapshotHistory
-from crossdock.state.tables.run_history import Cursors, Runs
+from crossdock.state.tables.run_history import Cursors, FullLists, Runs
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
 from crossdock.state.tables.untrimmed_keys import UntrimmedKeys
 from crossdock.state.tables.waiting_records import WaitingRecords
@@ -70,6 +71,8 @@ class Transaction:
         self.waiting_records = WaitingRecords(connection)
         self.cursors = Cursors(connection)
         self.buckets = Buckets(connection)
+        self.full_lists = FullLists(connection)
+        self.followed_records = FollowedRecords(connection)
         self.open_records = OpenRecords(connection)
         self.known_records = KnownRecords(connection)
         self.migration_facts = MigrationFacts(connection)

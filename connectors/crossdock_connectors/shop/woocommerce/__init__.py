@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from crossdock import Connector
+from crossdock.stream_facts import Reread
 from crossdock_connectors.shop.streams import ShopStream, streams
 from crossdock_connectors.shop.woocommerce.checks import check
 from crossdock_connectors.shop.woocommerce.dialect import WooCommerceDialect
@@ -10,9 +11,15 @@ from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 from crossdock_connectors.shop.woocommerce.target import WooCommerceTarget
 from crossdock_connectors.shop.woocommerce.webhooks import received
 
+_REREAD = Reread(every="7d")  # its dates of change miss edited items of orders, and metadata of products
+
 
 def _streams(settings: WooCommerceSettings) -> Sequence[ShopStream[WooCommerceSettings]]:
-    return streams(WooCommerceDialect(settings))
+    made = streams(WooCommerceDialect(settings))
+    for stream in made:
+        if stream.name in {"orders", "invoices", "products"}:
+            stream.reread = _REREAD
+    return made
 
 
 CONNECTOR = Connector(

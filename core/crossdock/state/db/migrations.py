@@ -9,7 +9,7 @@ from uuid import uuid4
 from sqlalchemy import BindParameter, Connection, bindparam, insert, select, text, update
 
 from crossdock.records import trimmed_key
-from crossdock.state.db import schema, sql_statements, trace_indexes
+from crossdock.state.db import reading_tables, schema, sql_statements, trace_indexes
 
 Migration = Callable[[Connection], None]
 IDENTITY = "id"  # the row of the meta table that identifies a state
@@ -79,6 +79,11 @@ def _remember_keys_with_white_space(connection: Connection) -> None:
         sql_statements.upsert(connection, table, rows)
 
 
+def _add_what_cursors_miss(connection: Connection) -> None:
+    """Version 9: when the full list of a stream was read, and the records that are fetched until they are final."""
+    schema.metadata.create_all(connection, tables=[reading_tables.full_lists, reading_tables.followed_records])
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _store_durations,
     _index_what_trace_searches_by,
@@ -87,6 +92,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _add_migrations,
     _store_when_records_changed,
     _remember_keys_with_white_space,
+    _add_what_cursors_miss,
 )
 """Step n upgrades a state from version n to n + 1. Steps after a release are added here."""
 

@@ -1,4 +1,4 @@
-"""Runs, and the cursors that one run leaves to the next."""
+"""Runs, and what one run leaves to the next: cursors, and when a full list was read."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, select, update
 
 from crossdock.state.db import sql_statements
+from crossdock.state.db.reading_tables import full_lists
 from crossdock.state.db.schema import cursors, meta, runs
 from crossdock.tally import NOTHING_OPEN, OpenCounts
 
@@ -154,3 +155,15 @@ class Cursors:
 
     def put(self, stream: str, version: str, value: str) -> None:
         sql_statements.upsert(self._connection, cursors, [{"stream": stream, "version": version, "value": value}])
+
+
+class FullLists:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def read_at(self, stream: str) -> datetime | None:
+        """When the last full list of *stream* was read to its end; None if there was none."""
+        return self._connection.execute(select(full_lists.c.read_at).where(full_lists.c.stream == stream)).scalar()
+
+    def put(self, stream: str, *, at: datetime) -> None:
+        sql_statements.upsert(self._connection, full_lists, [{"stream": stream, "read_at": at}])

@@ -1,0 +1,184 @@
+"""What one run reads of a stream: changes, then the records that are not final, then the full list if it is due."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+import polars as pl
+
+from crossdock.delta.latest_records import Scan
+from crossdock.delta.row_preparation import KEY_HASH
+from crossdock.errors import CrossdockError, StateError, StoppedError
+from crossdock.planning.completeness import Completeness
+from crossdock.project.connector_instances import BoundStream
+from crossdock.records import RawBatch
+from crossdock.runs.followed_records import FollowedRecords
+from crossdock.runs.gone_records import is_due
+from crossdock.runs.pull_checks import pulled
+from crossdock.runs.read_parts import ReadParts, UnsortedError
+from crossdock.state import State, Transaction, WaitingRecord
+from crossdock.tally import Tally
+
+Phase = Literal["changes", "open", "list"]
+
+
+class SourcePhases:
+    """Reads one stream. Each record is taken from the first phase that reads it.
+
+    Args:
+        since: The stored cursor.
+        whole: Read the changes at once.
+        only_changes: There are no other phases.
+
+    Attributes:
+        phase: Of the part that was read last.
+        error: Why a later phase could not be read.
+        followed: The records that are not final.
+    """
+
+    def __init__(
+        self, bound: BoundStream, state: State, since: str | None, *, whole: bool, only_changes: bool = False
+    ) -> None:
+        self._bound, self._state, self._since = bound, state, since
+        declared, clock = bound.stream.cursor, bound.context.run.clock
+        given = declared.since(since) if declared else since
+        self._changes = ReadParts(pulled(bound, given), declared, clock, whole=whole)
+        self._list: ReadParts | None = None
+        self._cursor: str | None = None
+        self._seen: list[pl.DataFrame] = []
+        self._is_begun = False
+        self.followed = FollowedRecords(bound, state)
+        self.phase: Phase = "changes"
+        self._left: list[Phase] = [] if only_changes else self._others()
+        self._unread: set[Phase] = set()
+        self.error: CrossdockError | None = None
+
+    def _others(self) -> list[Phase]:
+        reread, phases = self._bound.stream.reread, list[Phase]()
+        if self.followed.choose():
+            phases.append("open")
+        if reread is not None and self._since is not None:
+            with self._state.look() as tx:
+                last = tx.full_lists.read_at(self._bound.name)
+                pending = reread.finds_gone and tx.snapshots.get(self._bound.name) is not None
+            if pending or is_due(last, reread.every, self._bound.context.run.clock.now()):
+                phases.append("list")
+        return phases
+
+    @property
+    def has_more(self) -> bool:
+        return not self._changes.ended or bool(self._left)
+
+    def begin_part(self) -> bool:
+        """Begin with the next part; returns whether what waits is decided about with it."""
+        is_first, self._is_begun = not self._is_begun, True
+        if self._changes.ended:
+            self.phase, is_first = self._left.pop(0), True
+        return is_first and not self._left
+
+    def waiting(self, tx: Transaction) -> list[WaitingRecord]:
+        """What waits, without what an earlier phase has read and decided about."""
+        seen = set(self.seen[KEY_HASH].to_list())
+        return [each for each in tx.waiting_records.of(self._bound.name) if each.identity.key_hash not in seen]
+
+    def read(
+        self,
+        scan: Scan,
+        proof: Completeness,
+        advance: Callable[[int], None],
+        known: Callable[[], pl.DataFrame | None] | None,
+    ) -> Tally | None:
+        """Read this part into *scan*: what it counts of the rows; None if a later phase could not be read.
+
+        Raises:
+            CrossdockError: If the changes could not be read, the state fails, or the run is stopped.
+        """
+        counted = Tally()
+        try:
+            scan.take(proof.watched(self.followed.watched(self._batches())), counted, advance, known)
+        except BaseException as error:
+            is_fatal = self.phase == "changes" or isinstance(error, StateError | StoppedError)
+            if isinstance(error, CrossdockError) and not is_fatal:
+                self.error = self.error or error
+                self._unread.add(self.phase)
+                self.followed.discard()  # nothing of it is taken
+                return None
+            self.close()
+            self._reset_cursor(error)
+            raise
+        if not self.has_more:
+            self.close()
+        return counted
+
+    def _batches(self) -> Iterable[RawBatch]:
+        run, name = self._bound.context.run, self._bound.name
+        if self.phase == "changes":
+            return self._changes.next_part()
+        if self.phase == "open":
+            run.progress.begin(f"fetching the records of {name} that are not final", None)
+            return self.followed.fetched({key for part in self._seen for key in part[KEY_HASH].to_list()})
+        run.progress.begin(f"reading {name} in full", None)
+        self._list = ReadParts(pulled(self._bound, None), None, run.clock, whole=True)
+        return self._list.next_part()
+
+    def take(self, scan: Scan) -> int:
+        """Leave out of *scan* the records that an earlier phase has read; returns how many."""
+        before = scan.latest.height
+        if self.phase != "changes":
+            for part in self._seen:
+                scan.latest = scan.latest.join(part, on=KEY_HASH, how="anti", maintain_order="left")
+        if self._left:
+            self._seen.append(scan.latest.select(KEY_HASH))
+        return before - scan.latest.height
+
+    @property
+    def lists_existing(self) -> bool:
+        """Whether the part that was read is a list of all records that exist."""
+        is_list = self.phase == "list" and self.phase not in self._unread
+        return is_list and self._bound.stream.rereads_gone
+
+    @property
+    def seen(self) -> pl.DataFrame:
+        """The keys of the records that earlier phases have read."""
+        return pl.concat(self._seen) if self._seen else pl.DataFrame(schema={KEY_HASH: pl.UInt128})
+
+    def _reset_cursor(self, error: BaseException) -> None:
+        """If *error* shows that earlier parts stored cursors which may have passed over records, put back the first."""
+        if isinstance(error, UnsortedError):
+            with self._state.begin() as tx:
+                tx.cursors.reset(self._bound.name, self._bound.stream.cursor_version, self._since)
+
+    def close(self) -> None:
+        self._changes.close()
+        if self._list is not None:
+            self._list.close()
+
+    @property
+    def remark(self) -> str:
+        """See `ReadParts.missing_cursor`; only of a first reading."""
+        return self._changes.missing_cursor if self._since is None and self.phase == "changes" else ""
+
+    def new_cursor(self, scan: Scan) -> str | None:
+        """Where the next run continues once this part is settled; None for the cursor before."""
+        if self.phase == "changes":
+            self._cursor = self._cursor_of_changes(scan)
+        return self._cursor
+
+    def _cursor_of_changes(self, scan: Scan) -> str | None:
+        declared, parts = self._bound.stream.cursor, self._changes
+        if declared is not None and not declared.sorted:
+            return declared.settled(parts.began) if parts.ended else None
+        return parts.cursor if parts.cursor is not None and not scan.cursor else scan.cursor
+
+    def store(self, tx: Transaction, *, is_done: bool) -> None:
+        """Store which records are not final, and that the full list was read."""
+        self.followed.store(tx, is_done=is_done)
+        is_full = self.phase == "list" or (self._since is None and self._changes.ended and self.phase == "changes")
+        if is_done and is_full and self.phase not in self._unread and self._bound.stream.reread is not None:
+            tx.full_lists.put(self._bound.name, at=self._bound.context.run.clock.now())
+
+    @property
+    def problem(self) -> CrossdockError | None:
+        """Why a record, or a later phase, could not be read; once everything is read."""
+        return None if self.has_more else self.error or self.followed.error

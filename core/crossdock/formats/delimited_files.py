@@ -18,6 +18,7 @@ from crossdock.formats.delimited_records import DelimitedRecords
 from crossdock.formats.delimited_rows import DelimitedRows
 from crossdock.formats.left_out_lines import without_blank_lines, without_comments, without_preamble
 from crossdock.formats.leniencies import BlankLines, FittingCells, Leniencies, LongLines, ShortLines
+from crossdock.formats.other_kinds import refuse_message
 from crossdock.formats.prefetch import prefetched
 from crossdock.formats.record_sequence import RecordSequence, chosen_rows
 from crossdock.formats.record_types import RecordType, check_types, counts_rows, has_trailer
@@ -247,6 +248,8 @@ def _pieces(
     if first is None:
         hint = "It has not even a header: fetch it again, or ask the sender."
         raise RefusedError("the file is empty", where=name, hint=hint)
+    if layout.record_types is None:
+        refuse_message(first.data, name=name)
     return first, cut
 
 

@@ -15,6 +15,7 @@ from crossdock.config_file import ConfigModel
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.formats.column_names import check_column_names
 from crossdock.formats.compression import Openable
+from crossdock.formats.other_kinds import HEAD, refuse_no_sheet
 from crossdock.formats.polars_parser import LINE
 from crossdock.formats.sheet_process import SheetCells, can_read_sheets, opened_sheet
 from crossdock.formats.xlsx_check import CellError, cell_name
@@ -87,6 +88,8 @@ def read_sheet(path: Openable, layout: SheetFormat, *, name: str, batch_rows: in
             if file.seek(0, 2) > MAX_BYTES:
                 message = f"a sheet file of more than {MAX_BYTES >> 20} MiB"
                 raise RefusedError(message, where=name, hint="Ask for CSV files.")
+            file.seek(0)
+            refuse_no_sheet(file.read(HEAD), name=name)
             with opened_sheet(file, layout.sheet, finds_errors=layout.error_cells == "refuse") as cells:
                 sheet = _Sheet(cells, layout, name)
                 schema = {**dict.fromkeys(sheet.names, pl.String()), LINE: pl.UInt64()}

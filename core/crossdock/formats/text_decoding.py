@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from crossdock.errors import RefusedError
 from crossdock.formats.compression import Readable
+from crossdock.formats.other_kinds import HEAD, refuse_other_kind
 
 MAX_RECORD_BYTES = 16 << 20
 """Of one record; a quote that is never closed makes one record of the rest of the file."""
@@ -244,8 +245,11 @@ def count(data: bytes, mark: bytes) -> int:
 
 def _decoded(stream: Readable, encoding: str, name: str, chunk: int) -> Iterator[bytes]:
     encoding = codecs.lookup(encoding).name.removesuffix("-sig")  # a byte order mark is optional in any case
-    head = stream.read(4)
+    head = b""
+    while len(head) < HEAD and (more := stream.read(HEAD - len(head))):
+        head += more
     mark = _check_mark(head, encoding, name)
+    refuse_other_kind(head, encoding, name=name)
     if encoding == "utf-8":
         yield head[len(mark) :]
         while raw := stream.read(chunk):

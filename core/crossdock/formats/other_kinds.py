@@ -1,0 +1,124 @@
+"""Files of another kind than the declared one, recognized by how they begin: the refusal says what they are."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from dataclasses import dataclass
+from typing import NoReturn
+
+from crossdock.errors import RefusedError
+
+HEAD = 1_024
+"""Bytes by which a kind is recognized."""
+_UNPACK = "Ask the sender for the file itself, or for gzip, which is unpacked; a step before the sync may unpack it."
+_DECRYPT = "Decrypt it before the sync, or ask the sender not to encrypt it; SFTP encrypts the transfer."
+_TABLE = "Ask the sender for an export as a table."
+_SHEET = "Declare format: {kind: sheet}, or ask for CSV."
+_API = (
+    "Ask the sender for an export as a table; an API that answers with JSON is read by a connection of kind http_json."
+)
+_MESSAGE = "Ask for a delimited or fixed-width export, or translate it before the sync."
+_PAGE = "It may be the page of a login or of an error, or a report that was saved under another name: look at it."
+
+
+@dataclass(frozen=True, slots=True)
+class OtherKind:
+    what: str
+    hint: str
+
+
+_BINARY: tuple[tuple[re.Pattern[bytes], OtherKind], ...] = tuple(
+    (re.compile(pattern, re.DOTALL), OtherKind(what, hint))
+    for pattern, what, hint in (
+        (rb"PK\x03\x04.{26}(?:\[Content_Types\]|_rels/|xl/|docProps/)", "an Excel file (xlsx)", _SHEET),
+        (rb"PK\x03\x04.{26}mimetypeapplication/vnd\.oasis", "an OpenDocument file", _SHEET),
+        (rb"PK(?:\x03\x04|\x05\x06|\x07\x08)", "a zip archive", _UNPACK),
+        (rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Excel file (xls), or another of Microsoft Office", _SHEET),
+        (rb"%PDF-", "a PDF document", _TABLE),
+        (rb"\x1f\x8b\x08", "gzip inside of gzip", _UNPACK),
+        (rb"\x1f\x9d", "packed with compress (Z)", _UNPACK),
+        (rb"BZh[1-9]1AY&SY", "packed with bzip2", _UNPACK),
+        (rb"\xfd7zXZ\x00", "packed with xz", _UNPACK),
+        (rb"\x28\xb5\x2f\xfd", "packed with zstd", _UNPACK),
+        (rb"7z\xbc\xaf\x27\x1c", "a 7z archive", _UNPACK),
+        (rb"Rar!\x1a\x07", "a RAR archive", _UNPACK),
+        (rb".{257}ustar", "a tar archive", _UNPACK),
+        (rb"PAR1", "a Parquet file", _TABLE),
+        (rb"SQLite format 3\x00", "an SQLite database", _TABLE),
+        (rb"\x89PNG\r\n|\xff\xd8\xff", "an image", _TABLE),
+        (rb"(?:\x85[\x01-\x04].\x03|\x84.\x03|\xc1.{1,2}\x03|\x8c.\x04)[^\r\n]", "encrypted with PGP", _DECRYPT),
+    )
+)
+_TEXT: tuple[tuple[re.Pattern[str], OtherKind], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE | re.DOTALL), OtherKind(what, hint))
+    for pattern, what, hint in (
+        (r"-----BEGIN PGP (?:SIGNED )?MESSAGE", "a PGP message", _DECRYPT),
+        (r"\s*(?:<!--.*?-->\s*)*(?:<\?xml[^>]*>\s*)?<(?:!doctype )?html[\s>]", "an HTML page", _PAGE),
+        (r"\s*<\?xml\s", "XML", _MESSAGE),
+        (r"\s*\[?\s*\{\s*\"[^\"\r\n]*\"\s*:", "JSON", _API),
+        (r"\{\\rtf", "an RTF document", _TABLE),
+    )
+)
+_MESSAGES: tuple[tuple[re.Pattern[str], OtherKind], ...] = (
+    (re.compile(r"\s*ISA([^A-Za-z0-9\s])..\1.{10}\1..\1"), OtherKind("an X12 interchange (EDI)", _MESSAGE)),
+    (re.compile(r"\s*(?:UNA\W{6}|UNB[+:])"), OtherKind("an EDIFACT interchange (EDI)", _MESSAGE)),
+)
+_UTF_16 = {0: "utf-16-be", 1: "utf-16-le"}
+_ENCRYPTED = "encrypted with PGP"
+
+
+def refuse_other_kind(head: bytes, encoding: str, *, name: str) -> None:
+    """Check the first bytes of a file that is declared to be text.
+
+    Args:
+        name: The file's name in errors.
+
+    Raises:
+        RefusedError: If it is of another kind.
+    """
+    is_ascii = "0".encode(encoding)[-1:] != b"\xf0"  # in EBCDIC, letters have the bytes of packets of PGP
+    found = next((kind for pattern, kind in _BINARY if pattern.match(head)), None)
+    if found is not None and (is_ascii or found.what != _ENCRYPTED):
+        _refuse(found, name)
+    text = codecs.getincrementaldecoder(encoding)("replace").decode(head).lstrip("\ufeff")
+    if (found := next((kind for pattern, kind in _TEXT if pattern.match(text)), None)) is not None:
+        _refuse(found, name)
+    zeros = [head[start::2].count(0) * 4 > len(head) for start in (0, 1)]
+    if not codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")) and any(zeros) != all(zeros):
+        _refuse(OtherKind(f"in {_UTF_16[zeros.index(True)]}", f"Declare encoding: {_UTF_16[zeros.index(True)]}"), name)
+
+
+def refuse_message(text: bytes, *, name: str) -> None:
+    """Check the first record of a table, as UTF-8.
+
+    Raises:
+        RefusedError: If it begins an interchange of EDI, whose segments are no rows of one table.
+    """
+    start = text[:HEAD].decode(errors="replace")
+    if (found := next((kind for pattern, kind in _MESSAGES if pattern.match(start)), None)) is not None:
+        _refuse(found, name)
+
+
+def refuse_no_sheet(head: bytes, *, name: str) -> None:
+    """Check the first bytes of a file that is declared to be a sheet.
+
+    Raises:
+        RefusedError: If it is no file of a spreadsheet program.
+    """
+    kinds = [*(pair for pair in _BINARY if pair[1].hint != _SHEET and pair[1].what != "a zip archive")]
+    found = next((kind for pattern, kind in kinds if pattern.match(head)), None)
+    text = head.decode("utf-8-sig", errors="replace")
+    found = found or next((kind for pattern, kind in _TEXT if pattern.match(text)), None)
+    if found is not None:
+        _refuse(found, name)
+    if head and not head.startswith((b"PK", b"\xd0\xcf\x11\xe0", b"\x09")) and _looks_like_text(text):
+        _refuse(OtherKind("text, and no sheet", "Declare format: {kind: delimited}, with its delimiter."), name)
+
+
+def _looks_like_text(text: str) -> bool:
+    return "\ufffd" not in text[:-4] and not re.search("[\x00-\x08\x0e-\x1f]", text)
+
+
+def _refuse(kind: OtherKind, name: str) -> NoReturn:
+    raise RefusedError(f"the file is {kind.what}", where=name, hint=kind.hint)

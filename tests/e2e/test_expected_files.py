@@ -208,7 +208,8 @@ def test_a_manual_sync_misses_what_the_config_requires(site: Site) -> None:
     assert site.sync().code == 0
     assert site.sync().code == 0, "nothing is required by default"
     site.edit("mode: append", "mode: append\n        required: true", within="customers:")
-    site.edit("mode: append", "mode: append\n        expect: {every: 1d}", within="products:")
+    keys = 'expect: {every: 1d}\n        order: {name: "PROD_{number}.csv"}'
+    site.edit("mode: append", f"mode: append\n        {keys}", within="products:")
     site.export("INV_2.csv", "INVNO;CUSTNO;SKU;QTY;PRICE;CURRENCY\n9;C1;P1;1;1.50;EUR\n")
     planned, synced = site.run("plan"), site.sync()
     for result in (planned, synced):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from pathlib import Path
 
@@ -45,8 +46,8 @@ def test_a_file_without_its_marker_is_not_there(intake: Site) -> None:
     early = intake.sync("wms.products")
     assert early.code == 0
     assert early.records("products") == {}
-    assert "PROD_*" in early.err
-    assert "{name}.done" in early.err
+    note = "passed over PROD_1.csv: its marker {name}.done is not there"
+    assert early.json["streams"]["wms.products"]["notes"] == [note]
     marker = intake.export("PROD_1.csv.done", "")
     os.utime(marker, (0, 0))
     assert intake.sync("wms.products").records("products") == {"read": 2, "created": 2}
@@ -183,14 +184,62 @@ def test_a_run_that_was_killed_before_the_move(intake: Site, monkeypatch: pytest
     assert len(intake.effects()) == 2
 
 
-def test_older_snapshots_are_moved_with_the_newest(intake: Site) -> None:
-    """Else one of them would be the newest in the next night, and refused as stale."""
+def test_an_unread_file_is_never_archived(intake: Site) -> None:
+    """An older snapshot stays where it is: it is named once, with the reason, and does not count as stale later."""
     declare(intake, "archive: out/done", mode="snapshot")
     (intake.out / "done").mkdir()
-    intake.export("PROD_20260102.csv", PRODUCTS)
     intake.export("PROD_20260101.csv", HEADER + NEW)
-    assert intake.sync("wms.products").records("products") == {"read": 2, "created": 2}
-    assert set(archived(intake)) == {"PROD_20260101.csv", "PROD_20260102.csv"}
+    intake.export("PROD_20260102.csv", PRODUCTS)
+    intake.export("PROD_20260103.csv.part", PRODUCTS)
+    first, again = intake.sync("wms.products"), intake.sync("wms.products")
+    assert first.records("products") == {"read": 2, "created": 2}
+    unfinished = "passed over PROD_20260103.csv.part: its name says that it is not complete"
+    older = "passed over PROD_20260101.csv: older than 'PROD_20260102.csv'"
+    assert first.json["streams"]["wms.products"]["notes"] == [unfinished, older]
+    assert set(archived(intake)) == {"PROD_20260102.csv"}
+    assert (again.code, again.json["streams"]["wms.products"]["notes"]) == (0, [unfinished])
+    intake.export("PROD_20260101.csv", HEADER + NEW)  # sent again
+    assert intake.sync("wms.products").code == 4
+
+
+def test_what_follows_what_is_declared_or_refused(intake: Site) -> None:
+    """A correction that nothing shows to be the newer file is refused with both names, until its form is declared."""
+    declare(intake, "archive: out/done", mode="append")
+    (intake.out / "done").mkdir()
+    paths = [
+        intake.export(f"PROD_20260101{name}.csv", HEADER + row) for name, row in (("-CORR", NEW), ("", "P3;Old;1\n"))
+    ]
+    for path in paths:
+        os.utime(path, (1_767_225_600,) * 2)
+    refused = intake.sync("wms.products")
+    assert (refused.code, archived(intake)) == (4, {})
+    assert all(path.name in refused.out for path in paths)
+    forms = '["PROD_{date:%Y%m%d}.csv", "PROD_{date:%Y%m%d}-CORR.csv"]'
+    assert forms in json.loads(refused.out)["errors"]["wms.products"]
+    intake.edit("archive: out/done", f"archive: out/done\n        order: {{name: {forms}}}")
+    intake.export("PROD_new.csv", HEADER)
+    done = intake.sync("wms.products")
+    assert done.json["streams"]["wms.products"]["notes"] == [
+        "passed over PROD_new.csv: its name does not have the form that 'order' declares"
+    ]
+    assert [effect["body"]["name"] for effect in intake.effects()] == ["Washer"]
+    assert archived(intake).keys() == {path.name for path in paths}
+
+
+def test_a_late_delta_is_refused(intake: Site) -> None:
+    """Its rows may be older than those that were taken in; with `order_by` the rows decide."""
+    declare(intake)
+    intake.export("PROD_20260101.csv", HEADER + "P3;Old;1\n")
+    late = (intake.out / "PROD_20260101.csv").rename(intake.folder / "late")
+    intake.export("PROD_20260102.csv", HEADER + NEW)
+    assert intake.sync("wms.products").code == 0
+    late.rename(intake.out / "PROD_20260101.csv")
+    for command in ("plan", "sync"):
+        refused = intake.run(command, "wms.products")
+        assert refused.code == 4
+        shown = " ".join((refused.out + refused.err).split())
+        assert "PROD_20260101.csv: is older than 'PROD_20260102.csv' taken in before" in shown
+    intake.edit("key: [SKU]", "key: [SKU]\n        order_by: [PRICE]")
     assert intake.sync("wms.products").code == 0
 
 

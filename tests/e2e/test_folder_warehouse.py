@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -97,17 +98,21 @@ def test_a_warehouse_that_moves_from_a_server_into_a_folder(site: Site) -> None:
     assert len(site.sftp.logins) == logins
 
 
-def test_a_file_that_still_grows_is_refused(depot: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A young file that is longer at the second look ends with exit 4, and is taken in whole by the next sync."""
+@pytest.mark.parametrize("clock", [0, -120, -86_400, 86_400])
+def test_a_file_that_still_grows_is_refused(depot: Site, monkeypatch: pytest.MonkeyPatch, clock: int) -> None:
+    """A file that is longer at the second look ends with exit 4, whatever its server's clock says."""
     depot.fill()
-    path = depot.out / "INV_1.csv"
-    os.utime(path)
+    path, now = depot.out / "INV_1.csv", int(time.time()) + clock
+    os.utime(path, (now, now))
     growing = [MORE]
 
     def grow(*_: object) -> None:
-        with path.open("a") as file:
-            file.write(growing.pop() if growing else "")
+        if growing:
+            with path.open("a") as file:
+                file.write(growing.pop())
+            os.utime(path, (now + 1, now + 1))
 
+    assert depot.sync("wms.customers", "wms.products").code == 0
     monkeypatch.setattr(SystemClock, "sleep", grow)
     result = depot.sync()
     assert result.code == 4

@@ -39,6 +39,6 @@ class FolderWarehouseSettings(WarehouseSettings, FolderSettings):  # the folder 
 
     kind: Literal["folder_warehouse"]
     settle_s: Annotated[float, Field(ge=0, le=86_400)] = 4.0
-    """How long a young file must keep its size and time before it is read; NFS may report changes 3 s late."""
+    """How long files must keep their size and time before they are read; NFS may report changes 3 s late."""
     sources: Mapping[str, Annotated[SourceConfig, AfterValidator(_inside)]] = {}
     streams: Annotated[Mapping[Name, Annotated[WarehouseStreamConfig, AfterValidator(_inside)]], Field(min_length=1)]

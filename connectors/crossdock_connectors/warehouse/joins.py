@@ -102,8 +102,8 @@ class JoinedStream:
     ) -> Joined:
         config, own = self._others[rule.source], self._stream.stream_id(self._ctx)
         stream_id = StreamId(f"{own.stream}:{name}", own.version)
-        parts = isinstance(rule, Join)
-        source = self._file_source(config, stream_id, kept=kept, snapshot=snapshot, parts=parts)
+        is_join = isinstance(rule, Join)
+        source = self._file_source(config, stream_id, kept=kept, snapshot=snapshot, is_join=is_join)
         expectation = Expectation(config.required, config.expect)
         names = [*rule.columns.values(), *found_by.key]
         part = Part(
@@ -116,10 +116,19 @@ class JoinedStream:
         return Joined(part, found_by, None if columns is None else list(dict.fromkeys(columns)))
 
     def _file_source(
-        self, config: SourceConfig, stream_id: StreamId, *, kept: timedelta | None, snapshot: bool, parts: bool = False
+        self,
+        config: SourceConfig,
+        stream_id: StreamId,
+        *,
+        kept: timedelta | None,
+        snapshot: bool,
+        is_join: bool = False,
     ) -> FileSource:
+        """The files of a source; those of a join are put in order, and several may be parts of a snapshot."""
         run = self._ctx.run.apart(stream_id.stream.replace(":", "."))
-        return self._stream.file_source(self._ctx, config, [stream_id], run, kept=kept, snapshot=snapshot, parts=parts)
+        return self._stream.file_source(
+            self._ctx, config, [stream_id], run, kept=kept, snapshot=snapshot, parts=is_join, takes_late=is_join
+        )
 
     def _trimmed(self, rows: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
         """*rows* with the texts by which they are found as keys are: without white space around them."""

@@ -19,6 +19,7 @@ from crossdock.sources import (
     Markers,
     MarkerTemplate,
     Name,
+    Order,
     Wait,
     split_pattern,
 )
@@ -44,6 +45,8 @@ class IntakeConfig(ConfigModel):
     """How long scheduled runs, and ``sync --wait``, wait for a file that is new to all streams that read it."""
     ready: MarkerTemplate | None = None
     """The name of the marker that shows that a file is complete, such as ``{name}.done`` or ``{stem}.ok``."""
+    order: Order | None = None
+    """Which file is newer, where names and times do not say it: a form of their names, ``modified``, or ``any``."""
     manifest: Manifest | None = None
     """Files in which the sender states the rows, bytes or checksums of its files."""
     archive: ArchiveFolder | None = None
@@ -128,7 +131,7 @@ class WarehouseSettings(Settings):
     """A warehouse that exports files; subclasses add where the files are."""
 
     settle_s: Annotated[float, Field(ge=0, le=86_400)] = 2.0
-    """How long a young file must keep its size and time before it is read."""
+    """How long files must keep their size and time before they are read; one wait for all of them."""
     sources: Mapping[str, SourceConfig] = {}
     streams: Annotated[Mapping[Name, WarehouseStreamConfig], Field(min_length=1)]
 
@@ -155,6 +158,8 @@ class WarehouseSettings(Settings):
         first: dict[str, tuple[str, SourceConfig, bool]] = {}
         for name, stream in self.streams.items():
             source, is_snapshot = self.source_of(stream), stream.mode == "snapshot"
+            if source.order == "any" and is_snapshot:
+                raise ValueError(f"streams.{name}.order: of snapshots the newest one counts, so 'any' cannot be meant")
             other, others, mode = first.setdefault(source.files, (name, source, is_snapshot))
             for key in IntakeConfig.model_fields:
                 if getattr(source, key) != getattr(others, key):

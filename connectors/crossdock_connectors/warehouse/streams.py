@@ -82,6 +82,7 @@ class WarehouseStream(DeclaredStream[W]):
         snapshot: bool,
         kept: timedelta | None = None,
         parts: bool = False,
+        takes_late: bool = False,
     ) -> FileSource:
         """The files of a source; see `FileSource`."""
         return FileSource(
@@ -98,6 +99,9 @@ class WarehouseStream(DeclaredStream[W]):
             ready=config.ready,
             manifest=config.manifest,
             archive_to=config.archive,
+            order=config.order,
+            ordered_by_rows=[peer.stream_id(ctx) for peer in self.peers if peer.order_by],
+            takes_late=takes_late,
         )
 
     def _source(self, ctx: Context[W]) -> FileSource:

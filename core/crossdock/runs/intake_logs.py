@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crossdock.clock import Clock
-from crossdock.state import Digests, FileFacts, State
+from crossdock.state import Digests, FileDescription, FileFacts, State
 
 
 class NoIntake:
@@ -24,8 +24,11 @@ class NoIntake:
     def known(self, stream: str) -> list[FileFacts]:  # noqa: ARG002  nothing depends on it
         return []
 
-    def newest_stamp(self, stream: str) -> str | None:  # noqa: ARG002  nothing depends on it
-        return None
+    def passed(self, stream: str) -> set[FileDescription]:  # noqa: ARG002  nothing depends on it
+        return set()
+
+    def pass_over(self, stream: str, files: set[FileDescription]) -> None:
+        """Ignored."""
 
     def accept(self, stream: str, version: str, files: list[FileFacts]) -> None:
         """Ignored."""
@@ -56,9 +59,9 @@ class PlanIntake(NoIntake):
         with self._state.look() as tx:
             return tx.intake.known(stream)
 
-    def newest_stamp(self, stream: str) -> str | None:
+    def passed(self, stream: str) -> set[FileDescription]:
         with self._state.look() as tx:
-            return tx.intake.newest_stamp(stream)
+            return tx.intake.passed(stream)
 
 
 class StateIntake(PlanIntake):
@@ -71,6 +74,10 @@ class StateIntake(PlanIntake):
     def accept(self, stream: str, version: str, files: list[FileFacts]) -> None:
         with self._state.begin() as tx:
             tx.intake.accept(stream, version, files, at=self._clock.now())
+
+    def pass_over(self, stream: str, files: set[FileDescription]) -> None:
+        with self._state.begin() as tx:
+            tx.intake.pass_over(stream, files)
 
     def seen(self, stream: str, version: str, content_hashes: list[str]) -> None:
         with self._state.begin() as tx:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from crossdock.sources.api_request import ApiAnswer, ApiRequest
     from crossdock.sources.archive import ArchiveFolder
     from crossdock.sources.expected_files import Expect, Expectation
+    from crossdock.sources.file_order import Order
     from crossdock.sources.file_source import FileSource, StreamId
     from crossdock.sources.graphql_errors import GraphQLError
     from crossdock.sources.joined_files import Joined, JoinedFiles, Part
@@ -80,6 +81,7 @@ _NAMES = {
     "transport.http_connection": "HttpConnection",
     "sources.archive": "ArchiveFolder",
     "sources.expected_files": "Expect Expectation",
+    "sources.file_order": "Order",
     "sources.file_source": "FileSource StreamId",
     "sources.joined_files": "Joined JoinedFiles Part",
     "sources.joined_rows": "Rule",
@@ -99,7 +101,7 @@ __all__ = [
     "DelimitedFormat", "Expect", "Expectation", "FileFormat", "FileSource", "FileStore", "FolderStore",
     "GraphQLConnection", "GraphQLError", "HeaderAuth", "HostName", "HttpConnection", "HttpSettings", "Join",
     "Joined", "JoinedFiles", "LinkHeader", "LoginAuth", "Lookup", "Manifest", "MarkerTemplate", "Markers", "Name",
-    "NextUrl", "Offset", "OverlappingPages", "PageNumber", "Paginator", "Part", "Proof", "RateLimit",
+    "NextUrl", "Offset", "Order", "OverlappingPages", "PageNumber", "Paginator", "Part", "Proof", "RateLimit",
     "RefreshTokenAuth", "Rule", "SftpLogin", "SourceContext", "StreamId", "TimedAuth", "UnavailableError", "Wait",
     "Window", "connect", "split_pattern", "windows",
 ]  # fmt: skip

@@ -22,8 +22,9 @@ from crossdock.local_files import create_private, private_folder
 from crossdock.records import Again, Proof, RawBatch, kept
 from crossdock.sources.archive import archive
 from crossdock.sources.expected_files import NO_FILE_EXPECTED, Expectation
-from crossdock.sources.input_facts import ReadFile
-from crossdock.sources.known_files import KnownFiles, StreamId
+from crossdock.sources.file_order import FileOrder, Order
+from crossdock.sources.input_facts import LISTED, ReadFile
+from crossdock.sources.known_files import YOUNG, KnownFiles, StreamId
 from crossdock.sources.late_files import LateError, LateFileWatch, Wait
 from crossdock.sources.listed_files import FileListing, facts_of
 from crossdock.sources.manifests import Entry, Manifest, read_entries
@@ -60,7 +61,7 @@ class FileSource:
 
     Args:
         files: Folder and name pattern, such as ``out/LOT_*.txt``.
-        settle_s: How long a young file must keep its size and time before it is read.
+        settle_s: How long files must keep their size and time before they are read.
         snapshot: Whether each file lists everything: then only the newest counts, and it must have rows.
         stream_ids: All streams that read this source.
         kept: How long copies of finished files are kept, for sources that are joined; of a snapshot, the newest is.
@@ -69,6 +70,9 @@ class FileSource:
         ready: The name of a file's done marker, such as ``{name}.done``; files without one are not there yet.
         manifest: Where the sender states what files hold.
         archive_to: The folder to which files are moved once all of their records are settled or kept.
+        order: Which file is the newer one; None if names and times say it.
+        ordered_by_rows: The streams whose rows say themselves which is the newest.
+        takes_late: Whether older files may come later, because `in_order` is used.
     """
 
     def __init__(
@@ -87,18 +91,31 @@ class FileSource:
         ready: str | None = None,
         manifest: Manifest | None = None,
         archive_to: str | None = None,
+        order: Order | None = None,
+        ordered_by_rows: Collection[StreamId] = (),
+        takes_late: bool = False,
     ) -> None:
         self._files_pattern = files
         self._layout, self._open_store, self._run = layout, open_store, run
         self._snapshot, self._parts, self._stream_ids = snapshot, parts, stream_ids
-        self._ready, self._manifest, self._archive_to = ready, manifest, archive_to
+        self._manifest, self._archive_to = manifest, archive_to
         self._entries: dict[str, Entry] = {}  # by content hash
         manifests = manifest.files if manifest else None
+        self._order = FileOrder(order, snapshot=snapshot)
         self._listing = FileListing(
-            files, run, settle_s=settle_s, snapshot=snapshot, parts=parts, ready=ready, manifests=manifests
+            files, run, settle_s=settle_s, order=self._order, parts=parts, ready=ready, manifests=manifests
         )
-        whole = snapshot and not parts
-        self._known = KnownFiles(run, stream_ids, snapshot=whole, kept=kept, keeps_newest=snapshot and parts)
+        self._known = KnownFiles(
+            run,
+            stream_ids,
+            snapshot=snapshot and not parts,
+            order=self._order,
+            kept=kept,
+            keeps_newest=snapshot and parts,
+            ordered_by_rows=ordered_by_rows,
+            takes_late=takes_late,
+            looked_twice=settle_s >= YOUNG.total_seconds(),
+        )
         self._files: list[TakenFile] | None = None
         self._read: dict[StreamId, list[ReadFile]] = {}
         self._failure: CrossdockError | None = None
@@ -147,7 +164,26 @@ class FileSource:
         self._read[stream_id] = found.files
         if self._late_file_watch and self._late_file_watch.without:
             self._run.note(stream_id.stream, self._late_file_watch.without)
+        self._report_passed(stream_id)
         return taken, [file for file in taken if file.facts in unread]
+
+    def _report_passed(self, stream_id: StreamId) -> None:
+        """Note the files that match the pattern and are not read; older snapshots once."""
+        listing = self._listing
+        older = self._known.not_passed(stream_id, listing.older)
+        passed = listing.left_out | {file.name: f"older than {listing.newest!r}" for file in older}
+        for reason in dict.fromkeys(passed.values()):
+            names = [name for name, why in passed.items() if why == reason]
+            more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
+            self._run.note(
+                stream_id.stream.partition(":")[0], f"passed over {', '.join(names[:LISTED])}{more}: {reason}"
+            )
+
+    def in_order(self, files: Sequence[TakenFile]) -> list[TakenFile]:
+        """*files* from the oldest to the newest."""
+        by_content = {file.facts.content_hash: file for file in files}
+        ordered = self._order.in_order([file.facts for file in files], self._run.clock.now())
+        return [by_content[facts.content_hash] for facts in ordered]
 
     def finished_before(self, stream_id: StreamId) -> Collection[str]:
         """The content hashes of the files that earlier runs have finished under any version."""
@@ -168,6 +204,7 @@ class FileSource:
         for read in self._read[stream_id]:
             read.rows = rows.get(read.name)
         self._known.accept(stream_id, [file.facts for file in self._files or ()])
+        self._known.pass_over(stream_id, self._listing.older)
 
     def finished(self, stream_id: StreamId) -> None:
         """Every record of *stream_id* is settled or kept: remove the copies that are not needed any more."""
@@ -233,7 +270,7 @@ class FileSource:
                 new = []  # nothing has arrived since the last attempt
             entries = read_entries(self._manifest, store, self._run, new) if self._manifest else {}
             names = self._spool.take(store, new, lambda: self._known.sizes(new))
-            fetched = [facts_of(file, name) for file, name in zip(new, names, strict=True)]
+            fetched = [facts_of(file, name, self._order) for file, name in zip(new, names, strict=True)]
             self._fetched.update(zip(new, names, strict=True))
             for facts in fetched if self._manifest else ():
                 self._check_content(facts, entries[facts.name])
@@ -241,15 +278,13 @@ class FileSource:
         stored = [facts for facts in known if self._spool.has(facts.content_hash)]
         accepted = self._known.accepted_at()
         files = list({facts.content_hash: facts for facts in (*stored, *fetched)}.values())
-        if self._snapshot:
-            files = self._newest(files)
-        return sorted(files, key=lambda facts: (accepted.get(facts.content_hash, _NOT_YET), facts.name))
-
-    def _newest(self, files: Sequence[FileFacts]) -> list[FileFacts]:
-        """The newest snapshot of *files*; of parts with the same name, the last of *files*."""
-        newest = max((facts.stamp for facts in files), default="")
-        found = [facts for facts in files if facts.stamp == newest]
-        return list({facts.name: facts for facts in found}.values()) if self._parts else found[-1:]
+        if self._snapshot and self._parts:
+            newest = max((facts.stamp for facts in files), default="")
+            files = list({facts.name: facts for facts in files if facts.stamp == newest}.values())
+        ordered = self._order.in_order(files, self._run.clock.now())
+        if self._snapshot and not self._parts:
+            return ordered[-1:]
+        return sorted(ordered, key=lambda facts: accepted.get(facts.content_hash, _NOT_YET))
 
     def _check_content(self, facts: FileFacts, entry: Entry) -> None:
         entry.check_content(facts.name, self._spool.bytes_of(facts.content_hash))
@@ -257,14 +292,11 @@ class FileSource:
 
     def _new_files(self, store: FileStore) -> list[RemoteFile]:
         offered = self._listing.offered(store)
-        if self._listing.unmarked:
-            left = f"files without the marker {self._ready}: {self._listing.unmarked:,}, left for a later run"
-            self._run.progress.warn(f"{self._files_pattern}: {left}")
-        elif not offered and not self._late_file_watch:
+        if not offered and not self._listing.left_out and not self._late_file_watch:
             streams = ", ".join(dict.fromkeys(each.stream for each in self._stream_ids))
             self._run.progress.warn(f"{streams}: no file matches {self._files_pattern}")
         self._known.mark_seen(offered)
-        new = self._known.new(offered, self._spool.has)
+        new = [file for file in self._known.new(offered, self._spool.has) if not self._known.is_passed(file)]
         self._listing.check_complete(store, new)
         return new
 

@@ -155,7 +155,7 @@ class JoinedFiles:
         stored = StoredRows(other.columns, self._run.work)
         # rows of a finished file without a row of the main source were reported when it was new
         reported = () if self._snapshot else other.part.source.finished_before(other.part.stream_id)
-        for number, file in enumerate(sorted(files, key=lambda each: each.facts.stamp)):
+        for number, file in enumerate(other.part.source.in_order(files)):
             for rows in other.part.source.rows(file):
                 is_new = file.facts.content_hash not in reported
                 prepared = other.part.prepare(rows)

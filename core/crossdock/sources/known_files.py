@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain
+from typing import Any, TypeVar
 
-from crossdock.errors import RefusedError
+from crossdock.sources.file_order import FileOrder
 from crossdock.sources.input_facts import is_to_remember
 from crossdock.sources.late_files import has_come
-from crossdock.sources.listed_files import FileDescription, description, stamp
+from crossdock.sources.listed_files import described, description, facts_of
 from crossdock.sources.source_context import SourceContext
-from crossdock.state import FileFacts
+from crossdock.state import Digests, FileDescription, FileFacts
 from crossdock.transport.file_store import RemoteFile
 
 ONE_DAY = timedelta(days=1)
 YOUNG = timedelta(seconds=2)  # modification times are whole seconds
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +34,12 @@ class KnownFiles:
 
     Args:
         stream_ids: All streams that read the source.
-        snapshot: Whether each file lists everything.
+        order: Which of its files is the newer one; none is passed for parts of a snapshot.
         kept: How long copies of finished files are kept, under any version; None if they are not.
         keeps_newest: Keep those with the newest stamp however old they are.
+        ordered_by_rows: Streams whose rows say themselves which is the newest, so that files may come in any order.
+        takes_late: Whether older files may come later, because all are put in order.
+        looked_twice: Whether files are read only if they kept still for `YOUNG`, so that a later change shows.
     """
 
     def __init__(
@@ -43,16 +48,40 @@ class KnownFiles:
         stream_ids: Sequence[StreamId],
         *,
         snapshot: bool,
+        order: FileOrder | None = None,
         kept: timedelta | None = None,
         keeps_newest: bool = False,
+        ordered_by_rows: Collection[StreamId] = (),
+        takes_late: bool = False,
+        looked_twice: bool = False,
     ) -> None:
-        self._run, self._intake = run, run.intake
-        self._stream_ids, self._snapshot = stream_ids, snapshot
+        self._run, self._intake, self._snapshot = run, run.intake, snapshot
+        self._stream_ids, self._order = stream_ids, order or FileOrder(snapshot=snapshot)
         self._kept_for, self._keeps_newest = kept, keeps_newest
+        self._ordered_by_rows, self._takes_late = ordered_by_rows, takes_late
+        self._looked_twice = looked_twice
+        self._looked_up: dict[tuple[Callable[..., Any], str, str], Any] = {}  # until this source changes it
+
+    def _look_up(self, what: Callable[..., T], stream: str, version: str = "") -> T:
+        """What the intake log says; asked once, since a run alone writes to it."""
+        key = what, stream, version
+        if key not in self._looked_up:
+            self._looked_up[key] = what(stream, version) if version else what(stream)
+        found: T = self._looked_up[key]
+        return found
+
+    def _all_done(self, stream_id: StreamId) -> dict[str, FileFacts]:
+        return self._look_up(self._intake.done, stream_id.stream, stream_id.version)
+
+    def _unfinished(self, stream_id: StreamId) -> dict[str, FileFacts]:
+        return self._look_up(self._intake.unfinished, stream_id.stream)
+
+    def _known(self, stream_id: StreamId) -> list[FileFacts]:
+        return self._look_up(self._intake.known, stream_id.stream)
 
     def done(self, stream_id: StreamId) -> dict[str, FileFacts]:
         """The files to skip: all that are finished; of snapshots only the last, since an older one may return."""
-        done = self._intake.done(stream_id.stream, stream_id.version)
+        done = self._all_done(stream_id)
         return dict(list(done.items())[-1:]) if self._snapshot else done
 
     def done_by(self, content_hash: str) -> list[bool]:
@@ -62,21 +91,43 @@ class KnownFiles:
     def unfinished(self) -> Iterator[FileFacts]:
         """Files accepted by a run that did not finish them; the source may have removed them since."""
         for stream_id in self._stream_ids:
-            yield from self._intake.unfinished(stream_id.stream).values()
+            yield from self._unfinished(stream_id).values()
 
     def unread(self, stream_id: StreamId, files: Sequence[FileFacts]) -> list[FileFacts]:
-        """Those of *files* that *stream_id* has not finished.
+        """Those of *files*, which are in order, that *stream_id* has not finished.
 
         Raises:
-            RefusedError: If one is a stale snapshot.
+            RefusedError: If one is older than a file that was taken in before, or if nothing says which is newer.
         """
         unread = self.new_to(stream_id, files)
-        newest = self._intake.newest_stamp(stream_id.stream) if self._snapshot else None
-        for facts in unread:
-            if newest is not None and facts.stamp < newest:
-                message = f"is of {facts.stamp}, older than the snapshot of {newest} taken in before"
-                raise RefusedError(message, where=facts.name, hint="ask the sender for a fresh one")
+        if not unread or self._keeps_newest or (stream_id in self._ordered_by_rows and not self._snapshot):
+            return unread
+        self._order.check(unread, self._known(stream_id), self._run.clock.now(), late=self._takes_late)
         return unread
+
+    def is_passed(self, snapshot: RemoteFile) -> bool:
+        """Whether a stream passed over *snapshot* before, and has taken in a newer one."""
+        facts = facts_of(snapshot, "", self._order)
+        return self._snapshot and any(
+            description(snapshot) in self._passed(stream_id)
+            and any(self._order.is_older(facts, known, self._run.clock.now()) for known in self._known(stream_id))
+            for stream_id in self._stream_ids
+        )
+
+    def _passed(self, stream_id: StreamId) -> set[FileDescription]:
+        return self._look_up(self._intake.passed, stream_id.stream)
+
+    def not_passed(self, stream_id: StreamId, older: Sequence[RemoteFile]) -> list[RemoteFile]:
+        """Those of *older* snapshots that *stream_id* has neither taken in nor passed over before."""
+        known = self._passed(stream_id) | {described(facts) for facts in self._known(stream_id)}
+        return [file for file in older if description(file) not in known]
+
+    def pass_over(self, stream_id: StreamId, older: Sequence[RemoteFile]) -> None:
+        """Record that *older* snapshots are not needed any more: all that the source lists."""
+        files = {description(file) for file in older}
+        if files != self._passed(stream_id):
+            self._intake.pass_over(stream_id.stream, files)
+            self._looked_up.clear()
 
     def new_to(self, stream_id: StreamId, files: Sequence[FileFacts]) -> list[FileFacts]:
         """Those of *files* that *stream_id* has not finished, stale ones included."""
@@ -84,8 +135,11 @@ class KnownFiles:
         unread = [facts for facts in files if facts.content_hash not in done]
         if self._snapshot or not unread:
             return unread
-        forgotten = self._intake.forgotten(stream_id.stream, stream_id.version)
+        forgotten = self._forgotten(stream_id)
         return [facts for facts in unread if facts.content_hash not in forgotten]
+
+    def _forgotten(self, stream_id: StreamId) -> Digests:
+        return self._look_up(self._intake.forgotten, stream_id.stream, stream_id.version)
 
     def kept(self) -> dict[str, FileFacts]:
         """Finished files whose copies are kept, by content hash: of snapshots the last, else those of some time."""
@@ -111,9 +165,9 @@ class KnownFiles:
 
         A file counts as of when it was first accepted; a snapshot, which may return, as of the last time.
         """
-        unfinished = self._intake.unfinished(stream_id.stream)
+        unfinished = self._unfinished(stream_id)
         finished = dict[str, FileFacts]()
-        for facts in self._intake.known(stream_id.stream):
+        for facts in self._known(stream_id):
             if facts.content_hash in unfinished:
                 continue
             if self._snapshot:
@@ -123,7 +177,7 @@ class KnownFiles:
 
     def accepted_at(self) -> dict[str, datetime]:
         """When the streams have first accepted their files, under any version, by content hash."""
-        known = chain.from_iterable(self._intake.known(stream_id.stream) for stream_id in self._stream_ids)
+        known = chain.from_iterable(self._known(stream_id) for stream_id in self._stream_ids)
         found = sorted((facts.accepted_at, facts.content_hash) for facts in known if facts.accepted_at is not None)
         return {content_hash: at for at, content_hash in reversed(found)}
 
@@ -143,47 +197,51 @@ class KnownFiles:
         """
         lost = {each for each in self.kept() if not has_copy(each)}
         known = [
-            {_description(facts) for facts in self.done(stream_id).values() if facts.content_hash not in lost}
+            {
+                described(facts)
+                for facts in self.done(stream_id).values()
+                if facts.content_hash not in lost and self._is_steady(facts)
+            }
             for stream_id in self._stream_ids
         ]
         return [file for file in offered if not all(description(file) in done for done in known)]
 
     def finished_by_all(self, listed: Sequence[RemoteFile], fetched: Mapping[RemoteFile, str]) -> list[RemoteFile]:
-        """Those of *listed* that every stream has finished, and of snapshots also all before them, the oldest first.
+        """Those of *listed* that every stream has read and finished, the oldest first.
 
         Args:
             fetched: The content hashes of those that this run has fetched.
         """
-        new = [file for file in self.new(listed) if not self._is_finished(file, fetched)]
-        ordered = sorted(listed, key=stamp)
-        done = [number for number, file in enumerate(ordered, 1) if file not in new]
-        if self._snapshot:
-            return ordered[: done[-1]] if done else []
-        return [ordered[number - 1] for number in done]
-
-    def _is_finished(self, file: RemoteFile, fetched: Mapping[RemoteFile, str]) -> bool:
-        is_steady = self._run.clock.now() - description(file)[2] >= YOUNG
-        return is_steady and file in fetched and all(self.done_by(fetched[file]))
+        done = [self._all_done(stream_id) for stream_id in self._stream_ids]
+        read = [{described(facts) for facts in files.values() if self._is_steady(facts)} for files in done]
+        now = self._run.clock.now()
+        finished = [
+            file
+            for file in listed
+            if all(description(file) in each for each in read)
+            or (file in fetched and self._kept_still(file.at, now) and all(fetched[file] in files for files in done))
+        ]
+        return sorted(finished, key=lambda file: (file.mtime, file.name))
 
     def sizes(self, new: Sequence[RemoteFile]) -> Iterator[int]:
         """The sizes of all files that any stream has accepted; forgotten ones may have any of *new*."""
         for stream_id in self._stream_ids:
-            yield from (facts.size for facts in self._intake.known(stream_id.stream))
-        if any(self._intake.forgotten(stream_id.stream, stream_id.version) for stream_id in self._stream_ids):
+            yield from (facts.size for facts in self._known(stream_id))
+        if any(map(self._forgotten, self._stream_ids)):
             yield from (file.size for file in new)
 
     def mark_seen(self, listed: Sequence[RemoteFile]) -> None:
         """Mark known files that are still listed, once a day, so that the state keeps them."""
-        described, day_ago = {description(file) for file in listed}, self._run.clock.now() - ONE_DAY
+        there, day_ago = {description(file) for file in listed}, self._run.clock.now() - ONE_DAY
         for stream_id in self._stream_ids:
             seen = [
                 facts.content_hash
                 for facts in self.done(stream_id).values()
-                if (facts.seen_at or facts.accepted_at or day_ago) <= day_ago
-                and (facts.name, facts.size, facts.modified_at) in described
+                if (facts.seen_at or facts.accepted_at or day_ago) <= day_ago and described(facts) in there
             ]
             if seen:
                 self._intake.seen(stream_id.stream, stream_id.version, seen)
+                self._looked_up.clear()
 
     def arrived(self, files: Sequence[FileFacts]) -> bool:
         """Whether one of *files* is new to every stream, or has come since the run was due."""
@@ -195,15 +253,18 @@ class KnownFiles:
         """Record that *stream_id* has read *files* as a whole."""
         done = self.done(stream_id)  # a listed file that was forgotten is remembered again
         listed = [facts for facts in files if is_to_remember(facts, done, snapshot=self._snapshot)]
-        self._intake.accept(stream_id.stream, stream_id.version, listed)
+        if listed:
+            self._intake.accept(stream_id.stream, stream_id.version, listed)
+            self._looked_up.clear()
 
     def finish(self, stream_id: StreamId) -> None:
         """Record that every record of the files that *stream_id* has accepted is settled or kept."""
         self._intake.finish(stream_id.stream, stream_id.version)
+        self._looked_up.clear()
 
+    def _is_steady(self, facts: FileFacts) -> bool:
+        """Whether a file that is still described like this has not changed since it was read."""
+        return facts.accepted_at is not None and self._kept_still(facts.at, facts.accepted_at)
 
-def _description(facts: FileFacts) -> FileDescription | None:
-    """How the store described a known file; None if it was so young that it may have changed since unnoticed."""
-    if facts.accepted_at is None or facts.accepted_at - facts.modified_at < YOUNG:
-        return None
-    return facts.name, facts.size, facts.modified_at
+    def _kept_still(self, changed: int, read: datetime) -> bool:
+        return self._looked_twice or read.timestamp() - changed >= YOUNG.total_seconds()

@@ -8,31 +8,29 @@ from datetime import UTC, date, datetime
 
 from crossdock.errors import RefusedError
 from crossdock.formats.compression import MAX_BYTES
+from crossdock.sources.file_order import FileOrder
 from crossdock.sources.markers import Markers
 from crossdock.sources.source_context import SourceContext
-from crossdock.state import FileFacts
+from crossdock.state import FileDescription, FileFacts
 from crossdock.transport.file_store import FileStore, RemoteFile, matches, split_pattern
 
 UNFINISHED_SUFFIXES = (".tmp", ".temp", ".part", ".partial", ".filepart", ".uploading", "~")
-SETTLED_AFTER_S = 60  # an older file is not checked twice
 _DAY_IN_NAME = re.compile(r"(?<!\d)(20\d\d)-?(\d\d)-?(\d\d)(?!\d)")
-
-FileDescription = tuple[str, int, datetime]
-"""How a store describes a file: name, size in bytes, modification time."""
 
 
 class FileListing:
     """The files of one pattern in a store.
 
     Args:
-        settle_s: How long a young file must keep its size and time before it is read.
-        snapshot: Whether only the newest file counts.
+        settle_s: How long files must keep their size and time before they are read.
+        order: Of its files; for snapshots, only the newest one counts.
         parts: Whether all files with the date of the newest count.
         ready: The name of a file's marker; without its marker, a file does not count.
         manifests: Folder and name pattern of manifests, which are no data.
 
     Attributes:
-        unmarked: How many files had no marker when they were last listed.
+        newest: The name of the newest snapshot, and `older` those that are older, as of the last look.
+        left_out: Why files that match the pattern do not count, by name, as of the last look.
     """
 
     def __init__(
@@ -41,14 +39,15 @@ class FileListing:
         run: SourceContext,
         *,
         settle_s: float,
-        snapshot: bool,
+        order: FileOrder,
         parts: bool = False,
         ready: str | None = None,
         manifests: str | None = None,
     ) -> None:
         self._folder, self._pattern = split_pattern(files)
-        self._run, self._settle_s, self._snapshot, self._parts = run, settle_s, snapshot, parts
-        self.unmarked = 0
+        self._run, self._settle_s, self._order, self._parts = run, settle_s, order, parts
+        self.newest, self.older = "", list[RemoteFile]()
+        self.left_out: dict[str, str] = {}
         self._markers = Markers(ready, self._folder) if ready else None
         self._manifests = split_pattern(manifests) if manifests else None
 
@@ -56,19 +55,30 @@ class FileListing:
         """The files that count, by name.
 
         Raises:
-            RefusedError: If several files may be parts of a snapshot, and the name of one has no date.
+            RefusedError: If nothing says which snapshot is the newest, or which files are parts of it.
         """
         listed = self._listed(store)
-        if not self._snapshot or not self._parts:
-            return sorted(listed, key=stamp)[-1:] if self._snapshot else listed
-        if len(listed) > 1 and (undated := next((file for file in listed if _day(file) is None), None)):
+        if not self._order.snapshot or not listed:
+            return listed
+        newest = self._newest_parts(listed) if self._parts else [self._order.newest(listed, self._run.clock.now())]
+        self.newest, self.older = newest[-1].name, sorted(set(listed).difference(newest), key=lambda file: file.name)
+        return newest
+
+    def _newest_parts(self, listed: Sequence[RemoteFile]) -> list[RemoteFile]:
+        days = {file: self._order.moment(file.name) or _day(file.name) for file in listed}
+        if len(listed) > 1 and (undated := next((file for file in listed if days[file] is None), None)):
             raise RefusedError(
                 f"is one of {len(listed)} files, and has no date in its name that shows which belong together",
                 where=undated.path,
-                hint="use a pattern that matches one file, or names such as LINES_2026-03-01_1.csv",
+                hint="use a pattern that matches one file, names such as LINES_2026-03-01_1.csv, or declare "
+                'their form, such as order: {name: "LINES_{date:%d%m%Y}_{number}.csv"}',
             )
-        newest = max(map(stamp, listed), default="")
-        return [file for file in listed if stamp(file) == newest]
+        latest = max(listed, key=lambda file: file.at)
+        newest = max(filter(None, days.values()), default=None)
+        if self._order.declared is None and days[latest] != newest:
+            message = f"was changed after all files of {newest}, and is of an earlier date by its name"
+            raise RefusedError(message, where=latest.path, hint="declare the form of the names with 'order'")
+        return [file for file in listed if days[file] == newest]
 
     def all_files(self, store: FileStore) -> list[RemoteFile]:
         """All files that are data, with or without a marker, by name."""
@@ -84,7 +94,9 @@ class FileListing:
         return self._markers.name(file.name) if self._markers else ""
 
     def check_complete(self, store: FileStore, files: Sequence[RemoteFile]) -> None:
-        """Check that *files* are not too large, and that nothing writes to them.
+        """Check that *files* are not too large, and that they keep their size and time for a while.
+
+        Their times are not compared with this clock, which may differ from that of the server.
 
         Raises:
             RefusedError: If one fails.
@@ -93,22 +105,29 @@ class FileListing:
             if file.size > MAX_BYTES:
                 message = f"has {file.size:,} bytes, more than the limit of {MAX_BYTES:,}"
                 raise RefusedError(message, where=file.path, hint="ask the sender to send it in parts")
-        newest = max((file.mtime for file in files), default=0)
-        if self._run.clock.now().timestamp() - newest < SETTLED_AFTER_S:
-            self._run.clock.sleep(self._settle_s)
-            again = {file.name: file for file in self._listed(store)}
-            for file in files:
-                if again.get(file.name) != file:
-                    raise RefusedError("is still being written", where=file.path, hint="run again when it is complete")
+        if not files:
+            return
+        self._run.clock.sleep(self._settle_s)
+        again = {file.name: file for file in self._listed(store)}
+        for file in files:
+            if again.get(file.name) != file:
+                raise RefusedError("is still being written", where=file.path, hint="run again when it is complete")
 
     def _listed(self, store: FileStore) -> list[RemoteFile]:
-        files = self.all_files(store)
-        if self._markers is None:
-            return files
+        files, self.left_out = list[RemoteFile](), {}
         markers = self.markers(store)
-        marked = [file for file in files if self._markers.name(file.name) in markers]
-        self.unmarked = len(files) - len(marked)
-        return marked
+        for file in store.list(self._folder, self._pattern):
+            if file.name.lower().endswith(UNFINISHED_SUFFIXES):
+                self.left_out[file.name] = "its name says that it is not complete"
+            elif self._is_other(file.name):
+                continue
+            elif self._markers and self._markers.name(file.name) not in markers:
+                self.left_out[file.name] = f"its marker {self._markers.template} is not there"
+            elif self._order.is_outside(file.name):
+                self.left_out[file.name] = "its name does not have the form that 'order' declares"
+            else:
+                files.append(file)
+        return files
 
     def _is_other(self, name: str) -> bool:
         """Whether a file is not data, although it matches the pattern."""
@@ -119,22 +138,25 @@ class FileListing:
         return self._manifests is not None and self._manifests[0] == self._folder and matches(name, self._manifests[1])
 
 
-def facts_of(file: RemoteFile, content_hash: str) -> FileFacts:
+def facts_of(file: RemoteFile, content_hash: str, order: FileOrder) -> FileFacts:
     """What the state keeps of *file*; in a plan, a name may replace its content hash (`crossdock.sources.spool`)."""
-    return FileFacts(file.name, content_hash, file.size, _instant(file.mtime), stamp(file))
+    changed = _instant(file.mtime)
+    stamp = order.moment(file.name) or _day(file.name) or changed.isoformat()
+    return FileFacts(file.name, content_hash, file.size, changed, stamp)
 
 
 def description(file: RemoteFile) -> FileDescription:
+    """How the store describes a file."""
     return file.name, file.size, _instant(file.mtime)
 
 
-def stamp(file: RemoteFile) -> str:
-    """The order of snapshots: the date in the name if there is one, else the modification time."""
-    return _day(file) or _instant(file.mtime).isoformat()
+def described(facts: FileFacts) -> FileDescription:
+    """How the store described a known file."""
+    return facts.name, facts.size, facts.modified_at
 
 
-def _day(file: RemoteFile) -> str | None:
-    for match in _DAY_IN_NAME.finditer(file.name):
+def _day(name: str) -> str | None:
+    for match in _DAY_IN_NAME.finditer(name):
         try:
             return date(*map(int, match.groups())).isoformat()
         except ValueError:

@@ -18,7 +18,7 @@ from crossdock.records import RawBatch
 from crossdock.sources.api_usage import ApiUsage
 from crossdock.sources.input_facts import InputFacts
 from crossdock.sources.shared_buckets import SharedBuckets
-from crossdock.state import Digests, FileFacts
+from crossdock.state import Digests, FileDescription, FileFacts
 
 if TYPE_CHECKING:
     import httpx
@@ -47,8 +47,11 @@ class IntakeLog(Protocol):
     def known(self, stream: str) -> list[FileFacts]:
         """All files ever accepted, as far as retention keeps them."""
 
-    def newest_stamp(self, stream: str) -> str | None:
-        """The highest stamp of all files ever accepted."""
+    def passed(self, stream: str) -> set[FileDescription]:
+        """The files that the source listed last time, and that were older than the one that was taken in."""
+
+    def pass_over(self, stream: str, files: set[FileDescription]) -> None:
+        """Record what `passed` gives."""
 
     def accept(self, stream: str, version: str, files: list[FileFacts]) -> None:
         """Record that *files* were accepted as a whole."""

@@ -8,7 +8,7 @@ from crossdock.state.store import State, Transaction
 from crossdock.state.tables.bindings import Accepted, Binding
 from crossdock.state.tables.buckets import SharedBucket
 from crossdock.state.tables.dead_letters import DeadLetter, DeadLetterFacts, DeadLetterFilter
-from crossdock.state.tables.file_intake import FileFacts
+from crossdock.state.tables.file_intake import FileDescription, FileFacts
 from crossdock.state.tables.followed_records import FollowedRecord
 from crossdock.state.tables.inbox import HintedRecord, NamedRecord, ReceivedWebhook
 from crossdock.state.tables.intents import Attempt, Intent
@@ -32,6 +32,7 @@ __all__ = [
     "DueRun",
     "ExpectedDeliveries",
     "ExpectedDelivery",
+    "FileDescription",
     "FileFacts",
     "FollowedRecord",
     "FoundRecord",

@@ -36,6 +36,11 @@ class RemoteFile:
     revision: tuple[int, ...] = ()
 
     @property
+    def at(self) -> int:
+        """When it was changed, in seconds since 1970."""
+        return self.mtime
+
+    @property
     def path(self) -> str:
         """What `FileStore.fetch` takes."""
         return f"{self.folder.rstrip('/')}/{self.name}" if self.folder else self.name

@@ -50,6 +50,11 @@ def load(folder: Path, keys: str, others: str = "", mode: str = "append") -> Any
         ('ready: "out/{stem}"', 'ready: "out/{stem}"', "append", "must not be the name of the file itself"),
         ('ready: "../{name}.ok"', 'ready: "../{name}.ok"', "append", "ready must be below path"),
         ('ready: "{name}.ok"', "", "append", "give both the same ready"),
+        ("order: any", "order: any", "snapshot", "streams.bins.order: of snapshots the newest one counts"),
+        ("order: newest", "", "append", "must be 'modified' or 'any'"),
+        ("order: {name: 'P_{text}.csv'}", "", "append", "needs a field that orders the files"),
+        ("order: {name: ['P_{date:%m%d}.csv']}", "", "append", "is not a date with its year"),
+        ("order: modified", "", "append", "give both the same order"),
         ("archive: out/", "archive: out", "append", "another folder than that of files"),
         ("archive: /", "", "append", "must be a folder"),
         ("archive: /done", "archive: /done", "append", "archive must be below path"),
@@ -76,7 +81,8 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path, keys: str, others: str,
 
 def test_new_keys_change_no_version_where_they_are_not_used(tmp_path: Path) -> None:
     """What a state knows of a stream stays valid; how files arrive is no part of it either."""
-    intake = 'ready: "{name}.ok"\n        archive: done\n        manifest: {files: "M_*", name: F, rows: C}'
+    keys = ("order: modified", 'ready: "{name}.ok"', "archive: done", 'manifest: {files: "M_*", name: F, rows: C}')
+    intake = "\n        ".join(keys)
     versions = set()
     for keys in ("", intake):
         (connection,) = load(tmp_path, keys, keys).connections

@@ -18,7 +18,7 @@ from crossdock.progress import Silent
 from crossdock.sources import DelimitedFormat, FileSource, StreamId, Wait
 from crossdock.sources.late_files import LateError
 from crossdock.sources.source_context import Patience, SourceContext
-from crossdock.state import Digests, FileFacts
+from crossdock.state import Digests, FileDescription, FileFacts
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.transport.file_store import RemoteFile, Sink, select
 
@@ -100,8 +100,11 @@ class Memory:
     def known(self, stream: str) -> list[FileFacts]:
         return [facts for (name, _), (_, facts) in self.rows.items() if name == stream]
 
-    def newest_stamp(self, stream: str) -> str | None:
-        return max((facts.stamp for (name, _), (_, facts) in self.rows.items() if name == stream), default=None)
+    def passed(self, stream: str) -> set[FileDescription]:
+        return set()
+
+    def pass_over(self, stream: str, files: set[FileDescription]) -> None:
+        """No test passes over a file twice."""
 
     def accept(self, stream: str, version: str, files: Sequence[FileFacts]) -> None:
         for facts in files:
@@ -141,7 +144,7 @@ class Bench:
         run = SourceContext(self.clock, self.warnings, self.intake, spool, work, spool, patience, self.notes)
         return FileSource(
             "out/LOT_*", DelimitedFormat(), self.depot.open, run,
-            settle_s=2, snapshot=snapshot, stream_ids=stream_ids, wait=self.wait,
+            settle_s=0, snapshot=snapshot, stream_ids=stream_ids, wait=self.wait,
         )  # fmt: skip
 
     def patient(self, **more: Any) -> FileSource:

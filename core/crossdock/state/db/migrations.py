@@ -84,6 +84,11 @@ def _add_what_cursors_miss(connection: Connection) -> None:
     schema.metadata.create_all(connection, tables=[reading_tables.full_lists, reading_tables.followed_records])
 
 
+def _add_passed_files(connection: Connection) -> None:
+    """Version 10: which older snapshots were passed over, so that they are neither reported nor refused again."""
+    schema.metadata.create_all(connection, tables=[schema.passed_files])
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _store_durations,
     _index_what_trace_searches_by,
@@ -93,6 +98,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _store_when_records_changed,
     _remember_keys_with_white_space,
     _add_what_cursors_miss,
+    _add_passed_files,
 )
 """Step n upgrades a state from version n to n + 1. Steps after a release are added here."""
 

@@ -19,7 +19,7 @@ from sqlalchemy import (
 
 from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime
 
-VERSION = 9
+VERSION = 10
 
 metadata = MetaData()
 _Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids for INTEGER only
@@ -161,6 +161,15 @@ taken_files = Table(
     Column("status", String(16), nullable=False),
     Column("accepted_at", UtcDateTime, nullable=False),
     Column("seen_at", UtcDateTime),
+)
+
+passed_files = Table(
+    "passed_files",
+    metadata,
+    Column("stream", String(192), primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("size", BigInteger, nullable=False),
+    Column("modified_at", UtcDateTime, nullable=False),
 )
 
 content_digests = Table(

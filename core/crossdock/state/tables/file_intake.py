@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, select, update
 
 from crossdock.state.db import sql_statements
+from crossdock.state.db.schema import passed_files
 from crossdock.state.db.schema import taken_files as table
 from crossdock.state.tables import removed_input_digests
 from crossdock.state.tables.removed_input_digests import Digests
+
+FileDescription = tuple[str, int, datetime]
+"""How a store describes a file: name, size in bytes, modification time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,11 @@ class FileFacts:
     stamp: str
     accepted_at: datetime | None = None
     seen_at: datetime | None = None
+
+    @property
+    def at(self) -> int:
+        """When it was changed, in seconds since 1970."""
+        return int(self.modified_at.timestamp())
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +93,17 @@ class Intake:
         row = self._connection.execute(query.order_by(table.c.accepted_at.desc()).limit(1)).first()
         return None if row is None else FinishedImport(*row)
 
-    def newest_stamp(self, stream: str) -> str | None:
-        """The highest stamp of all files that *stream* has accepted."""
-        return self._connection.execute(select(func.max(table.c.stamp)).where(table.c.stream == stream)).scalar()
+    def passed(self, stream: str) -> set[FileDescription]:
+        """The older snapshots that *stream* has passed over and its source still lists."""
+        query = select(passed_files.c.name, passed_files.c.size, passed_files.c.modified_at)
+        rows = self._connection.execute(query.where(passed_files.c.stream == stream))
+        return {(name, size, modified_at) for name, size, modified_at in rows}
+
+    def pass_over(self, stream: str, files: set[FileDescription]) -> None:
+        """Replace what `passed` gives."""
+        self._connection.execute(delete(passed_files).where(passed_files.c.stream == stream))
+        rows = [{"stream": stream, "name": name, "size": size, "modified_at": at} for name, size, at in sorted(files)]
+        sql_statements.upsert(self._connection, passed_files, rows)
 
     def accept(self, stream: str, version: str, files: list[FileFacts], *, at: datetime) -> None:
         fixed = {"stream": stream, "version": version, "status": "accepted", "accepted_at": at}
@@ -106,6 +123,7 @@ class Intake:
     def forget(self, stream: str) -> None:
         """Forget all files of *stream*: it reads them again."""
         self._connection.execute(delete(table).where(table.c.stream == stream))
+        self.pass_over(stream, set())
         removed_input_digests.forget(self._connection, stream)
 
     def _listed(self, *conditions: ColumnElement[bool]) -> dict[str, FileFacts]:

@@ -20,7 +20,20 @@ def test_intake_remembers_content_under_a_version(state: State) -> None:
         tx.intake.finish("s", "v1")
         assert tx.intake.done("s", "v1") == {"c0ffee": facts}
         assert tx.intake.done("s", "v2") == {}
-        assert tx.intake.newest_stamp("s") == "2026-03-29"
+        assert tx.intake.known("s") == [facts]
+
+
+def test_passed_files_are_those_of_the_last_look(state: State) -> None:
+    """What the source no longer lists is forgotten, and so is everything when the stream reads all files again."""
+    old, older = ("a.csv", 12, AT), ("b.csv", 1, AT)
+    with state.begin() as tx:
+        tx.intake.pass_over("s", {old, older})
+        assert tx.intake.passed("s") == {old, older}
+        assert tx.intake.passed("t") == set()
+        tx.intake.pass_over("s", {older})
+        assert tx.intake.passed("s") == {older}
+        tx.intake.forget("s")
+        assert tx.intake.passed("s") == set()
 
 
 def test_a_file_accepted_under_an_older_mapping_is_read_on(state: State) -> None:

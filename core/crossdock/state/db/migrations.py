@@ -9,7 +9,7 @@ from uuid import uuid4
 from sqlalchemy import BindParameter, Connection, bindparam, insert, select, text, update
 
 from crossdock.records import trimmed_key
-from crossdock.state.db import reading_tables, schema, sql_statements, trace_indexes
+from crossdock.state.db import file_tables, reading_tables, schema, sql_statements, trace_indexes
 
 Migration = Callable[[Connection], None]
 IDENTITY = "id"  # the row of the meta table that identifies a state
@@ -86,7 +86,7 @@ def _add_what_cursors_miss(connection: Connection) -> None:
 
 def _add_passed_files(connection: Connection) -> None:
     """Version 10: which older snapshots were passed over, so that they are neither reported nor refused again."""
-    schema.metadata.create_all(connection, tables=[schema.passed_files])
+    schema.metadata.create_all(connection, tables=[file_tables.passed_files])
 
 
 MIGRATIONS: tuple[Migration, ...] = (

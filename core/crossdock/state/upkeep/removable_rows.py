@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from sqlalchemy import Column, ColumnElement, Connection, Table, and_, exists, false, func, not_, or_, select
 
+from crossdock.state.db.file_tables import taken_files
 from crossdock.state.db.schema import (
     bindings,
     dead_letters,
@@ -23,7 +24,6 @@ from crossdock.state.db.schema import (
     runs,
     scheduled_runs,
     snapshots,
-    taken_files,
 )
 from crossdock.state.tables.intents import UNSETTLED
 from crossdock.state.tables.key_scope import Scope

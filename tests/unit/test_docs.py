@@ -108,6 +108,7 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "Join": "join.NAME.",
     "Lookup": "lookup.NAME.",
     "Wait": "wait.",
+    "NameOrder": "order.",
     "Manifest": "manifest.",
     "Expect": "expect.",
     "GoneLimits": "gone.",

@@ -23,7 +23,7 @@ from crossdock.records import Again, Proof, RawBatch, kept
 from crossdock.sources.archive import archive
 from crossdock.sources.expected_files import NO_FILE_EXPECTED, Expectation
 from crossdock.sources.file_order import FileOrder, Order
-from crossdock.sources.input_facts import LISTED, ReadFile
+from crossdock.sources.input_facts import ReadFile
 from crossdock.sources.known_files import YOUNG, KnownFiles, StreamId
 from crossdock.sources.late_files import LateError, LateFileWatch, Wait
 from crossdock.sources.listed_files import FileListing, facts_of
@@ -169,15 +169,8 @@ class FileSource:
 
     def _report_passed(self, stream_id: StreamId) -> None:
         """Note the files that match the pattern and are not read; older snapshots once."""
-        listing = self._listing
-        older = self._known.not_passed(stream_id, listing.older)
-        passed = listing.left_out | {file.name: f"older than {listing.newest!r}" for file in older}
-        for reason in dict.fromkeys(passed.values()):
-            names = [name for name, why in passed.items() if why == reason]
-            more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
-            self._run.note(
-                stream_id.stream.partition(":")[0], f"passed over {', '.join(names[:LISTED])}{more}: {reason}"
-            )
+        for note in self._listing.notes(self._known.not_passed(stream_id, self._listing.older)):
+            self._run.note(stream_id.stream.partition(":")[0], note)
 
     def in_order(self, files: Sequence[TakenFile]) -> list[TakenFile]:
         """*files* from the oldest to the newest."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
 
 from crossdock.errors import RefusedError
 from crossdock.formats.compression import MAX_BYTES
 from crossdock.sources.file_order import FileOrder
+from crossdock.sources.input_facts import LISTED
 from crossdock.sources.markers import Markers
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import FileDescription, FileFacts
@@ -79,6 +80,14 @@ class FileListing:
             message = f"was changed after all files of {newest}, and is of an earlier date by its name"
             raise RefusedError(message, where=latest.path, hint="declare the form of the names with 'order'")
         return [file for file in listed if days[file] == newest]
+
+    def notes(self, older: Sequence[RemoteFile]) -> Iterator[str]:
+        """Which files that match the pattern are not read, with the reasons; of older snapshots, only these."""
+        passed = self.left_out | {file.name: f"older than {self.newest!r}" for file in older}
+        for reason in dict.fromkeys(passed.values()):
+            names = [name for name, why in passed.items() if why == reason]
+            more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
+            yield f"passed over {', '.join(names[:LISTED])}{more}: {reason}"
 
     def all_files(self, store: FileStore) -> list[RemoteFile]:
         """All files that are data, with or without a marker, by name."""

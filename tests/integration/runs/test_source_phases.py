@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from tests.integration.runs.silent_shop import Following, Rereading, Shop, held,
 
 from crossdock import Context, RawBatch, Record, Reference, Stream
 from crossdock.errors import ConfigError
+from crossdock.runs import runner
 from crossdock.sources import Checkpoint
 from crossdock.state import parse_url
 from crossdock.stream_facts import OpenUntil, Reread
@@ -101,14 +103,17 @@ def test_a_run_that_ends_in_the_middle_of_the_full_list_reads_it_again(bench: Be
     shop.put("a", name="A", silently=True)
     bench.clock.advance(8 * 86_400)
 
-    def killed(ctx: Context[BenchSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
-        yield from Rereading.pull(shop, ctx, since)
-        if since is None:
-            raise MemoryError
+    interrupt = threading.Event()
 
-    shop.pull = killed  # type: ignore[method-assign]
-    with pytest.raises(MemoryError):
-        bench.sync()
+    def interrupted(ctx: Context[BenchSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
+        if since is None:
+            interrupt.set()
+        yield from Rereading.pull(shop, ctx, since)
+
+    shop.pull = interrupted  # type: ignore[method-assign]
+    assert bench._project is not None
+    report = runner.sync(bench._project, [], **bench._kept() | {"interrupt": interrupt})
+    assert (report.balanced, report.tallies["b.customers"].records["updated"]) == (True, 0)
     del shop.pull
     assert night(bench).tallies["b.customers"].records["updated"] == 1
 

@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+from crossdock.run_messages import RunMessage
 from crossdock.state import (
     DeadLetter,
     Pin,
@@ -145,7 +146,7 @@ def finish(
         requests=1234,
         throttled=5,
         tally={"wms.invoices": tally.as_json() | {"open": left.as_json()}},
-        error=error,
+        messages=[RunMessage("error", "", error)] if error else [],
         duration_ms=3_600_000,
         timings=timings,
         at=started.started_at + timedelta(hours=1),

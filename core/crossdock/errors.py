@@ -33,9 +33,13 @@ class CrossdockError(Exception):
         message: What happened, without the place.
         where: The place: ``file:line:column``, a config path, a host.
         hint: What to do about it.
+
+    Attributes:
+        code: The kind of error, for scripts.
     """
 
     exit_code = 70
+    code = "internal"
 
     def __init__(self, message: str, *, where: str | None = None, hint: str | None = None) -> None:
         self.message = printable(str(message))  # an author may give an exception
@@ -52,6 +56,7 @@ class ConfigError(CrossdockError):
     """A file or a command must be edited."""
 
     exit_code = 2
+    code = "config"
 
 
 class FindingsError(ConfigError):
@@ -70,16 +75,20 @@ class StateError(CrossdockError):
     """The state is missing, locked, newer than this crossdock, or belongs to another platform."""
 
     exit_code = 3
+    code = "state"
 
 
 class StateBusyError(StateError):
     """Another run is using the state."""
+
+    code = "state_busy"
 
 
 class RefusedError(CrossdockError):
     """An input is refused as a whole because it could do harm; nothing of it was taken in."""
 
     exit_code = 4
+    code = "refused"
 
 
 class RecordError(CrossdockError):
@@ -109,30 +118,39 @@ class ConnectorError(CrossdockError):
     """The code of a connector, outside of a mapping, raised an unexpected exception."""
 
     exit_code = 3
+    code = "connector"
 
 
 class RemoteError(CrossdockError):
     """Another system failed."""
 
     exit_code = 3
+    code = "remote"
 
 
 class UnauthorizedError(RemoteError):
     """The other system does not accept our credentials, host key or tenant."""
 
+    code = "unauthorized"
+
 
 class UnavailableError(RemoteError):
     """The other system cannot be reached or is out of service for now."""
 
+    code = "unavailable"
+
 
 class ClockError(RemoteError):
     """The other system's clock and ours differ too much to trust a date."""
+
+    code = "clock"
 
 
 class StoppedError(CrossdockError):
     """The run was asked to stop before it was finished; everything it did is kept."""
 
     exit_code = 130
+    code = "stopped"
 
 
 class InternalError(CrossdockError):
@@ -145,3 +163,12 @@ def most_severe(errors: Iterable[CrossdockError]) -> int:
     """The exit code of the most severe of *errors*; 0 without any."""
     codes = {error.exit_code for error in errors}
     return next((code for code in _BY_SEVERITY if code in codes), 0)
+
+
+def as_crossdock_error(error: BaseException) -> CrossdockError:
+    """*error*, or what ended a run in its place, without texts that may quote data."""
+    if isinstance(error, CrossdockError):
+        return error
+    if isinstance(error, KeyboardInterrupt):
+        return StoppedError("interrupted twice", hint="run again: it continues from what was delivered")
+    return InternalError(f"unexpected {type(error).__name__}")

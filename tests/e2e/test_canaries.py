@@ -22,6 +22,7 @@ from tests.servers import served
 from crossdock import registry
 from crossdock.notifications.events import ScheduledRunEnded
 from crossdock.notifications.notifier import Notifier, NotifyConfig
+from crossdock.run_messages import RunMessage
 from crossdock.state import parse_url
 from crossdock.testing.manual_clock import ManualClock
 
@@ -366,8 +367,9 @@ def messages(site: Site, outputs: Outputs) -> None:
         outputs.run(site.config, "init")
         outputs.run(site.config, "sync", "wms.customers", "--json")
         outputs.run(site.config, "runs", "--json")
-    error = json.loads(next(shown for name, shown in outputs.kept[::-1] if name == "runs --json"))[0]["error"]
-    night = ScheduledRunEnded("nightly", date(2026, 3, 14), None, 17, "failed", 60.0, 5, error, "done")
+    listed = json.loads(next(shown for name, shown in outputs.kept[::-1] if name == "runs --json"))[0]["messages"]
+    said = tuple(RunMessage(**each) for each in listed)
+    night = ScheduledRunEnded("nightly", date(2026, 3, 14), None, 17, "failed", 60.0, 5, said, "done")
     with served(Receiver(500, 404)) as hook, relaying(Relay(after=["550 no"])) as relay:
         hook_url = f"{hook.url}/{SECRETS['webhook address']}"
         with pytest.MonkeyPatch.context() as patch:
@@ -375,8 +377,8 @@ def messages(site: Site, outputs: Outputs) -> None:
             mail = {"host": "127.0.0.1", "port": relay.port, "tls": "none", "sender": "a@x.org", "to": ["b@x.org"]}
             webhook = {"url": "env:HOOK", "secret": "env:HOOK_KEY"}
             config = NotifyConfig.model_validate({"webhook": webhook, "email": mail}, context={"folder": Path()})
-            for said in Notifier(config, ManualClock()).notify(night):
-                outputs.keep("failed notification", said)
+            for unsent in Notifier(config, ManualClock()).notify(night):
+                outputs.keep("failed notification", unsent)
         for post in hook.posts:
             outputs.keep("notification", post.body.decode() + str(post.headers))
         for _, _, told in relay.mails:

@@ -103,8 +103,8 @@ def test_a_missing_snapshot_is_reported_the_same_night(nights: Nights) -> None:
     nights.site.export("CUST_1.csv", CUSTOMERS)
     second = nights.night()
     assert (second["status"], inputs(second)) == ("incomplete", ("none", []))
-    assert "out/PROD_*: no new file since the job's last run (" in second["error"]
-    assert "newest: PROD_1.csv of 20" in second["error"]
+    assert "out/PROD_*: no new file since the job's last run (" in second["errors"]["wms.products"]
+    assert "newest: PROD_1.csv of 20" in second["errors"]["wms.products"]
     assert second["streams"]["wms.customers"]["records"]["created"] == 2
     assert "Job nightly did not finish" in texts(second)
     assert "out/PROD_*: no new file since" in texts(second)
@@ -251,7 +251,7 @@ def test_an_unchanged_export_ends_the_wait(nights: Nights) -> None:
     assert (again["status"], inputs(again)[0]) == ("done", "unchanged")
     late = nights.night()
     assert late["status"] == "incomplete"
-    assert late["error"].startswith("out/PROD_*: no new file arrived by ")
+    assert late["errors"]["wms.products"].startswith("out/PROD_*: no new file arrived by ")
 
 
 def test_a_stream_that_may_go_without_its_file_requires_none(nights: Nights) -> None:

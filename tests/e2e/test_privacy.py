@@ -328,7 +328,7 @@ def test_an_answer_that_breaks_the_rules_is_not_quoted(site: Site, front: Front)
     assert (code, "the response is not valid HTTP" in text) == (3, True)
     assert_private(site, text)
     assert_all_private(site)
-    assert any("is not valid HTTP" in (run["error"] or "") for run in site.run("runs", "--json").json)
+    assert any("is not valid HTTP" in str(run["errors"]) for run in site.run("runs", "--json").json)
     kept = b"".join(file.read_bytes() for file in site.folder.glob("state.db*") if file.is_file())
     assert site.api_key.encode() not in kept
 

@@ -14,6 +14,7 @@ from tests.integration.inbox_desk import InboxDesk
 from crossdock.inbox import hint_worker
 from crossdock.inbox.hint_worker import Worked
 from crossdock.progress import Silent
+from crossdock.run_messages import notes_of
 from crossdock.runs.open_run import OpenRun
 from crossdock.runs.state_session import Session
 from crossdock.state import NamedRecord, ReceivedWebhook, StateUrl
@@ -246,7 +247,4 @@ def test_a_run_tells_of_how_many_changes_no_webhook_has_told(desk: InboxDesk) ->
 
 def _told(desk: InboxDesk, session: Session) -> list[str]:
     """The remarks of the last run on the customers."""
-    tally = desk.runs(session)[0].tally
-    assert tally is not None
-    notes: list[str] = tally["b.customers"]["notes"]
-    return notes
+    return notes_of(desk.runs(session)[0].messages).get("b.customers", [])

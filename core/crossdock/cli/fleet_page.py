@@ -9,10 +9,11 @@ from datetime import datetime
 from crossdock.cli import html_page
 from crossdock.cli.html_elements import row, table, text
 from crossdock.cli.shared_options import counted
+from crossdock.run_messages import error_texts
 from crossdock.state import RunRecord
 from crossdock.times_in_text import duration_text, instant_text
 
-_COLUMNS = ("tenant", "job", "business date", "started", "duration", "status", "open", "requests")
+_COLUMNS = ("tenant", "job", "business date", "started", "duration", "status", "open", "requests", "errors")
 _WORST_FIRST = ("failed", "incomplete", "running", "degraded", "done")
 
 
@@ -43,6 +44,7 @@ def _rows(runs: Mapping[str, RunRecord]) -> Iterator[str]:
             *(tenant, run.job or "", run.business_date, instant_text(run.started_at)),
             "" if run.duration is None else duration_text(run.duration),
             *(run.status, 0 if run.open is None else run.open.total, run.requests),
+            "; ".join(" ".join(each.split()) for each in error_texts(run.messages)),
         )
         yield row(_COLUMNS, cells)
 

@@ -10,6 +10,7 @@ from typing import Any
 from crossdock.cli import api_lines, html_open_records, html_page, input_lines, tally_lines, timing_lines
 from crossdock.cli.html_elements import row, table, text
 from crossdock.cli.shared_options import counted
+from crossdock.run_messages import error_texts, remarks
 from crossdock.state import RunRecord
 from crossdock.state.queries.run_details import Delivery, RunDetails
 from crossdock.times_in_text import duration_text, instant_text
@@ -53,8 +54,8 @@ def _job(run: RunRecord) -> str:
 
 
 def _errors(run: RunRecord) -> Iterator[str]:
-    if run.error:
-        lines = "<br>".join(text(line) for line in run.error.split("\n")[:_ERROR_LINES])
+    for error in error_texts(run.messages):
+        lines = "<br>".join(text(line) for line in error.split("\n")[:_ERROR_LINES])
         yield f'<p class="bad">Error: {lines}</p>'
     if run.tally is None:
         yield '<p class="bad">This run has no tally.</p>'
@@ -63,8 +64,7 @@ def _errors(run: RunRecord) -> Iterator[str]:
 
 
 def _notes(run: RunRecord) -> Iterator[str]:
-    notes = [f"{name}: {note}" for name, stream in _streams(run) for note in stream.get("notes", ())]
-    if notes:
+    if notes := remarks(run.messages):
         yield f"<h2>Notes</h2>{''.join(f'<p>{text(note)}</p>' for note in notes)}"
 
 

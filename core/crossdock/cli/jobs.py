@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import click
 
 from crossdock.cli.shared_options import MOST, as_json, config_option, example, load, say
+
+_COLUMNS = ("job", "business_date", "due", "status", "run", "attempts")
 
 
 @click.group(epilog=example("crossdock jobs list", "crossdock jobs pause nightly", "crossdock jobs resume nightly"))
@@ -24,11 +27,13 @@ def jobs() -> None:
 def list_(config: Path, *, limit: int, as_json: bool) -> None:
     """List scheduled runs, newest first."""
     from crossdock.cli import terminal_output
+    from crossdock.run_messages import error_texts
 
     loaded = load(config)
     with loaded.look() as tx:
         scheduled_runs, paused = tx.scheduled_runs.listed(limit=limit), tx.scheduled_runs.paused()
-    rows = [
+        messages = {run.run_id: tx.runs.messages(run.run_id) for run in scheduled_runs if run.run_id}
+    rows: list[dict[str, Any]] = [
         {
             "job": run.job,
             "business_date": run.business_date,
@@ -36,15 +41,18 @@ def list_(config: Path, *, limit: int, as_json: bool) -> None:
             "status": run.status,
             "run": run.run_id,
             "attempts": run.attempts,
-            "note": run.note,
+            "note": "\n".join(error_texts(said)) or run.note,
+            "messages": [each.as_json() for each in said],
         }
         for run in scheduled_runs
+        for said in [messages.get(run.run_id or 0, ())]
     ]
     if as_json:
         terminal_output.print_json({"paused": sorted(paused), "nights": rows})
         return
     columns = ("job", "date", "due", "status", "run", "attempts", "note")
-    terminal_output.print_rows("Scheduled runs", columns, rows, numbers=("run", "attempts"))
+    shown = [(*(row[name] for name in _COLUMNS), " ".join((row["note"] or "").split())) for row in rows]
+    terminal_output.out().print(terminal_output.table("Scheduled runs", columns, shown, numbers=("run", "attempts")))
     if paused:
         say(f"paused: {', '.join(sorted(paused))}")
 

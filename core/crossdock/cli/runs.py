@@ -23,6 +23,7 @@ from crossdock.cli.shared_options import (
 )
 from crossdock.clock import SystemClock
 from crossdock.errors import ConfigError
+from crossdock.run_messages import error_texts
 from crossdock.times_in_text import instant_text
 
 if TYPE_CHECKING:
@@ -143,8 +144,8 @@ def _found(tx: Transaction, run: int | None) -> RunRecord:
 
 
 def _show(run: RunRecord) -> None:
-    if run.error:
-        say(*f"error: {run.error}".split("\n"), "")
+    for error in error_texts(run.messages):
+        say(*f"error: {error}".split("\n"), "")
     if run.tally is None:
         requests = counted(run.requests, "request")
         say(f"run {run.id}, started at {instant_text(run.started_at)}, has no tally: {run.status}, {requests}")

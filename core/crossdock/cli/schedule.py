@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-from contextlib import ExitStack
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,18 +13,14 @@ from crossdock.cli.service import (
     ServiceOptions,
     address_option,
     health_option,
-    interruptible_service,
     log_format_option,
     serve,
 )
-from crossdock.cli.shared_options import as_json, config_option, example, fleet_base, fleet_option, load, say
+from crossdock.cli.shared_options import as_json, config_option, example, fleet_base, fleet_option, load
 
 if TYPE_CHECKING:
-    from crossdock.clock import Clock
     from crossdock.project.project import Project
-    from crossdock.runs.timings import Timings
     from crossdock.scheduler.stderr_log import LogFormat
-    from crossdock.state import DueRun
 
 
 AT_ONCE, MOST_AT_ONCE = 4, 16
@@ -38,11 +31,17 @@ AT_ONCE, MOST_AT_ONCE = 4, 16
         "crossdock schedule",
         "crossdock schedule --listen 8090",
         "crossdock schedule --preview 7",
+        "crossdock schedule --once latest",
         "crossdock schedule --once 2026-11-20 --job nightly",
         "crossdock schedule --fleet 'tenants/*.yaml' --executor processes",
     )
 )
-@click.option("--once", "once", metavar="DATE", help="Run what is due for this business date, and exit.")
+@click.option(
+    "--once",
+    "once",
+    metavar="DATE",
+    help="Run what is due for this business date and not done yet, and exit; 'latest': what was due last.",
+)
 @click.option(
     "--preview", "days", type=click.IntRange(1, 366), metavar="DAYS", help="Show the runs of the next DAYS days."
 )
@@ -116,7 +115,9 @@ def schedule(
     if days is not None:
         return _preview(loaded, days, as_json=as_json)
     if once is not None:
-        return _once(loaded, once, job, log_format, as_json=as_json)
+        from crossdock.cli import schedule_once
+
+        return schedule_once.run(loaded, once, job, log_format, as_json=as_json)
     return serve(loaded, config, ServiceOptions(log_format, at_once or AT_ONCE, health, allow_host, listen))
 
 
@@ -175,102 +176,3 @@ def show_preview(rows: list[dict[str, Any]], columns: tuple[str, ...], days: int
         terminal_output.print_json(rows)
     else:
         terminal_output.print_rows(f"The next {days} day{'s' * (days > 1)}", columns, rows, numbers=("requests",))
-
-
-def _once(loaded: Project, text: str, job: str | None, log_format: LogFormat, *, as_json: bool) -> int:
-    from crossdock.clock import SystemClock
-    from crossdock.errors import ConfigError
-    from crossdock.observability.trace_export import traced
-    from crossdock.scheduler import stderr_log
-    from crossdock.scheduling.due_times import due
-    from crossdock.state import DueRun
-    from crossdock.targets.platform_access import check_clock
-
-    try:
-        day = date.fromisoformat(text)
-    except ValueError:
-        raise ConfigError(f"--once {text!r} is not a date", hint="For example: --once 2026-11-20") from None
-    if job is not None and job not in loaded.jobs:
-        raise ConfigError(f"there is no job {job!r}", hint=f"known: {', '.join(loaded.jobs)}")
-    clock = SystemClock()
-    check_clock(loaded.platform, clock, loaded.probed[0])
-    now, codes = clock.now(), [0]
-    around = datetime.combine(day, datetime.min.time(), now.tzinfo)
-    with stderr_log.logging_to_stderr(log_format), traced(stderr_log.warn) as trace:
-        for name in [job] if job else loaded.jobs:
-            found = due(loaded.jobs[name].schedule, around - timedelta(days=3), min(now, around + timedelta(days=40)))
-            of_day = [each for each in found if each.business_date == day]
-            if not of_day:
-                _say_of(name, day, f"nothing is due{' yet' * (day > now.date())}", log_format)
-            for one in of_day:
-                due_run = DueRun(name, one.instant, one.business_date)
-                codes.append(_run_once(loaded, due_run, trace, log_format, as_json=as_json))
-    return max(codes)
-
-
-def _run_once(
-    loaded: Project, due_run: DueRun, trace: Callable[[Timings], None], log_format: LogFormat, *, as_json: bool
-) -> int:
-    """Execute a scheduled run and show it; its exit code."""
-    from crossdock.cli import terminal_output
-    from crossdock.clock import SystemClock
-    from crossdock.errors import CrossdockError
-    from crossdock.runs import runner, state_session
-    from crossdock.runs.timings import Timings
-    from crossdock.scheduler.stderr_log import RunLog
-
-    clock, logged = SystemClock(), log_format == "json"
-    log = RunLog(due_run.job, due_run.business_date)
-    with ExitStack() as stack:
-        if logged:
-            timings = log.timings(clock)
-        else:
-            timings = Timings(clock, stack.enter_context(terminal_output.progress(wanted=not as_json)))
-        interrupt = stack.enter_context(interruptible_service(log_format))
-        try:
-            with state_session.open_session(loaded, clock) as opened:
-                report = runner.run_scheduled(opened, due_run, progress=timings, interrupt=interrupt)
-            _apply_retention(loaded, clock, interrupt)
-        except CrossdockError as error:
-            if not logged:
-                raise
-            log.ended(None, str(error))
-            raise SystemExit(error.exit_code) from error
-        finally:
-            trace(timings)
-    if report is None:
-        _say_of(due_run.job, due_run.business_date, _why_not(loaded, due_run), log_format)
-        return 0
-    if logged:
-        log.ended(report)
-    if as_json:
-        terminal_output.print_json(report.as_json())
-    else:
-        terminal_output.show_run(terminal_output.out(), report.as_json())
-    if not as_json and not logged:
-        terminal_output.print_errors(report.errors)
-    return report.exit_code
-
-
-def _say_of(job: str, business_date: date, text: str, log_format: LogFormat) -> None:
-    """Say on stderr why there is no run."""
-    from crossdock.scheduler.stderr_log import RunLog
-
-    if log_format == "json":
-        RunLog(job, business_date).say(text)
-    else:
-        say(f"{job} for {business_date}: {text}", err=True)
-
-
-def _apply_retention(loaded: Project, clock: Clock, interrupt: threading.Event) -> None:
-    from crossdock.scheduler.retention_task import RetentionTask
-
-    task = RetentionTask(clock)
-    while not interrupt.is_set() and task.run(loaded):
-        """More is left to remove."""
-
-
-def _why_not(loaded: Project, due_run: DueRun) -> str:
-    with loaded.look() as tx:
-        run = tx.scheduled_runs.get(due_run.job, due_run.due, due_run.business_date)
-    return "not run: older than the retention period" if run is None else "has already been run"

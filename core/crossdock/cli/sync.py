@@ -112,7 +112,7 @@ def apply(plan: Path, config: Path, *, as_json: bool) -> int:
 
 def show_report(report: Report, *, as_json: bool) -> int:
     """Print the report of a run; return its exit code."""
-    terminal_output.print_errors(report.errors)
+    terminal_output.print_messages(report.messages)
     if as_json:
         terminal_output.print_json(report.as_json())
     else:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from crossdock.exact_json import time_text
+from crossdock.run_messages import document_of
 from crossdock.tally import IN, OUT, OpenCounts
 
 if TYPE_CHECKING:
@@ -53,8 +54,7 @@ def facts(run: RunRecord) -> dict[str, Any]:
         "throttled": run.throttled,
         "balanced": run.tally is not None and all(stream["balanced"] for stream in tally.values()),
         "open": None if run.open is None else run.open.as_json(),
-        "streams": tally,
-        "error": run.error,
+        **document_of(tally, run.messages),
     }
 
 

@@ -15,6 +15,7 @@ from crossdock.cli.shared_options import counted, say, warn
 from crossdock.exact_json import time_text
 from crossdock.printable import printable, printable_json
 from crossdock.progress import Silent
+from crossdock.run_messages import RunMessage, error_texts, remarks
 from crossdock.times_in_text import duration_text, instant_text
 
 if TYPE_CHECKING:  # rich is imported when a table or a bar is drawn; JSON does not need it
@@ -22,6 +23,7 @@ if TYPE_CHECKING:  # rich is imported when a table or a bar is drawn; JSON does 
     from rich.progress import Progress, TaskID
 
     from crossdock.cli.fitting_table import FittingTable
+    from crossdock.errors import CrossdockError
 
 SHOWN_WAIT, LONG_WAIT = (
     timedelta(milliseconds=100),
@@ -163,14 +165,15 @@ def progress(*, wanted: bool) -> Iterator[Shown]:
         yield _Bars(bars)
 
 
-def print_errors(errors: Mapping[str, Exception]) -> None:
+def print_errors(errors: Mapping[str, CrossdockError]) -> None:
     """Print each error once, with the streams that it stopped."""
-    streams: dict[str, list[str]] = {}
-    for name, error in errors.items():
-        streams.setdefault(str(error), []).append(name)
-    for text, names in streams.items():
-        first, *others = text.split("\n")
-        say(f"crossdock: {', '.join(names) + ': ' if any(names) else ''}{first}", *others, err=True)
+    print_messages(RunMessage.of_error(name, error) for name, error in errors.items())
+
+
+def print_messages(messages: Iterable[RunMessage]) -> None:
+    """Print each error of a run once, with the streams that it stopped; the run has shown its warnings and notes."""
+    for text in error_texts(messages):
+        say(*f"crossdock: {text}".split("\n"), err=True)
 
 
 def show_run(console: Console, report: Mapping[str, Any]) -> None:
@@ -182,8 +185,8 @@ def show_run(console: Console, report: Mapping[str, Any]) -> None:
     for name, stream in report["streams"].items():
         if found := input_lines.sentence(stream):
             console.print(f"{name}: {found}")
-        for note in stream.get("notes", ()):
-            console.print(f"{name}: {note}")
+    for remark in remarks(RunMessage(**each) for each in report["messages"]):
+        console.print(remark)
     for sentence in api_lines.sentences(report.get("apis", {})):
         console.print(sentence)
     for sentence in tally_lines.open_records(report["streams"]):

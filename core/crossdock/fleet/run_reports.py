@@ -13,6 +13,7 @@ from crossdock.fleet.grouped_notices import GroupedNotices
 from crossdock.fleet.scheduled_call import RunFacts
 from crossdock.notifications.events import Event, RunOverdue, RunWaiting
 from crossdock.observability.metrics import Metrics, Part
+from crossdock.run_messages import remarks
 from crossdock.scheduler import run_events
 from crossdock.scheduler.stderr_log import LOGGER, RunLog
 from crossdock.scheduling.due_times import Due
@@ -40,9 +41,9 @@ class RunReports:
         run_log = RunLog(event.job, event.business_date, tenant=tenant)
         if event.run_id is not None:
             run_log.facts["run"] = event.run_id
-        for text in event.warnings:
+        for text in remarks(event.messages):
             run_log.warn(text)
-        run_log.ended_as(event.status, event.seconds, f"open: {event.open}" if event.open.total else event.error)
+        run_log.ended(event)
         for problem in problems:
             LOGGER.error("%s: notification failed: %s", tenant, problem)
         metrics = self._metrics.of(tenant)
@@ -55,9 +56,10 @@ class RunReports:
         self._notices.add(tenant, event, self._clock.now())
 
     def failed(self, tenant: str, job: str, at: Due, error: str) -> None:
-        _log(tenant, job, at).ended_as("failed", 0.0, f"{error}\nIt is tried again.")
+        event = run_events.could_not_start(job, at, f"{error}\n  It is tried again.")
+        _log(tenant, job, at).ended(event)
         self._metrics.of(tenant).ended(job, "failed", 0.0)
-        self._notices.add(tenant, run_events.could_not_start(job, at, error), self._clock.now())
+        self._notices.add(tenant, event, self._clock.now())
 
     def broken(self, tenant: str, error: str) -> None:
         now = self._clock.now()

@@ -12,7 +12,6 @@ from crossdock.errors import CrossdockError, StateBusyError
 from crossdock.fleet.scheduled_call import VERSION, CallResult, RunFacts, ScheduledCall, version_of
 from crossdock.fleet.tenants import digest_of
 from crossdock.notifications.events import ScheduledRunEnded
-from crossdock.notifications.notifier import Notifier
 from crossdock.observability.trace_export import traced
 from crossdock.project import project as projects
 from crossdock.project.project import Project
@@ -20,7 +19,7 @@ from crossdock.runs import runner, state_session
 from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings
 from crossdock.scheduler import run_events, stderr_log
-from crossdock.scheduler.retention_task import RetentionTask
+from crossdock.scheduler.single_runs import apply_retention, notified
 from crossdock.scheduling.due_times import Due
 from crossdock.state import DueRun, Transaction
 from crossdock.state.fleet_database import JobFacts
@@ -119,8 +118,8 @@ def _run(loaded: Project, call: ScheduledCall, due_run: DueRun, clock: Clock) ->
         event = run_events.ended(due_run.job, Due(due_run.due, due_run.business_date), report)
         event = state.ask(lambda tx: run_events.compared(tx, event, due_run.due))
     if call.notify and not _INTERRUPT.is_set():
-        problems = _notified(loaded, event, clock)
-    _apply_retention(loaded, clock)
+        problems = notified(loaded, event, clock)
+    apply_retention(loaded, clock, _INTERRUPT)
     return CallResult(outcome="ended", run=_run_facts(report, event), jobs=jobs, problems=problems)
 
 
@@ -148,21 +147,6 @@ def _facts(tx: Transaction, loaded: Project) -> tuple[JobFacts, ...]:
         )
         for name in loaded.jobs
     )
-
-
-def _notified(loaded: Project, event: ScheduledRunEnded, clock: Clock) -> tuple[str, ...]:
-    if loaded.notify is None:
-        return ()
-    try:
-        return tuple(Notifier(loaded.notify, clock).notify(event))
-    except CrossdockError as error:  # a secret that is missing on this host
-        return (str(error),)
-
-
-def _apply_retention(loaded: Project, clock: Clock) -> None:
-    task = RetentionTask(clock)
-    while not _INTERRUPT.is_set() and task.run(loaded):
-        """More is left to remove."""
 
 
 @contextmanager

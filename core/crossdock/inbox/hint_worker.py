@@ -169,9 +169,9 @@ class _Part:
         """What became of *records*, and the names under which the run had errors."""
         if not records:
             return Delivered(), set()
-        result, errors = self._named.deliver(records), self._run.report.errors
-        names = set(errors)
-        errors.clear()  # they are told with the hints
+        result, messages = self._named.deliver(records), self._run.report.messages
+        names = set(messages.errors)
+        messages.forget_errors()  # the hints keep them
         if names - self._able:
             self._run.reset()
         return result, names

@@ -9,7 +9,8 @@ from decimal import Decimal
 from typing import Any, Literal
 from uuid import uuid4
 
-from crossdock.printable import printable
+from crossdock.printable import printable, printable_lines
+from crossdock.run_messages import RunMessage, error_texts, warnings_of
 from crossdock.state.tables.run_history import COMPLETED
 from crossdock.tally import NOTHING_OPEN, OpenCounts
 from crossdock.times_in_text import duration_text, instant_text
@@ -18,8 +19,9 @@ Kind = Literal["failed", "degraded", "recovered", "late"]
 Status = Literal["done", "degraded", "incomplete", "failed", "skipped"]
 BY_SEVERITY: tuple[Kind, ...] = ("failed", "late", "degraded", "recovered")
 
+_ERROR_FACTS = ("stream", "code", "place", "message", "advice")
 _MAX_NAME, _MAX_LINE, _MAX_ERROR_LINES, _MAX_WARNING = 40, 300, 4, 300  # a line may begin with a path
-_MAX_GROUP_LINES, _MAX_GROUP = 20, 1_000
+_MAX_ERRORS, _MAX_GROUP_LINES, _MAX_GROUP = 20, 20, 1_000
 _UNSUCCESSFUL = {"incomplete", "failed"}
 _OUTCOMES = {
     "done": "completed",
@@ -39,9 +41,8 @@ class ScheduledRunEnded:
         run_id: None if no run was started.
         status: ``degraded``: it completed, but records are open.
         open: Records of the job's streams that are open at its end.
-        repeated: It is degraded as it was before, and no reminder is due.
-        warnings: What else needs a look, such as a short snapshot; without secrets and personal data.
-        error: Why it did not complete, without secrets and personal data.
+        repeated: It is degraded as it was before, and no reminder is due; or it was tried again and failed as before.
+        messages: Why it did not complete and what else needs a look, without secrets and personal data.
         previous: Status of the previous run that was not skipped; None if there is none.
     """
 
@@ -52,11 +53,15 @@ class ScheduledRunEnded:
     status: Status
     seconds: float
     requests: int
-    error: str | None
+    messages: tuple[RunMessage, ...]
     previous: Status | None
     open: OpenCounts = NOTHING_OPEN
     repeated: bool = False
-    warnings: tuple[str, ...] = ()
+
+    @property
+    def warnings(self) -> list[str]:
+        """Each after the name of its stream."""
+        return warnings_of(self.messages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +92,7 @@ def kinds(event: Event) -> set[Kind]:
     if isinstance(event, RunOverdue | RunWaiting):
         return {"late"}
     if event.status in _UNSUCCESSFUL:
-        return {"failed"}
+        return set() if event.repeated else {"failed"}
     found: set[Kind] = set()
     if (event.status == "degraded" and not event.repeated) or (event.status in COMPLETED and event.warnings):
         found.add("degraded")
@@ -154,9 +159,12 @@ def _severity(event: Event) -> int:
 
 
 def _group_line(tenant: str, event: Event) -> str:
-    """One line: what happened, and the first fact about it."""
+    """One line: what happened, and each error or the first other fact about it."""
     job = _shortened(printable(event.job), _MAX_NAME)
+    errors = error_texts(event.messages) if isinstance(event, ScheduledRunEnded) else []
     fact = next((text for text in _facts(event) if not text.startswith("Due: ")), "")
+    if len(errors) > 1:
+        fact = _shortened("; ".join(_first_lines(text)[0] for text in errors), 2 * _MAX_LINE)
     return f"{_shortened(printable(tenant), _MAX_NAME)}: {job} {_outcome(event)} for {event.business_date}. {fact}"
 
 
@@ -185,10 +193,10 @@ def _facts(event: Event) -> Iterator[str]:
         yield f"Due: {instant_text(event.due)}"
         yield f"Reason: {_shortened(printable(event.reason), _MAX_LINE)}"
         return
-    yield from _error_lines(event.error)
+    yield from _error_lines(event)
     if event.open.total:
         yield f"Open records: {event.open}"
-    yield from _warning_lines(event.warnings)
+    yield from _warning_lines(event)
     if event.due is not None:
         yield f"Due: {instant_text(event.due)}"
     yield f"Duration: {duration_text(event.seconds)}"
@@ -211,21 +219,37 @@ def _data(event: Event) -> dict[str, Any]:
         "open": event.open.as_json(),
         "seconds": Decimal(f"{event.seconds:.3f}"),
         "requests": event.requests,
-        "error": "\n".join(_error_lines(event.error)) or None,
+        "error": "\n".join(_error_lines(event)) or None,
+        "errors": [_error_facts(each) for each in event.messages if each.level == "error"][:_MAX_ERRORS],
         "previous": event.previous,
-        "warnings": _warning_lines(event.warnings),
+        "warnings": _warning_lines(event),
     }
 
 
-def _error_lines(error: str | None) -> list[str]:
-    """The first lines of *error*: its message and hint. `crossdock show` prints all of it."""
-    lines = [_shortened(printable(line.strip()), _MAX_LINE) for line in (error or "").split("\n") if line.strip()]
+def _error_lines(event: ScheduledRunEnded) -> list[str]:
+    """The first lines of each error: its streams, message and hint. `crossdock show` prints all of them."""
+    texts = error_texts(event.messages)
+    found = [line for text in texts[:_MAX_ERRORS] for line in _first_lines(text)]
+    return [*found, *_more(len(texts) - _MAX_ERRORS, "errors", event)]
+
+
+def _first_lines(text: str) -> list[str]:
+    lines = [_shortened(printable(line.strip()), _MAX_LINE) for line in text.split("\n") if line.strip()]
     return lines if len(lines) <= _MAX_ERROR_LINES else [*lines[:_MAX_ERROR_LINES], "..."]
 
 
-def _warning_lines(warnings: tuple[str, ...]) -> list[str]:
-    lines = [f"Warning: {printable(text)}"[:_MAX_WARNING] for text in warnings]
-    return lines if len(lines) <= _MAX_ERROR_LINES else [*lines[:_MAX_ERROR_LINES], "..."]
+def _error_facts(message: RunMessage) -> dict[str, Any]:
+    facts = message.as_json()
+    return {name: facts[name] and _shortened(printable_lines(facts[name]), _MAX_LINE) for name in _ERROR_FACTS}
+
+
+def _warning_lines(event: ScheduledRunEnded) -> list[str]:
+    lines = [f"Warning: {printable(text)}"[:_MAX_WARNING] for text in event.warnings]
+    return [*lines[:_MAX_ERRORS], *_more(len(lines) - _MAX_ERRORS, "warnings", event)]
+
+
+def _more(number: int, noun: str, event: ScheduledRunEnded) -> list[str]:
+    return [f"{number:,} more {noun}; 'crossdock show {event.run_id}' lists them"] if number > 0 else []
 
 
 def _shortened(text: str, limit: int) -> str:

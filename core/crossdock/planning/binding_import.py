@@ -52,7 +52,7 @@ def import_bindings(tx: Transaction, path: Path, targets: Mapping[str, Target], 
             fresh = _new_bindings(tx, scope, rows[start : start + PART])
             tx.bindings.put(scope, fresh, run_id=run_id, at=at)
             number += len(fresh)
-    tx.runs.finish(run_id, status="done", requests=0, throttled=0, tally={}, error=None, duration_ms=0, at=at)
+    tx.runs.finish(run_id, status="done", requests=0, throttled=0, tally={}, duration_ms=0, at=at)
     return number
 
 

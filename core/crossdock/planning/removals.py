@@ -116,7 +116,7 @@ def _proved(
     if reason := blocker(tx, bound, found, without_key):
         message = f"{_gone(number)} and not removed: {reason.message}"
         if not reason.is_grave:
-            return Removals(warning=f"{bound.name}: {found.source}: {message}")
+            return Removals(warning=f"{found.source}: {message}")
         return Removals(refusal=RefusedError(message, where=found.source, hint=reason.hint))
     return _within_limits(tx, bound, removable, found.source, found.unsettled, at)
 

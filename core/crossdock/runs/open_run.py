@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import partial
 
 from crossdock.author_code import error_of_author
 from crossdock.delivery.delivery_context import Unchanged
@@ -14,7 +15,7 @@ from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.records_in_progress import OwnRecords
 from crossdock.delivery.senders import Senders
 from crossdock.delivery.settlement import Settlement
-from crossdock.errors import CrossdockError, InternalError, StateError, StoppedError
+from crossdock.errors import StateError, as_crossdock_error
 from crossdock.pacing.allowance import Allowance, Priority
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.progress import Progress
@@ -147,11 +148,16 @@ class OpenRun:
                 self._bind(stack, names)
                 yield
         except BaseException as error:
-            self.report.errors[""] = _as_crossdock_error(error)
+            self.report.messages.fail("", error_of_author(error) or as_crossdock_error(error))
             raise
         finally:
             self.report.lasted = self._before + self._timings.end()
             self._finish(names if answers_for is None else answers_for)
+
+    def note(self, stream: str, text: str) -> None:
+        """Show a remark on *stream* now, and in the report."""
+        self._timings.warn(f"{stream}: {text}" if stream else text)
+        self.report.messages.note(stream, text)
 
     def deliver(self, streams: Sequence[BoundStream], source: SourceFactory, *, whole: bool = False) -> None:
         """Settle what earlier runs left, then read *streams* and deliver what is new or changed.
@@ -208,10 +214,9 @@ class OpenRun:
             work,
             spool,
             self._patience,
-            report.notes,
+            report.messages,
             self._job_run(),
             report.inputs,
-            warnings=report.warnings,
             at_end=stack.enter_context(ExitStack()),
             limits=self._api_limits,
             buckets=session.source_buckets,
@@ -224,7 +229,8 @@ class OpenRun:
         if self._due_run is None:
             return None
         with self._session.state.look() as tx:
-            return JobRun(self._due_run.due, tx.scheduled_runs.previous_end(self._due_run))
+            last = tx.scheduled_runs.previous(self._due_run)
+        return JobRun(self._due_run.due) if last is None else JobRun(self._due_run.due, last.finished_at, last.due)
 
     def _used(self, names: set[str]) -> list[Target]:
         """The targets that the streams *names* write to; the platform if there are none."""
@@ -241,7 +247,7 @@ class OpenRun:
         used = {bound.scope.target for bound in streams} | {intent.scope.target for intent in left}
         for name in used - session.targets.keys():
             number = sum(intent.scope.target == name for intent in left)
-            self._timings.warn(f"{number} unsettled operations of {name} are left: the config has no such target")
+            self.note(name, f"{number} unsettled operations are left: the config has no such target")
         targets = [each for each in session.targets.values() if each.name in used] or [session.targets[PLATFORM]]
         places = {target.name: target.name if len(targets) > 1 else "" for target in targets}
         deliveries = {each.name: self._delivery(each, streams, left, places[each.name]) for each in targets}
@@ -292,7 +298,7 @@ class OpenRun:
             run_id=self.report.run,
             settled=settled,
             interrupt=self._interrupt,
-            warn=self._timings.warn,
+            warn=partial(self.note, ""),
             adopting=session.project.adopting,
             matching=session.project.matching,
             rejecting=session.project.rejecting,
@@ -312,7 +318,6 @@ class OpenRun:
         example because a connection was lost.
         """
         report, now = self.report, self._session.clock.now()
-        error = next(map(str, report.errors.values()), None)
         streams = [name for name in report.tallies if name in names]  # without others that it only resumed
         streams += sorted(names.difference(report.tallies))
         writers = {scope: name for name, scope in self._session.project.scopes.items()}
@@ -328,23 +333,15 @@ class OpenRun:
                 requests=report.counters.requests,
                 throttled=report.counters.throttled,
                 tally=report.accounts(),
-                error=error,
+                messages=report.messages,
                 duration_ms=report.duration_ms,
                 timings=self._timings.as_json() | {"apis": report.apis()},
                 at=now,
             )
             stopped = self._interrupt.is_set() and not report.completed
-            is_continued = stopped or any(isinstance(each, StateError) for each in report.errors.values())
+            is_continued = stopped or any(isinstance(each, StateError) for each in report.messages.all_errors)
             if self._due_run and not is_continued:
-                note = error or (f"open: {report.all_open}" if report.status == "degraded" else None)
+                note = f"open: {report.all_open}" if report.status == "degraded" else None
                 tx.scheduled_runs.finish(self._due_run, report.status, report.run, note, at=now)
 
         self._session.state.apply(finish)
-
-
-def _as_crossdock_error(error: BaseException) -> CrossdockError:
-    if isinstance(error, CrossdockError):
-        return error
-    if isinstance(error, KeyboardInterrupt):
-        return StoppedError("interrupted twice", hint="run again: it continues from what was delivered")
-    return error_of_author(error) or InternalError(f"unexpected {type(error).__name__}")

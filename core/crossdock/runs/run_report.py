@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal, Self
 
 from crossdock.delivery.turn_writer import Counters
-from crossdock.errors import CrossdockError, InternalError, most_severe
+from crossdock.errors import CrossdockError, InternalError
+from crossdock.run_messages import RunMessages, document_of, notes_of, warnings_of
 from crossdock.sources.api_usage import ApiUsage
 from crossdock.sources.input_facts import InputFacts
 from crossdock.state import RunRecord
@@ -24,10 +26,8 @@ class Report:
     Attributes:
         lasted: How long it took; all that show or store it use `duration_ms` or `seconds`.
         tallies: By stream, in the order they ran.
-        errors: What stopped a stream, by its name, or the run, under an empty name.
-        notes: Other remarks on a stream, by its name.
+        messages: What stopped a stream or the run, warnings and notes.
         inputs: What the sources of files found, by the stream's name.
-        warnings: Those of *notes* that people are notified about, with the stream's name.
         api_usage: What was requested of the APIs that were read, by connection.
         open: What is open at the end of the run, by stream, whether or not the run read it again.
     """
@@ -37,10 +37,8 @@ class Report:
     lasted: timedelta = timedelta()
     counters: Counters = field(default_factory=Counters)
     tallies: dict[str, Tally] = field(default_factory=dict)
-    errors: dict[str, CrossdockError] = field(default_factory=dict)
-    notes: dict[str, list[str]] = field(default_factory=dict)
+    messages: RunMessages = field(default_factory=RunMessages)
     inputs: dict[str, InputFacts] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
     api_usage: dict[str, ApiUsage] = field(default_factory=dict)
     open: dict[str, OpenCounts] = field(default_factory=dict)
 
@@ -49,7 +47,22 @@ class Report:
         """The report of a run that ended, to be continued."""
         tallies = {name: Tally.of_json(account) for name, account in (run.tally or {}).items()}
         counters = Counters(run.requests, run.throttled)
-        return cls(run.id, run.business_date, run.duration or timedelta(), counters, tallies)
+        return cls(run.id, run.business_date, run.duration or timedelta(), counters, tallies, RunMessages(run.messages))
+
+    @property
+    def errors(self) -> Mapping[str, CrossdockError]:
+        """What stopped a stream first, by its name, or the run, under an empty name."""
+        return self.messages.errors
+
+    @property
+    def notes(self) -> dict[str, list[str]]:
+        """Warnings and notes by stream."""
+        return notes_of(self.messages)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What people are notified about although nothing was stopped, each after the name of its stream."""
+        return warnings_of(self.messages)
 
     @property
     def duration_ms(self) -> int:
@@ -91,13 +104,13 @@ class Report:
         """The most severe of what happened; ``crossdock sync --help`` lists the codes."""
         if not self.balanced:
             return InternalError.exit_code
-        return most_severe(self.errors.values()) or (1 if self.all_open.total else 0)
+        return self.messages.exit_code or (1 if self.all_open.total else 0)
 
     def accounts(self) -> dict[str, Any]:
-        """The tally of each stream, with its open records, its notes and the files it read."""
+        """The tally of each stream, with its open records and the files it read."""
         return {
             name: tally.as_json()
-            | {"open": self.open.get(name, NOTHING_OPEN).as_json(), "notes": self.notes.get(name, [])}
+            | {"open": self.open.get(name, NOTHING_OPEN).as_json()}
             | (self.inputs[name].as_json() if name in self.inputs else {})
             for name, tally in self.tallies.items()
         }
@@ -115,8 +128,7 @@ class Report:
             "requests": self.counters.requests,
             "throttled": self.counters.throttled,
             "balanced": self.balanced,
-            "streams": self.accounts(),
             "apis": self.apis(),
             "open": self.all_open.as_json(),
-            "errors": {name or "run": str(error) for name, error in self.errors.items()},
+            **document_of(self.accounts(), self.messages),
         }

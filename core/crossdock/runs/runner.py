@@ -67,21 +67,24 @@ def _sync_records(
             delivered = NamedRecords(session, run).deliver(records)
             for record in sorted(delivered.blocked):
                 unsettled = "another operation on it is not settled yet; it stays as it is"
-                progress.warn(f"{record.stream} {record.key}: {unsettled}")
+                run.note(record.stream, f"{record.key}: {unsettled}")
         return run.report
 
 
 def run_scheduled(
-    session: Session, due_run: DueRun, *, progress: Progress, interrupt: threading.Event
+    session: Session, due_run: DueRun, *, progress: Progress, interrupt: threading.Event, again: bool = False
 ) -> Report | None:
     """Run a scheduled run, once; None if it has already finished.
+
+    Args:
+        again: Run it also if it has finished and is not ``done``.
 
     Raises:
         CrossdockError: If the run could not begin. What stops it later is in the report.
     """
     job = session.project.jobs[due_run.job]
     with session.state.begin() as tx:
-        if not tx.scheduled_runs.begin(due_run, at=session.clock.now()):
+        if not tx.scheduled_runs.begin(due_run, at=session.clock.now(), again=again):
             return None
     patience = Patience(due_run.due, job.schedule.zone)
     run = OpenRun(session, progress, interrupt, patience=patience, due_run=due_run)

@@ -125,7 +125,7 @@ class StreamInput:
             warn_about_snapshot(bound, self._state, self._rows, self._known_count, len(found.gone), new)
         self._tally.take_rows(counted)
         if self.removals.warning is not None:
-            bound.context.run.progress.warn(self.removals.warning)
+            bound.context.run.note(name, self.removals.warning)
         self.waited = {each.identity.key_hash for each in self._waiting}
         self._left_alone = self.waited & {intent.identity.key_hash for intent in unsettled} - set(found.replaced)
         self._count(found)

@@ -85,7 +85,7 @@ class StreamRunner:
         if not held:
             self._coming.discard(bound.scope)
         if missing := bound.context.run.failures.get(bound.name):
-            self._report.errors.setdefault(bound.name, missing)
+            self._report.messages.fail(bound.name, missing)
         return goes_on
 
     def deliver_held(self) -> Steps:
@@ -106,13 +106,13 @@ class StreamRunner:
                         return False
                     chunks = planner.next_round()
                 if planner.stopped is not None:
-                    self._report.errors[bound.name] = planner.stopped
+                    self._report.messages.fail(bound.name, planner.stopped)
         return True
 
     def report_defect(self) -> None:
         """Report an error in the code of the target that harmed no record."""
         if (defect := self._target.take_defect()) is not None:
-            self._report.errors.setdefault(self._place, defect)
+            self._report.messages.fail(self._place, defect)
 
     def release_held(self) -> None:
         """Count what still waits as carried on."""
@@ -129,7 +129,7 @@ class StreamRunner:
         except (StateError, LateError):
             raise
         except CrossdockError as error:
-            self._report.errors[bound.name] = error
+            self._report.messages.fail(bound.name, error)
             source.abandon()
             return True
         self._report.tally(bound.name).count("carried_on", held.forget(source.waited))
@@ -145,12 +145,12 @@ class StreamRunner:
         except StateError:
             raise
         except CrossdockError as error:
-            self._report.errors[bound.name] = error
+            self._report.messages.fail(bound.name, error)
             source.refuse(None)
             return True
         if withheld is None:
             return False
-        self._report.errors[bound.name] = withheld.refusal
+        self._report.messages.fail(bound.name, withheld.refusal)
         source.refuse(withheld)
         return True
 
@@ -166,7 +166,7 @@ class StreamRunner:
         except StateError:
             raise
         except CrossdockError as error:
-            self._report.errors[self._place] = error
+            self._report.messages.fail(self._place, error)
             return False
         return True
 
@@ -214,7 +214,7 @@ class StreamRunner:
         if missed:
             missed.note()
         if planner.stopped is not None:
-            self._report.errors[bound.name] = planner.stopped
+            self._report.messages.fail(bound.name, planner.stopped)
         else:
             self._finish(bound, source)
         return True
@@ -226,9 +226,9 @@ class StreamRunner:
         except StateError:
             raise
         except CrossdockError as error:
-            self._report.errors[bound.name] = error
+            self._report.messages.fail(bound.name, error)
         if source.removals.refusal is not None:
-            self._report.errors[bound.name] = source.removals.refusal
+            self._report.messages.fail(bound.name, source.removals.refusal)
 
     def _advance(self, rows: int) -> None:
         if self._interrupt.is_set():

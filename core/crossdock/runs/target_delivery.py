@@ -132,7 +132,7 @@ class RunningStreams:
                 continue
             if self._interrupt.is_set():
                 hint = "requests in flight are settled; run again to continue"
-                self._report.errors[""] = StoppedError(f"stopped before {bound.name}", hint=hint)
+                self._report.messages.fail("", StoppedError(f"stopped before {bound.name}", hint=hint))
                 return False
             if bound.kind.write_once and not (yield from runner.deliver(delivery.dispatcher.release)):
                 return False

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from crossdock.clock import Clock
 from crossdock.errors import ClockError, CrossdockError
@@ -178,26 +178,16 @@ class Service:
             self._trace(timings)
 
     def _warn_if_late(self, session: Session, due_run: DueRun, log: RunLog) -> None:
-        job = session.project.jobs[due_run.job]
-        done_by = job.deadline(due_run.due)
-        if done_by is None:
-            return
-        with session.state.look() as tx:
-            expected = tx.scheduled_runs.expected(due_run.job)
-        if expected is None:
-            return
-        ends = self._clock.now() + timedelta(seconds=expected[0])
-        if ends > done_by:
-            zone = job.schedule.zone
-            event = RunOverdue(due_run.job, due_run.business_date, ends.astimezone(zone), done_by.astimezone(zone))
-            log.say(f"expected to end after {job.done_by}", logging.WARNING)
+        if event := run_events.overdue(session, due_run, self._clock.now()):
+            log.say(f"expected to end after {session.project.jobs[due_run.job].done_by}", logging.WARNING)
             self._notify(event, log)
 
     def _ended(self, ended: FinishedRun) -> None:
         report = ended.report
         log = self._logs.pop(ended.job, None) or RunLog(ended.job, ended.due.business_date)
-        event = run_events.could_not_start(ended.job, ended.due, ended.error)
-        if report is not None:
+        if report is None:
+            event = run_events.could_not_start(ended.job, ended.due, ended.error)
+        else:
             event = run_events.ended(ended.job, ended.due, report)
             self._metrics.sent(report.counters.requests, report.counters.throttled)
             for name, tally in report.tallies.items():
@@ -205,7 +195,7 @@ class Service:
             for name, counts in report.open.items():
                 self._metrics.opened(name, counts)
         self._metrics.ended(ended.job, event.status, event.seconds)
-        log.ended(report, ended.error)
+        log.ended(event)
         self._notify(self._compared(event, ended.due.instant), log)
 
     def _compared(self, event: ScheduledRunEnded, due: datetime) -> ScheduledRunEnded:

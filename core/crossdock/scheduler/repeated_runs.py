@@ -37,11 +37,12 @@ def previous_run(tx: Transaction, job: str, due: datetime) -> PreviousRun | None
     """The run of *job* before the one that was due at *due*; None without any."""
     for run in tx.scheduled_runs.listed(limit=50, job=job):
         if run.due < due and run.status not in {"running", "skipped"}:
-            return _described(tx, run)
+            return described(tx, run)
     return None
 
 
-def _described(tx: Transaction, run: ScheduledRun) -> PreviousRun:
+def described(tx: Transaction, run: ScheduledRun) -> PreviousRun:
+    """*run*, which has ended, as the one before."""
     assert run.status != "running"
     record = tx.runs.get(run.run_id) if run.run_id is not None else None
     since = tx.scheduled_runs.degraded_since(run.job, run.due + timedelta.resolution)

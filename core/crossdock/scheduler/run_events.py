@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from crossdock.notifications.events import ScheduledRunEnded
+from crossdock.notifications.events import RunOverdue, ScheduledRunEnded
+from crossdock.run_messages import RunMessage, error_texts
 from crossdock.runs.run_report import Report
-from crossdock.scheduler.repeated_runs import previous_run
-from crossdock.scheduler.stderr_log import first_error
+from crossdock.runs.state_session import Session
+from crossdock.scheduler.repeated_runs import described, previous_run
 from crossdock.scheduling.due_times import Due
-from crossdock.state import Transaction
+from crossdock.state import DueRun, ScheduledRun, Transaction
 
 
-def could_not_start(job: str, one: Due, error: str | None) -> ScheduledRunEnded:
+def could_not_start(job: str, one: Due, error: str) -> ScheduledRunEnded:
     """A run that was due and could not start."""
     return ScheduledRunEnded(
         job=job,
@@ -23,7 +24,7 @@ def could_not_start(job: str, one: Due, error: str | None) -> ScheduledRunEnded:
         status="failed",
         seconds=0.0,
         requests=0,
-        error=error,
+        messages=(RunMessage("error", "", error, code="not_started"),),
         previous=None,
     )
 
@@ -31,20 +32,46 @@ def could_not_start(job: str, one: Due, error: str | None) -> ScheduledRunEnded:
 def ended(job: str, one: Due, report: Report) -> ScheduledRunEnded:
     """A run that has ended."""
     return replace(
-        could_not_start(job, one, first_error(report)),
+        could_not_start(job, one, ""),
         run_id=report.run,
         status=report.status,
         seconds=report.seconds,
         requests=report.counters.requests,
         open=report.all_open,
-        warnings=tuple(report.warnings),
+        messages=tuple(report.messages),
     )
 
 
-def compared(tx: Transaction, event: ScheduledRunEnded, due: datetime) -> ScheduledRunEnded:
-    """*event* with what is known of the job's previous run."""
-    previous = previous_run(tx, event.job, due)
+def compared(
+    tx: Transaction, event: ScheduledRunEnded, due: datetime, earlier: ScheduledRun | None = None
+) -> ScheduledRunEnded:
+    """*event* with what is known of the job's previous run.
+
+    Args:
+        earlier: The attempt before, of a run that is tried again; it takes the place of the previous run.
+    """
+    if earlier is not None and (earlier.run_id is None or not earlier.finished):
+        earlier = None
+    previous = previous_run(tx, event.job, due) if earlier is None else described(tx, earlier)
     if previous is None:
         return event
     repeated = previous.is_repeated_by(due, event.status, event.open)
+    if earlier is not None and earlier.status == event.status and earlier.run_id is not None:
+        repeated = repeated or error_texts(tx.runs.messages(earlier.run_id)) == error_texts(event.messages) != []
     return replace(event, previous=previous.status, repeated=repeated)
+
+
+def overdue(session: Session, due_run: DueRun, now: datetime) -> RunOverdue | None:
+    """What to say if a run that begins *now* is expected to end after the deadline of its job."""
+    job = session.project.jobs[due_run.job]
+    done_by = job.deadline(due_run.due)
+    if done_by is None:
+        return None
+    expected = session.state.ask(lambda tx: tx.scheduled_runs.expected(due_run.job))
+    if expected is None:
+        return None
+    ends = now + timedelta(seconds=expected[0])
+    if ends <= done_by:
+        return None
+    zone = job.schedule.zone
+    return RunOverdue(due_run.job, due_run.business_date, ends.astimezone(zone), done_by.astimezone(zone))

@@ -37,7 +37,7 @@ class FinishedRun:
     job: str
     due: Due
     report: Report | None
-    error: str | None = None
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)

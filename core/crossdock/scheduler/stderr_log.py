@@ -12,9 +12,10 @@ from typing import Any, Literal
 
 from crossdock.clock import Clock
 from crossdock.inbox.hint_worker import Worked
-from crossdock.notifications.events import Status
+from crossdock.notifications.events import ScheduledRunEnded
 from crossdock.printable import printable, printable_lines
 from crossdock.progress import Silent
+from crossdock.run_messages import error_texts
 from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings
 from crossdock.times_in_text import duration_text
@@ -23,7 +24,7 @@ LogFormat = Literal["text", "json"]
 LOGGER = logging.getLogger("crossdock.schedule")
 _LEVELS = {"done": logging.INFO, "degraded": logging.WARNING}
 _WARNINGS = LOGGER.getChild("run")  # shown with the prefix "warning: "
-_FACTS = ("tenant", "job", "business_date", "run", "status", "seconds")
+_FACTS = ("tenant", "job", "business_date", "run", "status", "seconds", "errors")
 
 
 @contextmanager
@@ -54,10 +55,6 @@ def print_notice(text: str) -> None:
 def warn(text: str) -> None:
     """Log a warning that belongs to no run."""
     _WARNINGS.warning(text)
-
-
-def first_error(report: Report) -> str | None:
-    return next(map(str, report.errors.values()), None)
 
 
 class _TextFormatter(logging.Formatter):
@@ -109,13 +106,13 @@ class RunLog(Silent):
     def __init__(
         self,
         job: str,
-        business_date: date,
+        business_date: date | str,
         show: Callable[[int | None], None] = lambda _: None,
         *,
         tenant: str | None = None,
     ) -> None:
         self._name, self._show = f"{f'{tenant}: ' if tenant else ''}{job} for {business_date}", show
-        self.facts: dict[str, Any] = {"job": job, "business_date": business_date.isoformat()}
+        self.facts: dict[str, Any] = {"job": job, "business_date": str(business_date)}
         if tenant is not None:
             self.facts["tenant"] = tenant
 
@@ -133,20 +130,14 @@ class RunLog(Silent):
     def allowance(self, tokens: int | None) -> None:
         self._show(tokens)
 
-    def ended(self, report: Report | None, error: str | None = None) -> None:
-        """Log the end of the run; without a report it could not start, because of *error*."""
-        if report is None:
-            self.ended_as("failed", 0.0, error)
-        elif report.status == "degraded":
-            self.ended_as(report.status, report.seconds, f"open: {report.all_open}")
-        else:
-            self.ended_as(report.status, report.seconds, first_error(report))
-
-    def ended_as(self, status: Status, seconds: float, error: str | None) -> None:
-        """Log the end of the run."""
-        level = _LEVELS.get(status, logging.ERROR)
-        text = f"{status} after {duration_text(seconds)}{f': {error}' if error else ''}"
-        self.say(text, level, status=status, seconds=round(seconds, 3))
+    def ended(self, event: ScheduledRunEnded) -> None:
+        """Log the end of the run, or that it could not start, with all its errors."""
+        level, why = _LEVELS.get(event.status, logging.ERROR), error_texts(event.messages)
+        if event.open.total:
+            why.append(f"open: {event.open}")
+        text = f"{event.status} after {duration_text(event.seconds)}{': ' * bool(why)}" + "\n".join(why)
+        errors = [each.as_json() for each in event.messages if each.level == "error"]
+        self.say(text, level, status=event.status, seconds=round(event.seconds, 3), errors=errors or None)
 
     def say(self, text: str, level: int = logging.INFO, **facts: Any) -> None:
         """Log a sentence about this run."""

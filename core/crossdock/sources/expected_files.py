@@ -13,7 +13,7 @@ from crossdock.config_file import ConfigModel
 from crossdock.errors import UnavailableError
 from crossdock.scheduling.times_and_durations import TimeOfDay, duration_schema, is_duration, span
 from crossdock.sources.input_facts import InputFacts, found, newest_of
-from crossdock.sources.source_context import SourceContext
+from crossdock.sources.source_context import JobRun, SourceContext
 from crossdock.state import FileFacts
 from crossdock.times_in_text import instant_text
 
@@ -106,13 +106,24 @@ class Expectation:
             return _Missing("no new file", None)
         if job.previous_end is None:
             return _Missing("no new file", datetime.min.replace(tzinfo=UTC))
-        if job.previous_end >= job.due:  # caught up with: no file can have come in between
+        if _is_caught_up_with(job, run.clock.now()):
             return None
         ended = instant_text(job.previous_end.astimezone(UTC))
         return _Missing(f"no new file since the job's last run ({ended})", job.previous_end)
 
 
 NO_FILE_EXPECTED = Expectation()
+
+
+def _is_caught_up_with(job: JobRun, now: datetime) -> bool:
+    """Whether the previous run ended after this one was due, and just now: no file can have come in between.
+
+    A run that is started once a day by another program is due before the previous one ends, if the program names the
+    business date of yesterday. A day has passed since, so that a file must have come.
+    """
+    if job.previous_end is None or job.previous_end < job.due:
+        return False
+    return job.previous_due is None or now - job.previous_end < (job.due - job.previous_due) / 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -286,12 +286,16 @@ class FileSource:
     def _new_files(self, store: FileStore) -> list[RemoteFile]:
         offered = self._listing.offered(store)
         if not offered and not self._listing.left_out and not self._late_file_watch:
-            streams = ", ".join(dict.fromkeys(each.stream for each in self._stream_ids))
-            self._run.progress.warn(f"{streams}: no file matches {self._files_pattern}")
+            self._note(f"no file matches {self._files_pattern}")
         self._known.mark_seen(offered)
         new = [file for file in self._known.new(offered, self._spool.has) if not self._known.is_passed(file)]
         self._listing.check_complete(store, new)
         return new
+
+    def _note(self, text: str) -> None:
+        """Note *text* for each stream that reads this source."""
+        for stream in dict.fromkeys(each.stream for each in self._stream_ids):
+            self._run.note(stream, text)
 
     def _parsed(self, file: TakenFile) -> Iterator[pl.DataFrame]:
         """The rows of *file*, kept for the other streams; so is a failure."""

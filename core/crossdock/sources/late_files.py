@@ -145,7 +145,7 @@ class LateFileWatch:
 
     def _put_off(self, reason: str, left: timedelta) -> LateError:
         if self._late is None:
-            self._run.progress.warn(f"{reason}; waiting until {self._until}")
+            self._run.note("", f"{reason}; waiting until {self._until}")
         pause = min(self._wait.pause, left)
         self._again = self._now + pause
         self._late = LateError(f"waiting until {self._until}", where=self._files, pause=pause)

@@ -15,6 +15,7 @@ from crossdock.local_files import private_folder
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.progress import Progress
 from crossdock.records import RawBatch
+from crossdock.run_messages import RunMessages, notes_of, warnings_of
 from crossdock.sources.api_usage import ApiUsage
 from crossdock.sources.input_facts import InputFacts
 from crossdock.sources.shared_buckets import SharedBuckets
@@ -94,10 +95,12 @@ class JobRun:
     Attributes:
         due: When it was due.
         previous_end: When the previous run of its job ended; None if there was none.
+        previous_due: When that run was due.
     """
 
     due: datetime
-    previous_end: datetime | None
+    previous_end: datetime | None = None
+    previous_due: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +113,10 @@ class SourceContext:
         work: Folder for this run, removed at its end.
         kept: Folder with copies from earlier runs that did not finish them; the spool, except in a plan.
         patience: None if the run does not wait for late files.
-        notes: Remarks for the report of the run, by the stream's name.
+        messages: What it has to say; `note` and `warn` add to them.
         job: None if the run is not scheduled.
         inputs: What the sources of files found, by the stream's name.
         failures: Errors that end no stream, such as an expected file that is missing, by the stream's name.
-        warnings: Those of *notes* that people are notified about.
         at_end: Closes what is shared by the streams of the run.
         transport: Replaces the network of HTTP APIs in tests, such as an `httpx.MockTransport`.
         recorded: Returns what takes the place of a transport of HTTP APIs, such as one that records the answers.
@@ -132,11 +134,10 @@ class SourceContext:
     work: Path
     kept: Path
     patience: Patience | None = None
-    notes: dict[str, list[str]] = field(default_factory=dict)
+    messages: RunMessages = field(default_factory=RunMessages)
     job: JobRun | None = None
     inputs: dict[str, InputFacts] = field(default_factory=dict)
     failures: dict[str, CrossdockError] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
     at_end: ExitStack = field(default_factory=ExitStack)
     transport: httpx.BaseTransport | None = None
     recorded: Callable[[httpx.BaseTransport], httpx.BaseTransport] | None = None
@@ -157,11 +158,21 @@ class SourceContext:
         return replace(self, spool=self.spool / name, kept=self.kept / name)
 
     def note(self, stream: str, text: str) -> None:
-        """Show a remark now and in the report of the run."""
-        self.progress.warn(f"{stream}: {text}")
-        self.notes.setdefault(stream, []).append(text)
+        """Show a remark on *stream*, or on the run if it is empty, now and in the report of the run."""
+        self.progress.warn(f"{stream}: {text}" if stream else text)
+        self.messages.note(stream, text)
 
     def warn(self, stream: str, text: str) -> None:
         """As `note`, for what people are notified about."""
-        self.note(stream, text)
-        self.warnings.append(f"{stream}: {text}")
+        self.progress.warn(f"{stream}: {text}")
+        self.messages.warn(stream, text)
+
+    @property
+    def notes(self) -> dict[str, list[str]]:
+        """Warnings and notes so far, by stream."""
+        return notes_of(self.messages)
+
+    @property
+    def warnings(self) -> list[str]:
+        """Warnings so far, each after the name of its stream."""
+        return warnings_of(self.messages)

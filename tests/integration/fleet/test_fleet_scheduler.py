@@ -47,7 +47,7 @@ def unended() -> JobFacts:
 def ended(seconds: float = 1.0, status: Any = "done") -> CallResult:
     """The result of the run that is due."""
     run = ScheduledRun("nightly", TODAY.instant, TODAY.business_date, status, 1, 7, NOW, NOW, None)
-    event = ScheduledRunEnded("nightly", TODAY.business_date, TODAY.instant, 7, status, seconds, 8, None, None)
+    event = ScheduledRunEnded("nightly", TODAY.business_date, TODAY.instant, 7, status, seconds, 8, (), None)
     facts = RunFacts(status=status, event=event, exit_code=0, throttled=0, tallies={}, open={})
     return CallResult(outcome="ended", run=facts, jobs=(replace(unended(), last=run, expected_s=seconds),))
 

@@ -21,10 +21,21 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
 from crossdock.notifications.events import ScheduledRunEnded
 from crossdock.notifications.notifier import Notifier, NotifyConfig
+from crossdock.run_messages import RunMessage
 from crossdock.testing.manual_clock import ManualClock
 
 KEY = base64.b64encode(bytes(range(32))).decode()
-FAILED = ScheduledRunEnded("nightly", date(2026, 3, 14), None, 17, "failed", 60.0, 5, "wms: größer als gedacht", "done")
+FAILED = ScheduledRunEnded(
+    "nightly",
+    date(2026, 3, 14),
+    None,
+    17,
+    "failed",
+    60.0,
+    5,
+    (RunMessage("error", "", "wms: größer als gedacht"),),
+    "done",
+)
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 QUICK_S = 0.2
 

@@ -190,7 +190,7 @@ class Simulation:
         self.meanwhile()
         with state.begin() as tx:
             now = self.clock.now()
-            tx.runs.finish(run_id, status="done", requests=0, throttled=0, tally={}, error=None, duration_ms=1, at=now)
+            tx.runs.finish(run_id, status="done", requests=0, throttled=0, tally={}, duration_ms=1, at=now)
             tx.scheduled_runs.finish(due_run, "done", run_id, None, at=now)
         self.runs.append(due_run)
         return Report(run_id, day)

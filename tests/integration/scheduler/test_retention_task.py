@@ -43,7 +43,7 @@ class RetentionCase:
         with closing(self.project.open_state()) as state, state.begin() as tx:
             for _ in range(number + 1):
                 run = tx.runs.start(business_date="2025-01-01", at=at)
-                tx.runs.finish(run, status="done", requests=0, throttled=0, tally={}, error=None, duration_ms=0, at=at)
+                tx.runs.finish(run, status="done", requests=0, throttled=0, tally={}, duration_ms=0, at=at)
 
     def runs(self) -> int:
         with self.project.look() as tx:

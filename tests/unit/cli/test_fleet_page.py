@@ -17,7 +17,7 @@ AT = datetime(2026, 11, 24, 6, tzinfo=UTC)
 def run() -> RunRecord:
     return RunRecord(
         id=7, job="nightly", business_date="2026-11-24", started_at=AT, finished_at=AT, status="done", requests=8,
-        throttled=0, tally=None, error=None, duration_ms=3000,
+        throttled=0, tally=None, duration_ms=3000,
     )  # fmt: skip
 
 

@@ -30,6 +30,7 @@ from tests.unit.state.samples import intent
 
 from crossdock.cli import html_elements, html_open_records, html_report
 from crossdock.records import REASONS
+from crossdock.run_messages import RunMessage
 from crossdock.state import State, Transaction
 
 MORNING = AT + timedelta(hours=5)
@@ -121,7 +122,7 @@ def test_a_tally_that_does_not_balance_is_reported(kept: State) -> None:
         tally = finish(tx, run, created=3).tally
         assert tally is not None
         tally["wms.invoices"]["balanced"] = False
-        tx.runs.finish(run, status="failed", requests=0, throttled=0, tally=tally, error=None, duration_ms=0, at=AT)
+        tx.runs.finish(run, status="failed", requests=0, throttled=0, tally=tally, duration_ms=0, at=AT)
         page = report(tx, run)
     assert "THE TALLY DOES NOT BALANCE" in page.text
     assert "balances." not in page.text
@@ -322,14 +323,14 @@ def test_what_needs_a_person_comes_first(kept: State) -> None:
         tx.intents.add([intent(7, status="in_doubt")], run_id=run, fence=1, at=AT)
         tally = finish(tx, run, error="f.csv: is short", created=3).tally
         assert tally is not None
-        stream = tally["wms.invoices"] | {"balanced": False, "notes": ["the snapshot is short"]}
+        stream = tally["wms.invoices"] | {"balanced": False}
         tx.runs.finish(
             run,
             status="failed",
             requests=0,
             throttled=0,
             tally={"wms.invoices": stream},
-            error="E1",
+            messages=[RunMessage("error", "", "E1"), RunMessage("warning", "wms.invoices", "the snapshot is short")],
             duration_ms=1,
             at=AT,
         )
@@ -357,7 +358,7 @@ def test_the_files_of_each_stream_are_named(kept: State) -> None:
             "wms.items": stream | again,
             "wms.lots": stream | {"input": "none", "newest_file": None},
         }
-        tx.runs.finish(run, status="done", requests=0, throttled=0, tally=tally, error=None, duration_ms=1, at=AT)
+        tx.runs.finish(run, status="done", requests=0, throttled=0, tally=tally, duration_ms=1, at=AT)
         page = report(tx, run)
     assert page.under("stream", "file") == [
         ["wms.invoices", "INV_1.csv", "1,200"],

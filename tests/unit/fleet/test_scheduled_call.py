@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from crossdock.fleet.scheduled_call import VERSION, CallResult, RunFacts, ScheduledCall, SharedLimit, version_of
 from crossdock.notifications.events import ScheduledRunEnded
+from crossdock.run_messages import RunMessage
 from crossdock.state import DueRun, ScheduledRun, SkippedRun
 from crossdock.state.fleet_database import JobFacts
 from crossdock.tally import OpenCounts
@@ -34,7 +35,9 @@ def test_a_call_arrives_as_it_was_sent() -> None:
 def test_a_result_arrives_as_it_was_sent() -> None:
     """With the run, and what the state knows."""
     run = ScheduledRun("a", DUE, DAY, "degraded", 2, 7, DUE, DUE, "open: 1 rejected")
-    event = ScheduledRunEnded("a", DAY, DUE, 7, "degraded", 1.25, 8, None, "done", OpenCounts(rejected=1))
+    event = ScheduledRunEnded(
+        "a", DAY, DUE, 7, "degraded", 1.25, 8, (RunMessage("note", "wms.lots", "late"),), "done", OpenCounts(rejected=1)
+    )
     facts = RunFacts(status="degraded", event=event, exit_code=1, throttled=0, tallies={}, open={"wms.a": event.open})
     jobs = (JobFacts("a", DUE, paused=False, expected_s=1.5, last=run), JobFacts("b", DUE, paused=True))
     result = CallResult(outcome="ended", run=facts, jobs=jobs, problems=("the mail server did not answer",))

@@ -23,9 +23,16 @@ from crossdock.notifications.events import (
     kinds,
 )
 from crossdock.printable import printable
+from crossdock.run_messages import RunMessage
 from crossdock.tally import OpenCounts
 
 AT = datetime(2026, 3, 15, 2, tzinfo=UTC)
+
+
+def failed(text: str) -> tuple[RunMessage, ...]:
+    return (RunMessage("error", "", text),)
+
+
 GOOD = ScheduledRunEnded(
     job="nightly",
     business_date=date(2026, 3, 14),
@@ -34,7 +41,7 @@ GOOD = ScheduledRunEnded(
     status="done",
     seconds=312.4,
     requests=12_345,
-    error=None,
+    messages=(),
     previous="done",
 )
 SIX = OpenCounts(rejected=4, waiting=1, in_doubt=1)
@@ -58,7 +65,7 @@ LATE = RunOverdue("nightly", date(2026, 3, 14), AT.replace(hour=7), AT.replace(h
         ({"previous": "failed"}, {"recovered"}),
         ({"previous": "incomplete"}, {"recovered"}),
         ({"status": "degraded", "open": SIX, "previous": "failed"}, {"recovered", "degraded"}),
-        ({"warnings": ("wms.lots: the snapshot is short",)}, {"degraded"}),
+        ({"messages": (RunMessage("warning", "wms.lots", "the snapshot is short"),)}, {"degraded"}),
         ({"status": "skipped", "previous": "failed"}, set()),
         ({"status": "skipped", "previous": "degraded"}, set()),
     ],
@@ -74,7 +81,9 @@ def test_an_overdue_run_is_late() -> None:
 
 def test_the_text_about_a_failed_run() -> None:
     """Job, outcome and date; then the error, the numbers, and the command for details."""
-    bad = replace(GOOD, status="failed", error="wms: cannot be reached\n  look at the tunnel", previous="incomplete")
+    bad = replace(
+        GOOD, status="failed", messages=failed("wms: cannot be reached\n  look at the tunnel"), previous="incomplete"
+    )
     message = events.compose(bad, {"failed"}, AT)
     assert message.subject == "nightly failed (2026-03-14)"
     assert message.lines == (
@@ -139,6 +148,7 @@ def test_the_payload() -> None:
             "seconds": payload["data"]["seconds"],
             "requests": 12_345,
             "error": None,
+            "errors": [],
             "previous": "failed",
             "warnings": [],
         },
@@ -147,11 +157,11 @@ def test_the_payload() -> None:
     assert events.compose(ended, {"recovered"}, AT).payload["type"] == "night.recovered"
 
 
-@given(job=st.text(), error=st.text() | st.none(), run_id=st.none() | st.integers(min_value=1))
-def test_messages_are_short_and_printable(job: str, error: str | None, run_id: int | None) -> None:
+@given(job=st.text(), error=st.text(), run_id=st.none() | st.integers(min_value=1))
+def test_messages_are_short_and_printable(job: str, error: str, run_id: int | None) -> None:
     """Any job and error make few short printable lines and JSON below 20 kB."""
     message = events.compose(
-        replace(GOOD, status="failed", job=job, error=error, run_id=run_id, due=None), {"failed"}, AT
+        replace(GOOD, status="failed", job=job, messages=failed(error), run_id=run_id, due=None), {"failed"}, AT
     )
     assert len(message.lines) <= 11
     for line in (message.subject, *message.lines):
@@ -164,7 +174,7 @@ def test_messages_are_short_and_printable(job: str, error: str | None, run_id: i
 def test_a_long_error_is_cut() -> None:
     """`crossdock show` prints the rest."""
     error = "\n".join(["x" * 1000, "a\x1b[2Jb\u202ec\ud800", *"cdefg"])
-    lines = events.compose(replace(GOOD, status="failed", error=error), {"failed"}, AT).lines
+    lines = events.compose(replace(GOOD, status="failed", messages=failed(error)), {"failed"}, AT).lines
     assert lines[1:6] == ("x" * 297 + "...", r"a\x1b[2Jb\u202ec\ud800", "c", "d", "...")
 
 
@@ -188,8 +198,8 @@ def test_a_run_that_has_not_started_is_late() -> None:
 
 def test_the_events_of_many_tenants_are_one_message() -> None:
     """The worst first, a line each, and what is too much for people is in the data."""
-    run = ScheduledRunEnded("nightly", date(2026, 11, 24), AT, 7, "failed", 1.0, 8, "wms: no route\nhint", None)
-    degraded = replace(run, status="degraded", error=None, open=OpenCounts(rejected=2))
+    run = ScheduledRunEnded("nightly", date(2026, 11, 24), AT, 7, "failed", 1.0, 8, failed("wms: no route\nhint"), None)
+    degraded = replace(run, status="degraded", messages=(), open=OpenCounts(rejected=2))
     events: list[tuple[str, Event]] = [(f"t{number:02}", degraded) for number in range(30)]
     events += [("zinc", run), ("acme", RunWaiting("nightly", date(2026, 11, 24), AT, "no workers"))]
     message = compose_group(events, 300, AT)
@@ -209,7 +219,7 @@ def test_the_events_of_many_tenants_are_one_message() -> None:
 def test_a_line_about_a_tenant_keeps_the_reason_behind_a_long_path() -> None:
     """Its name is cut, and the reason follows the path of its config."""
     error = f"its config cannot be used: /srv/{'customers/' * 18}acme.yaml:1:9: is not valid YAML"
-    run = ScheduledRunEnded("(all jobs)", date(2026, 11, 24), AT, None, "failed", 0.0, 0, error, None)
+    run = ScheduledRunEnded("(all jobs)", date(2026, 11, 24), AT, None, "failed", 0.0, 0, failed(error), None)
     (line,) = compose_group([("acme" * 60, run)], 1, AT).lines[1:]
     assert line.startswith("acmeacmeacmeacmeacmeacmeacmeacmeacmea...: (all jobs) failed for 2026-11-24. its config")
     assert line.endswith("acme.yaml:1:9: is not valid YAML")

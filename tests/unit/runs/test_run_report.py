@@ -14,7 +14,9 @@ from crossdock.tally import NOTHING_OPEN, OpenCounts
 
 
 def report(*errors: CrossdockError, read: int = 0, left: OpenCounts = NOTHING_OPEN, **terms: int) -> Report:
-    made = Report(1, "2026-03-29", errors={f"wms.{n}": error for n, error in enumerate(errors)})
+    made = Report(1, "2026-03-29")
+    for number, error in enumerate(errors):
+        made.messages.fail(f"wms.{number}", error)
     made.open["wms.products"] = left
     tally = made.tally("wms.products")
     tally.count("read", read)
@@ -50,7 +52,7 @@ def test_the_most_severe_result_decides(made: Report, status: str, code: int) ->
 def test_errors_are_listed_by_stream() -> None:
     """The error of the run itself stands under ``run``."""
     made = report(UnavailableError("no answer", where="host"))
-    made.errors[""] = StoppedError("stopped")
+    made.messages.fail("", StoppedError("stopped"))
     assert made.as_json()["errors"] == {"wms.0": "host: no answer", "run": "stopped"}
 
 

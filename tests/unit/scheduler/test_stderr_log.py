@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from datetime import date
+from datetime import UTC, date, datetime
 
 import pytest
 from hypothesis import given
@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 from crossdock.inbox.hint_worker import Worked
 from crossdock.printable import printable
 from crossdock.scheduler import stderr_log
+from crossdock.scheduler.run_events import could_not_start
 from crossdock.scheduler.stderr_log import LogFormat, RunLog
+from crossdock.scheduling.due_times import Due
 
+AT = datetime(2026, 1, 1, tzinfo=UTC)
 FORGED = "a\x1b[2J\u202e\ncrossdock: nightly for 2026-01-01: done after 1 s"
 UNSEEN = st.text(st.characters() | st.sampled_from("\n\r\0\x1b\x85\u2028\u202e"))
 
@@ -23,7 +26,7 @@ def logged(form: LogFormat, text: str, capsys: pytest.CaptureFixture[str]) -> st
     """What a run that failed because of *text*, and a warning, write to stderr."""
     with stderr_log.logging_to_stderr(form):
         this_run = RunLog("nightly", date(2026, 1, 1))
-        this_run.ended(None, text)
+        this_run.ended(could_not_start("nightly", Due(AT, AT.date()), text))
         this_run.warn(text)
     return capsys.readouterr().err
 

@@ -101,6 +101,15 @@ def test_what_a_run_requires(
         assert ("there was none before" in found) is (not known)
 
 
+@pytest.mark.parametrize(("hours", "is_missing"), [(25.5, True), (2.0, False)])
+def test_a_night_that_is_started_a_day_late_is_not_caught_up_with(hours: float, is_missing: bool) -> None:
+    """Another program names the date of yesterday each day: the run before ended after this one was due, a day ago."""
+    job = JobRun(DUE, DUE + timedelta(hours=1.5), DUE - timedelta(days=1))
+    known = [file(DUE + timedelta(hours=1))]
+    found = missing(Expectation(None, None, is_usual=True), known, run(DUE + timedelta(hours=hours), job))
+    assert (found is not None) is is_missing
+
+
 @pytest.mark.parametrize("every", ["0d", "400d", "soon", "90s", 1, "1w"])
 def test_an_invalid_interval(every: object) -> None:
     """It is refused with examples of valid ones."""

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from crossdock.errors import CrossdockError, RefusedError, UnauthorizedError, UnavailableError
 from crossdock.progress import Silent
+from crossdock.run_messages import RunMessages, notes_of
 from crossdock.sources import DelimitedFormat, FileSource, StreamId, Wait
 from crossdock.sources.late_files import LateError
 from crossdock.sources.source_context import Patience, SourceContext
@@ -133,15 +134,15 @@ class Bench:
         self.wait = Wait.model_validate({"until": "05:00", "poll": "10m"} | wait)
         self.events: dict[timedelta, Callable[[], None]] = {}
         self._folder = folder
-        self.notes: dict[str, list[str]] = {}
+        self.messages = RunMessages()
 
     def source(
         self, *, snapshot: bool = False, stream_ids: Sequence[StreamId] = (LOTS,), patience: Patience | None = None
     ) -> FileSource:
         spool, work = self._folder / "spool", self._folder / "work"
         work.mkdir(exist_ok=True)
-        self.notes = {}
-        run = SourceContext(self.clock, self.warnings, self.intake, spool, work, spool, patience, self.notes)
+        self.messages = RunMessages()
+        run = SourceContext(self.clock, self.warnings, self.intake, spool, work, spool, patience, self.messages)
         return FileSource(
             "out/LOT_*", DelimitedFormat(), self.depot.open, run,
             settle_s=0, snapshot=snapshot, stream_ids=stream_ids, wait=self.wait,
@@ -213,7 +214,7 @@ def test_a_late_file_is_read_when_it_is_there(bench: Bench) -> None:
     assert bench.read(bench.patient()) == ["LOT_1"]
     assert (bench.waited, bench.depot.opened) == (timedelta(minutes=30), 4)
     assert bench.warnings.texts == [f"out/LOT_*: no new file; waiting until {UNTIL}"]
-    assert bench.notes == {}
+    assert notes_of(bench.messages) == {}
 
 
 def test_a_file_of_another_night_is_not_waited_for(bench: Bench) -> None:
@@ -230,7 +231,7 @@ def test_without_a_file_it_goes_on(tmp_path: Path) -> None:
     assert bench.read(bench.patient()) == []
     assert bench.waited == timedelta(hours=3)
     note = f"no new file out/LOT_* until {UNTIL}; continued without it"
-    assert bench.notes == {"wms.lots": [note]}
+    assert notes_of(bench.messages) == {"wms.lots": [note]}
     assert bench.warnings.texts[1:] == [f"wms.lots: {note}"]
 
 
@@ -239,7 +240,7 @@ def test_without_a_file_it_fails(bench: Bench) -> None:
     source = bench.patient()
     with pytest.raises(UnavailableError, match=f"no new file arrived by {UNTIL}") as failed:
         bench.read(source)
-    assert (failed.value.exit_code, bench.waited, bench.notes) == (3, timedelta(hours=3), {})
+    assert (failed.value.exit_code, bench.waited, notes_of(bench.messages)) == (3, timedelta(hours=3), {})
     opened = bench.depot.opened
     with pytest.raises(UnavailableError) as again:
         bench.read(source)
@@ -330,7 +331,7 @@ def test_a_run_that_is_done_again_does_not_wait_again(bench: Bench) -> None:
     bench.depot.put("LOT_1")
     assert bench.read(bench.patient()) == ["LOT_1"]
     assert bench.read(bench.patient()) == []
-    assert (bench.waited, bench.notes) == (timedelta(minutes=1), {})
+    assert (bench.waited, notes_of(bench.messages)) == (timedelta(minutes=1), {})
 
 
 def test_a_server_that_is_away_is_waited_for(bench: Bench) -> None:
@@ -363,7 +364,7 @@ def test_streams_of_one_source_share_the_looks(tmp_path: Path) -> None:
             list(source.read(stream_id))
     assert bench.depot.opened == 1
     assert bench.read(source) == bench.read(source, BINS) == []
-    assert bench.notes.keys() == {"wms.lots", "wms.bins"}
+    assert notes_of(bench.messages).keys() == {"wms.lots", "wms.bins"}
     assert bench.depot.opened == 3 * 6 + 1
 
 

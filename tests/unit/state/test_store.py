@@ -49,7 +49,7 @@ def test_not_a_cent_and_not_a_second_drifts(
     with state.begin() as tx:
         tx.bindings.put(SCOPE, [binding(1, payload={"n": digits})], run_id=run, at=AT)
         tx.buckets.put("b", bucket_state)
-        tx.runs.finish(run, status="done", requests=0, throttled=0, tally={}, error=None, duration_ms=0, at=instant)
+        tx.runs.finish(run, status="done", requests=0, throttled=0, tally={}, duration_ms=0, at=instant)
         assert tx.bindings.get(SCOPE, [1])[1].payload == {"n": digits}
         assert tx.buckets.get("b") == bucket_state
         assert tx.runs.listed(limit=1)[0].finished_at == instant.astimezone(

@@ -69,7 +69,7 @@ def _show(loaded: Loaded, *, as_json: bool) -> int:
     if loaded.error is not None:
         terminal_output.print_errors({"" if loaded.wave is None else str(loaded.wave): loaded.error})
     elif loaded.wave is not None:
-        terminal_output.print_errors(loaded.runs[-1].report.errors)
+        terminal_output.print_messages(loaded.runs[-1].report.messages)
         say(f"crossdock: {loaded.wave}: did not reach its end, and no later wave was begun", err=True)
     if as_json:
         terminal_output.print_json(_document(loaded))

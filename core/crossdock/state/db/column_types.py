@@ -1,11 +1,11 @@
-"""Column types that return exactly what was stored, on SQLite and on PostgreSQL."""
+"""Column types that return exactly what was stored, on SQLite and on PostgreSQL; columns that several tables have."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import DateTime, Dialect, LargeBinary, Text
+from sqlalchemy import BigInteger, Column, DateTime, Dialect, LargeBinary, String, Text
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from crossdock import exact_json
@@ -58,3 +58,29 @@ class Hash(TypeDecorator[int]):
 
     def process_result_value(self, value: bytes | None, dialect: Dialect) -> int | None:  # noqa: ARG002  SQLAlchemy's signature
         return None if value is None else int.from_bytes(value, "big")
+
+
+def scope() -> list[Column[object]]:
+    """Where record keys are unique."""
+    return [
+        Column("target", String(64), primary_key=True),
+        Column("resource", String(32), primary_key=True),
+        Column("namespace", String(128), primary_key=True),
+    ]
+
+
+def record() -> list[Column[object]]:
+    """One version of a record, and where it was read."""
+    return [
+        Column("key", Text, nullable=False),
+        Column("record_fp", Hash),
+        Column("position", Text),
+        Column("raw", ExactJson, nullable=False),
+        Column("source", Text, nullable=False),
+        Column("line", BigInteger, nullable=False),
+    ]
+
+
+def stream_and_key() -> list[Column[object]]:
+    """A record of a stream."""
+    return [Column("stream", String(192), primary_key=True), Column("key_hash", Hash, primary_key=True)]

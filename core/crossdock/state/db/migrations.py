@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
-from sqlalchemy import BindParameter, Connection, bindparam, insert, select, text, update
+from sqlalchemy import BindParameter, Connection, bindparam, column, insert, select, text, update
 
 from crossdock.records import trimmed_key
 from crossdock.state.db import file_tables, reading_tables, schema, sql_statements, trace_indexes
@@ -89,6 +89,20 @@ def _add_passed_files(connection: Connection) -> None:
     schema.metadata.create_all(connection, tables=[file_tables.passed_files])
 
 
+def _store_all_messages(connection: Connection) -> None:
+    """Version 11: each error and each note of a run is a row; until then a run had its first error only."""
+    schema.metadata.create_all(connection, tables=[schema.run_messages])
+    rows = []
+    for run_id, error, tally in connection.execute(select(schema.runs.c.id, column("error"), schema.runs.c.tally)):
+        said = [("error", "", error)] if error else []
+        said += [("note", name, note) for name, each in (tally or {}).items() for note in each.get("notes", ())]
+        names = ("run_id", "number", "level", "stream", "message")
+        rows += [dict(zip(names, (run_id, number, *each), strict=True)) for number, each in enumerate(said)]
+    if rows:
+        connection.execute(insert(schema.run_messages), rows)
+    connection.execute(text("ALTER TABLE runs DROP COLUMN error"))
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _store_durations,
     _index_what_trace_searches_by,
@@ -99,6 +113,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _remember_keys_with_white_space,
     _add_what_cursors_miss,
     _add_passed_files,
+    _store_all_messages,
 )
 """Step n upgrades a state from version n to n + 1. Steps after a release are added here."""
 

@@ -17,38 +17,12 @@ from sqlalchemy import (
     Text,
 )
 
-from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime
+from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime, record, scope, stream_and_key
 
-VERSION = 10
+VERSION = 11
 
 metadata = MetaData()
 _Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids for INTEGER only
-
-
-def _scope() -> list[Column[object]]:
-    """Where record keys are unique."""
-    return [
-        Column("target", String(64), primary_key=True),
-        Column("resource", String(32), primary_key=True),
-        Column("namespace", String(128), primary_key=True),
-    ]
-
-
-def _record() -> list[Column[object]]:
-    """One version of a record, and where it was read."""
-    return [
-        Column("key", Text, nullable=False),
-        Column("record_fp", Hash),
-        Column("position", Text),
-        Column("raw", ExactJson, nullable=False),
-        Column("source", Text, nullable=False),
-        Column("line", BigInteger, nullable=False),
-    ]
-
-
-def _stream_and_key() -> list[Column[object]]:
-    return [Column("stream", String(192), primary_key=True), Column("key_hash", Hash, primary_key=True)]
-
 
 meta = Table(
     "crossdock_meta",
@@ -70,14 +44,26 @@ runs = Table(
     Column("requests", BigInteger, nullable=False, default=0),
     Column("throttled", BigInteger, nullable=False, default=0),
     Column("tally", ExactJson),
-    Column("error", Text),
     Column("timings", ExactJson),
+)
+
+run_messages = Table(
+    "run_messages",
+    metadata,
+    Column("run_id", ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("level", String(8), nullable=False),
+    Column("stream", String(192), nullable=False),
+    Column("message", Text, nullable=False),
+    Column("code", String(32)),
+    Column("place", Text),
+    Column("advice", Text),
 )
 
 bindings = Table(
     "bindings",
     metadata,
-    *_scope(),
+    *scope(),
     Column("key_hash", Hash, primary_key=True),
     Column("key", Text, nullable=False),
     Column("target_id", String(128), nullable=False, index=True),
@@ -97,7 +83,7 @@ bindings = Table(
 untrimmed_keys = Table(  # keys with white space around them, from before keys were trimmed
     "untrimmed_keys",
     metadata,
-    *_scope(),
+    *scope(),
     Column("key_hash", Hash, primary_key=True),
     Column("key", Text, nullable=False),
 )
@@ -113,7 +99,7 @@ intents = Table(
     Column("resource", String(32), nullable=False),
     Column("namespace", String(128), nullable=False),
     Column("key_hash", Hash, nullable=False),
-    *_record(),
+    *record(),
     Column("operation", String(16), nullable=False),
     Column("counter", BigInteger, nullable=False),
     Column("idempotency_key", String(64), nullable=False, unique=True),
@@ -151,8 +137,8 @@ attempts = Table(
 dead_letters = Table(
     "dead_letters",
     metadata,
-    *_stream_and_key(),
-    *_record(),
+    *stream_and_key(),
+    *record(),
     Column("step", String(8), nullable=False),
     Column("stage", String(16), nullable=False),
     Column("code", String(32), nullable=False),
@@ -169,8 +155,8 @@ dead_letters = Table(
 waiting_records = Table(
     "waiting_records",
     metadata,
-    *_stream_and_key(),
-    *_record(),
+    *stream_and_key(),
+    *record(),
     Column("waits_for", ExactJson, nullable=False),
     Column("run_id", ForeignKey("runs.id"), nullable=False),
     Column("since", UtcDateTime, nullable=False),
@@ -190,7 +176,7 @@ webhooks = Table(
 hints = Table(
     "hints",
     metadata,
-    *_stream_and_key(),
+    *stream_and_key(),
     Column("key", Text, nullable=False),
     Column("number", BigInteger, nullable=False),  # grows with each hint for the record
     Column("first_at", UtcDateTime, nullable=False),
@@ -263,7 +249,7 @@ wave_approvals = Table(
 key_stamps = Table(
     "key_stamps",
     metadata,
-    *_scope(),
+    *scope(),
     Column("stamp", BigInteger, nullable=False),  # changes whenever a binding of the scope does
 )
 

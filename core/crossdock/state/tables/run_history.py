@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
 
+from crossdock.run_messages import RunMessage
 from crossdock.state.db import sql_statements
 from crossdock.state.db.reading_tables import full_lists
-from crossdock.state.db.schema import cursors, meta, runs
+from crossdock.state.db.schema import cursors, meta, run_messages, runs
 from crossdock.tally import NOTHING_OPEN, OpenCounts
 
 _RESTORED = "restored_at"
 COMPLETED: frozenset[str] = frozenset({"done", "degraded"})  # statuses of runs that reached their end
-UNRECORDED = "its end was not recorded: the process was killed or could not write the state"
+UNRECORDED = RunMessage(
+    "error", "", "its end was not recorded: the process was killed or could not write the state", code="unrecorded"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,7 @@ class RunRecord:
         status: ``running``, ``done``, ``degraded`` (completed, but records are open), ``incomplete`` (stopped before
             its end), ``failed``.
         requests: Also counted while it runs.
+        messages: What it had to say.
         timings: `crossdock.runs.timings.Timings.as_json`; only `Runs.get` loads them.
     """
 
@@ -39,8 +44,8 @@ class RunRecord:
     requests: int
     throttled: int
     tally: dict[str, Any] | None
-    error: str | None
     duration_ms: int | None
+    messages: tuple[RunMessage, ...] = ()
     timings: dict[str, Any] | None = None
 
     @property
@@ -55,7 +60,8 @@ class RunRecord:
         return sum(counts, NOTHING_OPEN) if counts else None
 
 
-_LISTED = tuple(runs.c[name] for name in RunRecord.__slots__ if name != "timings")
+_LISTED = tuple(runs.c[name] for name in RunRecord.__slots__ if name not in {"messages", "timings"})
+_MESSAGE = tuple(run_messages.c[name] for name in RunMessage.__slots__)
 
 
 class Runs:
@@ -71,9 +77,9 @@ class Runs:
 
     def reopen(self, *, business_date: str, job: str) -> RunRecord | None:
         """Continue the last run of *job*, if it is of this date and has reached its end."""
-        query = select(*_LISTED, runs.c.timings).where(runs.c.job == job).order_by(runs.c.id.desc()).limit(1)
-        row = self._connection.execute(query).first()
-        last = None if row is None else RunRecord(*row)
+        query = select(runs.c.id).where(runs.c.job == job).order_by(runs.c.id.desc()).limit(1)
+        newest = self._connection.execute(query).scalar()
+        last = None if newest is None else self.get(newest)
         if last is None or last.business_date != business_date or last.status not in COMPLETED:
             return None
         self._connection.execute(
@@ -83,8 +89,10 @@ class Runs:
 
     def abandon(self, *, at: datetime) -> None:
         """Mark all running runs as incomplete; only for the holder of the run lease."""
-        changes = {"status": "incomplete", "error": UNRECORDED, "finished_at": at}
-        self._connection.execute(update(runs).where(runs.c.status == "running").values(changes))
+        for run_id in self._connection.execute(select(runs.c.id).where(runs.c.status == "running")).scalars().all():
+            self._say(run_id, (*self.messages(run_id), UNRECORDED))
+            changes = {"status": "incomplete", "finished_at": at}
+            self._connection.execute(update(runs).where(runs.c.id == run_id).values(changes))
 
     def count_requests(self, run_id: int, *, requests: int, throttled: int) -> None:
         """Write how many requests the run has sent so far, so that they are known if it is killed."""
@@ -99,14 +107,15 @@ class Runs:
         requests: int,
         throttled: int,
         tally: dict[str, Any],
-        error: str | None,
         at: datetime,
         duration_ms: int,
+        messages: Iterable[RunMessage] = (),
         timings: dict[str, Any] | None = None,
     ) -> None:
         counts = {"requests": requests, "throttled": throttled, "tally": tally, "timings": timings}
-        changes = {"status": status, "error": error, "finished_at": at, "duration_ms": duration_ms, **counts}
+        changes = {"status": status, "finished_at": at, "duration_ms": duration_ms, **counts}
         self._connection.execute(update(runs).where(runs.c.id == run_id).values(changes))
+        self._say(run_id, messages)
 
     def declare_restored(self, *, at: datetime) -> None:
         """Mark this state as a restored backup: records that look new may have been delivered since."""
@@ -122,11 +131,37 @@ class Runs:
     def listed(self, *, limit: int) -> list[RunRecord]:
         """The latest runs, newest first."""
         query = select(*_LISTED).order_by(runs.c.id.desc()).limit(limit)
-        return [RunRecord(*row) for row in self._connection.execute(query)]
+        found = [RunRecord(*row) for row in self._connection.execute(query)]
+        said = self._messages([run.id for run in found])
+        return [replace(run, messages=said.get(run.id, ())) for run in found]
 
     def get(self, run_id: int) -> RunRecord | None:
         row = self._connection.execute(select(*_LISTED, runs.c.timings).where(runs.c.id == run_id)).first()
-        return None if row is None else RunRecord(*row)
+        if row is None:
+            return None
+        listed: RunRecord = RunRecord(*row[:-1])
+        return replace(listed, messages=self.messages(run_id), timings=row[-1])
+
+    def messages(self, run_id: int) -> tuple[RunMessage, ...]:
+        """What a run had to say, in order."""
+        return self._messages([run_id]).get(run_id, ())
+
+    def _messages(self, run_ids: Sequence[int]) -> dict[int, tuple[RunMessage, ...]]:
+        """Those of *run_ids*, which have none between them."""
+        if not run_ids:
+            return {}
+        found: dict[int, list[RunMessage]] = {}
+        query = select(run_messages.c.run_id, *_MESSAGE)
+        query = query.where(run_messages.c.run_id.between(min(run_ids), max(run_ids)))
+        for run_id, *values in self._connection.execute(query.order_by(run_messages.c.run_id, run_messages.c.number)):
+            found.setdefault(run_id, []).append(RunMessage(*values))
+        return {run_id: tuple(said) for run_id, said in found.items()}
+
+    def _say(self, run_id: int, messages: Iterable[RunMessage]) -> None:
+        self._connection.execute(delete(run_messages).where(run_messages.c.run_id == run_id))
+        rows = [{"run_id": run_id, "number": number} | each.as_json() for number, each in enumerate(messages)]
+        if rows:
+            self._connection.execute(insert(run_messages), rows)
 
 
 class Cursors:

@@ -13,7 +13,7 @@ from datetime import date, datetime
 from statistics import median
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Select, and_, insert, or_, select, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import jobs, runs
@@ -101,10 +101,11 @@ class ScheduledRuns:
         query = select(*_FIELDS).where(table.c.job == job, table.c.status != "running")
         return next(iter(self._rows(query.order_by(table.c.due.desc(), table.c.business_date.desc()).limit(1))), None)
 
-    def previous_end(self, due_run: DueRun) -> datetime | None:
-        """When the last run of the job of *due_run* that was executed ended; None without one."""
+    def previous(self, due_run: DueRun) -> ScheduledRun | None:
+        """The run of the job of *due_run* that was executed and ended last; None without one."""
         executed = and_(table.c.job == due_run.job, table.c.run_id.is_not(None), table.c.status != "running")
-        return self._connection.execute(select(func.max(table.c.finished_at)).where(executed)).scalar()
+        query = select(*_FIELDS).where(executed).order_by(table.c.finished_at.desc(), table.c.due.desc()).limit(1)
+        return next(iter(self._rows(query)), None)
 
     def get(self, job: str, due: datetime, business_date: date) -> ScheduledRun | None:
         query = select(*_FIELDS).where(_is(DueRun(job, due, business_date)))
@@ -115,17 +116,22 @@ class ScheduledRuns:
         query = select(*_FIELDS).where(table.c.job == job, table.c.business_date == business_date.isoformat())
         return self._rows(query.order_by(table.c.due))
 
-    def begin(self, due_run: DueRun, *, at: datetime) -> bool:
-        """Begin a scheduled run, or begin it again; False if it is finished. What it skips is finished too."""
+    def begin(self, due_run: DueRun, *, at: datetime, again: bool = False) -> bool:
+        """Begin a scheduled run, or begin it again; False if it is finished. What it skips is finished too.
+
+        Args:
+            again: Only one that is ``done`` counts as finished.
+        """
         self.skip(due_run.skipped, at=at)
         known = self.get(due_run.job, due_run.due, due_run.business_date)
-        if self.is_forgotten(due_run) if known is None else known.finished:
+        is_over = known is not None and known.finished and not (again and known.status != "done")
+        if self.is_forgotten(due_run) if known is None else is_over:
             return False
         if known is None:
             self._connection.execute(insert(table).values(**_key(due_run), status="running", attempts=1, started_at=at))
         else:
-            again = update(table).where(_is(due_run)).values(attempts=known.attempts + 1, started_at=at)
-            self._connection.execute(again)
+            begun = {"status": "running", "attempts": known.attempts + 1, "started_at": at, "finished_at": None}
+            self._connection.execute(update(table).where(_is(due_run)).values(**begun, run_id=None, note=None))
         return True
 
     def finish(

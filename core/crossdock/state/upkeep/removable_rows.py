@@ -21,6 +21,7 @@ from crossdock.state.db.schema import (
     metadata,
     migration_runs,
     migrations,
+    run_messages,
     runs,
     scheduled_runs,
     snapshots,
@@ -137,7 +138,7 @@ def _references() -> Iterator[tuple[Table, Column[Any]]]:
     """Every column that refers to a run."""
     for table in metadata.sorted_tables:
         for column in table.columns:
-            if column.references(runs.c.id):
+            if column.references(runs.c.id) and table is not run_messages:  # its rows end with their run
                 yield table, column
 
 

@@ -12,6 +12,7 @@ from tests.conftest import PIN
 from tests.unit.state.samples import AT, SCOPE, binding, intent, start
 
 from crossdock.errors import StateError
+from crossdock.run_messages import RunMessage
 from crossdock.state import (
     State,
     StateUrl,
@@ -21,12 +22,18 @@ from crossdock.state.db import migrations, schema, trace_indexes
 
 
 def back_to(connection: Connection, version: int) -> None:
-    """Give a new state the columns, tables and indexes of an older *version*, 1 to 3."""
-    schema.metadata.drop_all(connection, tables=[schema.untrimmed_keys])
-    schema.metadata.drop_all(connection, tables=[schema.wave_approvals, schema.migration_runs, schema.migrations])
-    connection.execute(text("ALTER TABLE intents DROP COLUMN untouched"))
-    connection.execute(text("ALTER TABLE bindings DROP COLUMN changed_at"))
-    for table in ("bindings", "intents"):
+    """Give a new state the columns, tables and indexes of an older *version*, 1 to 3 or 6 to 10."""
+    if version < 11:
+        schema.metadata.drop_all(connection, tables=[schema.run_messages])
+        connection.execute(text("ALTER TABLE runs ADD COLUMN error TEXT"))
+    if version < 8:
+        schema.metadata.drop_all(connection, tables=[schema.untrimmed_keys])
+    if version < 7:
+        connection.execute(text("ALTER TABLE bindings DROP COLUMN changed_at"))
+    if version < 6:
+        schema.metadata.drop_all(connection, tables=[schema.wave_approvals, schema.migration_runs, schema.migrations])
+        connection.execute(text("ALTER TABLE intents DROP COLUMN untouched"))
+    for table in ("bindings", "intents") if version < 4 else ():
         connection.execute(text(f"DROP INDEX ix_{table}_target_id"))
         connection.execute(text(f"ALTER TABLE {table} RENAME COLUMN target_id TO platform_id"))
         if version == 3 or table == "bindings":
@@ -88,7 +95,7 @@ def test_version_2_stores_durations(state_url: StateUrl) -> None:
     ended, killed, running = (start(old) for _ in range(3))
     after = AT + timedelta(milliseconds=1_500)
     with old.begin() as tx:
-        tx.runs.finish(ended, status="done", requests=1, throttled=0, tally={}, error=None, duration_ms=0, at=after)
+        tx.runs.finish(ended, status="done", requests=1, throttled=0, tally={}, duration_ms=0, at=after)
     old.close()
     engine = create_engine(state_url)
     with engine.begin() as connection:
@@ -148,8 +155,7 @@ def test_version_7_knows_when_records_changed(state_url: StateUrl) -> None:
     run = with_a_binding(state_url)
     engine = create_engine(state_url)
     with engine.begin() as connection:
-        connection.execute(text("ALTER TABLE bindings DROP COLUMN changed_at"))
-        connection.execute(update(schema.meta).where(schema.meta.c.name == "version").values(value="6"))
+        back_to(connection, 6)
     engine.dispose()
     assert not create(state_url, PIN)
     opened = State(state_url, PIN)
@@ -171,11 +177,35 @@ def test_an_upgrade_remembers_the_keys_with_white_space(state_url: StateUrl) -> 
     state.close()
     engine = create_engine(state_url)
     with engine.begin() as connection:
-        connection.execute(update(schema.meta).where(schema.meta.c.name == "version").values(value="7"))
-        schema.metadata.drop_all(connection, tables=[schema.untrimmed_keys])
+        back_to(connection, 7)
     engine.dispose()
     create(state_url, PIN)
     state = State(state_url, PIN)
     with state.look() as tx:
         assert tx.untrimmed_keys.of(SCOPE) == ["%200017", "A|%E3%80%80B"]
     state.close()
+
+
+def test_version_11_keeps_what_runs_had_to_say(state_url: StateUrl) -> None:
+    """The error of a run and the notes of its streams are messages; they end with their run."""
+    create(state_url, PIN)
+    old = State(state_url, PIN)
+    run, other = start(old), start(old)
+    tally = {"wms.lots": {"notes": ["no new file"]}, "wms.bins": {"notes": []}}
+    with old.begin() as tx:
+        tx.runs.finish(run, status="incomplete", requests=0, throttled=0, tally=tally, duration_ms=0, at=AT)
+    old.close()
+    engine = create_engine(state_url)
+    with engine.begin() as connection:
+        back_to(connection, 10)
+        connection.execute(
+            text("UPDATE runs SET error = :error WHERE id = :run"), {"error": "f.csv: is short", "run": run}
+        )
+    engine.dispose()
+    assert not create(state_url, PIN)
+    opened = State(state_url, PIN)
+    with opened.look() as tx:
+        found = {each.id: each.messages for each in tx.runs.listed(limit=9)}
+    opened.close()
+    said = RunMessage("error", "", "f.csv: is short"), RunMessage("note", "wms.lots", "no new file")
+    assert found == {run: said, other: ()}

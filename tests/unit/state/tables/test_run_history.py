@@ -31,7 +31,6 @@ def finish(state: State) -> int:
             requests=1,
             throttled=0,
             tally={"s": {"n": 1}},
-            error=None,
             duration_ms=1_234,
             at=AT,
             timings=COURSE,

@@ -24,9 +24,7 @@ def execute(state: State, number: int, *, seconds: int, requests: int) -> None:
         assert tx.scheduled_runs.begin(due, at=due.due)
         run = tx.runs.start(business_date=due.business_date.isoformat(), job=due.job, at=due.due)
         end = due.due + timedelta(seconds=seconds)
-        tx.runs.finish(
-            run, status="done", requests=requests, throttled=0, tally={}, error=None, duration_ms=1000 * seconds, at=end
-        )
+        tx.runs.finish(run, status="done", requests=requests, throttled=0, tally={}, duration_ms=1000 * seconds, at=end)
         tx.scheduled_runs.finish(due, "done", run, None, at=end)
 
 

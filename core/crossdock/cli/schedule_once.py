@@ -1,0 +1,170 @@
+"""``crossdock schedule --once``: runs jobs for one business date, with the notices and the log of the service."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import ExitStack
+from datetime import date, datetime, timedelta
+from typing import NamedTuple
+
+from crossdock.cli import terminal_output
+from crossdock.cli.service import interruptible_service
+from crossdock.cli.shared_options import say
+from crossdock.clock import SystemClock
+from crossdock.errors import ConfigError, CrossdockError
+from crossdock.notifications.events import Event, ScheduledRunEnded
+from crossdock.observability.trace_export import traced
+from crossdock.project.project import Project
+from crossdock.runs import runner, state_session
+from crossdock.runs.run_report import Report
+from crossdock.runs.timings import Timings
+from crossdock.scheduler import run_events, stderr_log
+from crossdock.scheduler.single_runs import apply_retention, notified
+from crossdock.scheduler.stderr_log import LogFormat, RunLog
+from crossdock.scheduling.due_times import Due, due
+from crossdock.scheduling.job_config import ordered
+from crossdock.state import DueRun
+from crossdock.targets.platform_access import check_clock
+
+LATEST = "latest"
+_LOOKS_BACK = timedelta(days=40)  # a monthly job is due once in it
+
+
+def run(loaded: Project, text: str, job: str | None, log_format: LogFormat, *, as_json: bool) -> int:
+    """Run what is due for the date *text*, or what was due last if it is `LATEST`; the most severe exit code.
+
+    Raises:
+        ConfigError: If there is no such date or job.
+    """
+    day = _day(text)
+    if job is not None and job not in loaded.jobs:
+        raise ConfigError(f"there is no job {job!r}", hint=f"known: {', '.join(loaded.jobs)}")
+    clock = SystemClock()
+    check_clock(loaded.platform, clock, loaded.probed[0])
+    now, codes = clock.now(), [0]
+    with stderr_log.logging_to_stderr(log_format), traced(stderr_log.warn) as trace:
+        for name in [job] if job else ordered(loaded.jobs):
+            once, asked = _Once(loaded, name, log_format, trace, as_json=as_json), _asked(loaded, name, day, now)
+            if not asked:
+                once.say(day or LATEST, f"nothing is due{' yet' * (day is not None and day > now.date())}")
+            codes += [once.execute(one) for one in asked]
+    return max(codes)
+
+
+def _day(text: str) -> date | None:
+    if text == LATEST:
+        return None
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        hint = f"For example: --once 2026-11-20, or --once {LATEST}"
+        raise ConfigError(f"--once {text!r} is not a date", hint=hint) from None
+
+
+def _asked(loaded: Project, job: str, day: date | None, now: datetime) -> deque[Due]:
+    schedule = loaded.jobs[job].schedule
+    if day is None:
+        return deque(due(schedule, now - _LOOKS_BACK, now), maxlen=1)
+    around = datetime.combine(day, datetime.min.time(), now.tzinfo)
+    found = due(schedule, around - timedelta(days=3), min(now, around + timedelta(days=40)))
+    return deque(each for each in found if each.business_date == day)
+
+
+class _Once:
+    """One scheduled run, as an attempt of its own.
+
+    Args:
+        trace: Called with the timings of the run.
+    """
+
+    def __init__(
+        self, loaded: Project, job: str, log_format: LogFormat, trace: Callable[[Timings], None], *, as_json: bool
+    ) -> None:
+        self._loaded, self._job, self._trace, self._as_json = loaded, job, trace, as_json
+        self._clock, self._is_logged, self._log_format = SystemClock(), log_format == "json", log_format
+
+    def say(self, day: date | str, text: str) -> None:
+        """Say on stderr why there is no run."""
+        if self._is_logged:
+            self._log(day).say(text)
+        else:
+            say(f"{self._job} for {day}: {text}", err=True)
+
+    def execute(self, at: Due) -> int:
+        """Run it unless it is done, show it and notify people; its exit code."""
+        log = self._log(at.business_date)
+        with ExitStack() as stack:
+            if self._is_logged:
+                timings = log.timings(self._clock)
+            else:
+                bars = stack.enter_context(terminal_output.progress(wanted=not self._as_json))
+                timings = Timings(self._clock, bars)
+            interrupt = stack.enter_context(interruptible_service(self._log_format))
+            try:
+                done = self._run(at, log, timings, interrupt)
+            except CrossdockError as error:
+                event = run_events.could_not_start(self._job, at, str(error))
+                if not self._is_logged:
+                    terminal_output.print_errors({"": error})
+                self._tell(event, log)
+                return error.exit_code
+            finally:
+                self._trace(timings)
+            if done is None:
+                return 0
+            self._show(done.report)
+            self._tell(done.event, log)
+            apply_retention(self._loaded, self._clock, interrupt)
+        return done.report.exit_code
+
+    def _run(self, at: Due, log: RunLog, timings: Timings, interrupt: threading.Event) -> _Ended | None:
+        due_run = DueRun(self._job, at.instant, at.business_date)
+        with state_session.open_session(self._loaded, self._clock) as session:
+            earlier, is_paused = session.state.ask(
+                lambda tx: (
+                    tx.scheduled_runs.get(self._job, at.instant, at.business_date),
+                    self._job in tx.scheduled_runs.paused(),
+                )
+            )
+            if is_paused:
+                self.say(
+                    at.business_date, f"not run: the job is paused; 'crossdock jobs resume {self._job}' resumes it"
+                )
+                return None
+            if late := run_events.overdue(session, due_run, self._clock.now()):
+                self._notify(late, log)
+            report = runner.run_scheduled(session, due_run, progress=timings, interrupt=interrupt, again=True)
+            if report is None:
+                forgotten = "not run: older than the retention period"
+                self.say(at.business_date, forgotten if earlier is None else "has already been run")
+                return None
+            event = run_events.ended(self._job, at, report)
+            return _Ended(report, session.state.ask(lambda tx: run_events.compared(tx, event, due_run.due, earlier)))
+
+    def _log(self, day: date | str) -> RunLog:
+        return RunLog(self._job, day)
+
+    def _show(self, report: Report) -> None:
+        if not self._is_logged:
+            terminal_output.print_messages(report.messages)
+        if self._as_json:
+            terminal_output.print_json(report.as_json())
+        else:
+            terminal_output.show_run(terminal_output.out(), report.as_json())
+
+    def _tell(self, event: ScheduledRunEnded, log: RunLog) -> None:
+        """Log the end of the run, and notify people."""
+        if self._is_logged:
+            log.ended(event)
+        self._notify(event, log)
+
+    def _notify(self, event: Event, log: RunLog) -> None:
+        for problem in notified(self._loaded, event, self._clock):
+            stderr_log.LOGGER.error("notification failed: %s", problem, extra=log.facts)
+
+
+class _Ended(NamedTuple):
+    report: Report
+    event: ScheduledRunEnded

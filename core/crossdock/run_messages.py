@@ -1,0 +1,164 @@
+"""What a run has to say: what stopped it or one of its streams, warnings and notes.
+
+The rows of the state, and all that shows them: the terminal, JSON, reports, lists, logs and notifications.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from types import MappingProxyType
+from typing import Any, Literal
+
+from crossdock.errors import CrossdockError, FindingsError, most_severe
+from crossdock.printable import printable_lines
+
+Level = Literal["error", "warning", "note"]
+MOST = 1_000  # warnings and notes of one run that are kept
+
+
+@dataclass(frozen=True, slots=True)
+class RunMessage:
+    """One of them.
+
+    Attributes:
+        level: ``error`` stopped a stream or the run; people are notified about a ``warning``, and not about a ``note``.
+        stream: Or the connection or target; empty for the run itself.
+        message: What happened, without the place; without secrets and personal data.
+        code: `CrossdockError.code` of an error, which scripts can compare; None for others.
+        place: Where: ``file:line:column``, a config path, a host.
+        advice: What to do.
+    """
+
+    level: Level
+    stream: str
+    message: str
+    code: str | None = None
+    place: str | None = None
+    advice: str | None = None
+
+    @classmethod
+    def of_error(cls, stream: str, error: CrossdockError) -> RunMessage:
+        """What stopped *stream*; with an empty name the run."""
+        message = "\n".join(error.lines) if isinstance(error, FindingsError) else error.message
+        return cls("error", stream, message, error.code, error.where, error.hint)
+
+    @property
+    def text(self) -> str:
+        """The message after its place, and the advice on a line of its own."""
+        text = f"{self.place}: {self.message}" if self.place else self.message
+        return f"{text}\n  {self.advice}" if self.advice else text
+
+    @property
+    def in_full(self) -> str:
+        """`text` after the name of the stream."""
+        return f"{self.stream}: {self.text}" if self.stream else self.text
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class RunMessages:
+    """Those of one run, each once, in order.
+
+    Args:
+        earlier: Those of the run that is continued.
+    """
+
+    def __init__(self, earlier: Iterable[RunMessage] = ()) -> None:
+        self._said: dict[RunMessage, CrossdockError | None] = dict.fromkeys(earlier)
+        self._remarks = sum(each.level != "error" for each in self._said)
+
+    def __iter__(self) -> Iterator[RunMessage]:
+        yield from self._said
+        if (more := self._remarks - MOST) > 0:
+            yield RunMessage("note", "", f"{more:,} more warnings and notes of this run are not kept")
+
+    def fail(self, stream: str, error: CrossdockError) -> None:
+        """*error* stopped *stream*; with an empty name the run. It counts for the exit code."""
+        self._said.setdefault(RunMessage.of_error(stream, error), error)
+
+    def warn(self, stream: str, text: str) -> None:
+        """People are notified about *text*."""
+        self._remark(RunMessage("warning", stream, printable_lines(text)))
+
+    def note(self, stream: str, text: str) -> None:
+        """*text* is part of the run's report."""
+        self._remark(RunMessage("note", stream, printable_lines(text)))
+
+    def forget_errors(self) -> None:
+        """Errors so far are kept elsewhere."""
+        self._said = {message: None for message in self._said if message.level != "error"}
+
+    @property
+    def errors(self) -> Mapping[str, CrossdockError]:
+        """The first error of each stream, and of the run under an empty name."""
+        first: dict[str, CrossdockError] = {}
+        for message, error in self._said.items():
+            if error is not None:
+                first.setdefault(message.stream, error)
+        return MappingProxyType(first)
+
+    @property
+    def all_errors(self) -> list[CrossdockError]:
+        return [error for error in self._said.values() if error is not None]
+
+    @property
+    def exit_code(self) -> int:
+        """Of the most severe error; 0 without any."""
+        return most_severe(self.all_errors)
+
+    def _remark(self, message: RunMessage) -> None:
+        if message in self._said:
+            return
+        self._remarks += 1
+        if self._remarks <= MOST:
+            self._said[message] = None
+
+
+def error_texts(messages: Iterable[RunMessage]) -> list[str]:
+    """Each error once, after the names of the streams that it stopped; its advice is on a line of its own."""
+    streams: dict[str, list[str]] = {}
+    for each in messages:
+        if each.level == "error":
+            streams.setdefault(each.text, []).append(each.stream)
+    return [f"{', '.join(filter(None, names)) + ': ' if any(names) else ''}{text}" for text, names in streams.items()]
+
+
+def errors_of(messages: Iterable[RunMessage]) -> dict[str, str]:
+    """The errors by stream, ``run`` for the run itself; several of one stream are lines of one text."""
+    found: dict[str, list[str]] = {}
+    for each in messages:
+        if each.level == "error":
+            found.setdefault(each.stream or "run", []).append(each.text)
+    return {name: "\n".join(texts) for name, texts in found.items()}
+
+
+def notes_of(messages: Iterable[RunMessage]) -> dict[str, list[str]]:
+    """Warnings and notes by stream, without those of the run itself."""
+    found: dict[str, list[str]] = {}
+    for each in messages:
+        if each.level != "error" and each.stream:
+            found.setdefault(each.stream, []).append(each.message)
+    return found
+
+
+def document_of(accounts: Mapping[str, Any], messages: Iterable[RunMessage]) -> dict[str, Any]:
+    """Members of the JSON of a run: the *accounts* of its streams with their notes, ``errors`` and ``messages``."""
+    said = list(messages)
+    notes = notes_of(said)
+    return {
+        "streams": {name: {**account, "notes": notes.get(name, [])} for name, account in accounts.items()},
+        "errors": errors_of(said),
+        "messages": [message.as_json() for message in said],
+    }
+
+
+def remarks(messages: Iterable[RunMessage]) -> list[str]:
+    """Warnings and notes as sentences, each after the name of its stream."""
+    return [each.in_full for each in messages if each.level != "error"]
+
+
+def warnings_of(messages: Iterable[RunMessage]) -> list[str]:
+    """Warnings as sentences, each after the name of its stream."""
+    return [each.in_full for each in messages if each.level == "warning"]

@@ -1,0 +1,57 @@
+"""What a run has to say: each error, warning and note once, and the same in all forms."""
+
+from __future__ import annotations
+
+from crossdock.errors import FindingsError, RefusedError, UnavailableError
+from crossdock.run_messages import MOST, RunMessage, RunMessages, document_of, error_texts, remarks
+
+SHORT = RefusedError("has 10 rows", where="f.csv:12", hint="ask for it anew")
+DOWN = UnavailableError("no answer", where="sftp://wms")
+
+
+def test_a_stream_may_have_several_errors() -> None:
+    """The first does not hide the others, and the exit code is that of the most severe."""
+    said = RunMessages()
+    said.fail("wms.products", SHORT)
+    said.fail("wms.products", DOWN)
+    said.fail("wms.products", RefusedError("has 10 rows", where="f.csv:12", hint="ask for it anew"))
+    assert [(each.stream, each.code, each.place, each.advice) for each in said] == [
+        ("wms.products", "refused", "f.csv:12", "ask for it anew"),
+        ("wms.products", "unavailable", "sftp://wms", None),
+    ]
+    assert (said.errors, said.exit_code) == ({"wms.products": SHORT}, 3)
+    assert document_of({}, said)["errors"] == {
+        "wms.products": "f.csv:12: has 10 rows\n  ask for it anew\nsftp://wms: no answer"
+    }
+
+
+def test_one_error_of_many_streams_is_one_sentence() -> None:
+    """With the names of all of them."""
+    said = RunMessages()
+    for stream in ("wms.products", "wms.customers"):
+        said.fail(stream, DOWN)
+    said.fail("", SHORT)
+    assert error_texts(said) == [
+        "wms.products, wms.customers: sftp://wms: no answer",
+        "f.csv:12: has 10 rows\n  ask for it anew",
+    ]
+
+
+def test_findings_keep_their_lines() -> None:
+    """Each finding of a config file is a line."""
+    said = RunMessages()
+    said.fail("", FindingsError(["a.yaml:1: no", "a.yaml:2: no"]))
+    assert error_texts(said) == ["a.yaml:1: no\na.yaml:2: no"]
+
+
+def test_remarks_are_bounded_and_errors_are_not() -> None:
+    """After `MOST` warnings and notes only their number is kept."""
+    said = RunMessages([RunMessage("note", "wms.lots", "of the run that is continued")])
+    for number in range(MOST + 5):
+        said.note("wms.lots", f"file {number} is passed over")
+        said.note("wms.lots", "file 0 is passed over")
+    said.fail("wms.lots", SHORT)
+    found = remarks(said)
+    assert len(found) == MOST + 1
+    assert found[-1] == "6 more warnings and notes of this run are not kept"
+    assert len(error_texts(said)) == 1

@@ -266,6 +266,8 @@ class StreamFacts:
     ``resource`` is left out then."""
     mode: Mode
     """``snapshot`` lists everything, ``incremental`` what changed since a cursor, ``append`` some records."""
+    enabled: bool = True
+    """False if it is switched off: it is not read, and what it has delivered stays as it is."""
     key: Columns
     """The columns that identify a record."""
     trim_keys: bool = True

@@ -182,6 +182,8 @@ def streams(settings: HttpJsonSettings) -> Sequence[HttpJsonStream]:
 def check(ctx: Context[HttpJsonSettings]) -> Iterator[Finding]:
     """Request one page of each stream; an API that does not respond is not asked for the others."""
     for stream in streams(ctx.settings):
+        if not stream.enabled:
+            continue
         try:
             yield stream.check(ctx)
         except CrossdockError as error:

@@ -115,7 +115,8 @@ def _findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
         yield "allowance", _try(lambda: _allowance(loaded))
     for connection in loaded.connections:
         yield from ((connection.name, finding) for finding in _connection(connection))
-        yield from ((connection.name, _beliefs(stream)) for stream in connection.streams if stream.reads_changes)
+        read = [stream for _, stream in connection.named_streams() if stream.reads_changes]
+        yield from ((connection.name, _beliefs(stream)) for stream in read)
         yield from ((connection.name, finding) for finding in _declared(loaded, connection))
 
 

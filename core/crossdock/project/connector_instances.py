@@ -34,7 +34,11 @@ _Load = Callable[[str], Connector[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """One configured instance of a connector."""
+    """One configured instance of a connector.
+
+    Attributes:
+        streams: Also those that are switched off, whose records are known.
+    """
 
     name: str
     connector: Connector[Any]
@@ -46,8 +50,8 @@ class Connection:
         return self.settings.namespace or self.name
 
     def named_streams(self) -> Iterator[tuple[str, Stream[Any]]]:
-        """Each stream with its full name, ``CONNECTION.STREAM``."""
-        return ((f"{self.name}.{stream.name}", stream) for stream in self.streams)
+        """Each stream that is not switched off, with its full name, ``CONNECTION.STREAM``."""
+        return ((f"{self.name}.{stream.name}", stream) for stream in self.streams if stream.enabled)
 
     def context(self, run: SourceContext) -> Context[Any]:
         """What the streams of the connection share in *run*."""

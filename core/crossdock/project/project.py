@@ -196,9 +196,14 @@ class Project:
         """
         names = [name for name, _ in self._named_streams()]
         known = [connection.name for connection in self.connections]
+        off = {
+            f"{each.name}.{stream.name}" for each in self.connections for stream in each.streams if not stream.enabled
+        }
         wanted = set() if selection else set(names)
         for choice in selection:
             matching = {name for name in names if choice in {name, name.partition(".")[0]}}
+            if not matching and choice in off:
+                raise ConfigError(f"the stream {choice!r} is switched off (enabled: false)", where=str(self.path))
             if not matching and choice in known:
                 raise ConfigError(f"{choice!r} has no streams: others write to it", where=str(self.path))
             if not matching:

@@ -5,9 +5,19 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from copy import copy
-from typing import Any, Self, cast
+from typing import Annotated, Any, Self, cast
 
-from pydantic import PrivateAttr, ValidationInfo, create_model, model_validator
+from pydantic import (
+    GetJsonSchemaHandler,
+    PrivateAttr,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    create_model,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from crossdock import exact_json
 from crossdock.config_file import ConfigModel, Document, Name, misplaced, unknown
@@ -40,6 +50,8 @@ Streams = tuple[Stream[Any], ...]
 class StreamOverrides(ConfigModel):
     """One stream of a connector in code: what is given here changes it, everything else stays as declared."""
 
+    enabled: bool | None = None
+    """False if the stream is switched off: it is not read, and what it has delivered stays as it is."""
     columns: Mapping[str, Repair] = {}
     """Repairs by column, besides the declared ones; one of the same column replaces the declared one."""
     skip: Mapping[str, Filter] = {}
@@ -147,11 +159,27 @@ class StreamOverrides(ConfigModel):
         return hashlib.sha256(exact_json.dumps({"code": stream.mapping_version, **forms})).hexdigest()
 
 
+_OFF: Mapping[str, StreamOverrides] = {}  # by identity
+
+
+def _streams(value: Any, overrides: ValidatorFunctionWrapHandler) -> Any:
+    return _OFF if value is False or value == "off" else overrides(value)  # YAML 1.1 reads off as false
+
+
+class _StreamsSchema:
+    """One schema for overrides and ``off``, so that editors show what is wrong with an override."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [handler(core_schema), {"enum": ["off", False]}]}
+
+
 class _Overridable(ConfigModel):
     """Settings of a connector whose streams a config may change."""
 
-    streams: Mapping[Name, StreamOverrides] = {}
-    """What the config changes about streams that the connector declares in code, by the name of the stream."""
+    streams: Annotated[Mapping[Name, StreamOverrides], WrapValidator(_streams), _StreamsSchema] = {}
+    """What the config changes about streams that the connector declares in code, by the name of the stream; ``off`` for
+    a connection that is only a target."""
 
 
 def configurable(settings: type[Settings]) -> type[Settings]:
@@ -176,6 +204,10 @@ def overridden(
     """
     if not isinstance(settings, _Overridable):
         return settings, streams
+    if settings.streams is _OFF:
+        switched_off = {stream.name: StreamOverrides(enabled=False) for stream in streams}
+        kept = tuple(switched_off[stream.name].applied_to(stream) for stream in streams)
+        return settings.model_copy(update={"streams": switched_off}), kept
     declared = {stream.name: stream for stream in streams}
     completed: dict[str, StreamOverrides] = {}
     changed: dict[str, Stream[Any]] = {}

@@ -40,7 +40,7 @@ def hints_of(connection: Connection, webhooks: Webhooks[Any], webhook: Webhook) 
             raise _defect(connection, f"names a key of {hint.stream} with {len(hint.key)} columns instead of {columns}")
         if {*map(type, hint.key)} - {str}:
             raise _defect(connection, f"names a key of {hint.stream} that is no text")
-    return [hint for hint in hints if streams[hint.stream].fetches]
+    return [hint for hint in hints if streams[hint.stream].enabled and streams[hint.stream].fetches]
 
 
 def _defect(connection: Connection, what: str) -> ConnectorError:

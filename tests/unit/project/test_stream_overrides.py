@@ -126,6 +126,25 @@ def test_streams_that_are_not_named_stay_as_declared(load_with: Load) -> None:
     assert (declared.on_gone, load_with("{orders: {adopt: external_id}}").adopt) == ("nothing", "never")
 
 
+@pytest.mark.parametrize(
+    ("overrides", "left"),
+    [("{}", {"products", "orders"}), ("{orders: {enabled: false}}", {"products"}), ("off", set()), ('"off"', set())],
+)
+def test_streams_are_switched_off(overrides: str, left: set[str], load_with: Load, tmp_path: Path) -> None:
+    """One, or all of a connection that is only a target: no run selects them, and the config can be shown."""
+    load_with(overrides)
+    project = load(tmp_path / "c.yaml")
+    assert project.selected([]) == {f"shop.{name}" for name in left}
+    off = {stream.name for stream in project.connections[0].streams if not stream.enabled}
+    assert off == {"products", "orders"} - left
+    for name in off:
+        with pytest.raises(ConfigError, match=rf"the stream 'shop\.{name}' is switched off"):
+            project.selected([f"shop.{name}"])
+        assert effective(tmp_path / "c.yaml")["connections"]["shop"]["streams"][name]["enabled"] is False
+    schema = config_schema({"shop": ShopSettings})
+    assert Draft202012Validator(schema).is_valid(yaml.safe_load((tmp_path / "c.yaml").read_text()))
+
+
 @pytest.mark.parametrize("overrides", ["{}", "{products: {}}", "{products: {skip: {}, map: {}}}"])
 def test_the_version_stays_without_overrides(overrides: str, load_with: Load) -> None:
     """A state knows which version read its records: another hash would map all of them again."""

@@ -70,6 +70,13 @@ def test_hints_of_streams_that_fetch_nothing_are_left_out() -> None:
     assert of(Hint("bins", ("A",)), LOT) == [LOT]
 
 
+def test_hints_of_streams_that_are_switched_off_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their records are not read, and are no failure."""
+    lots = next(stream for stream in CONNECTION.streams if stream.name == "lots")
+    monkeypatch.setattr(lots, "enabled", False)
+    assert of(LOT) == []
+
+
 @pytest.mark.parametrize(
     ("hint", "says"),
     [

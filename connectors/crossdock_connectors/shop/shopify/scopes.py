@@ -44,10 +44,10 @@ def missing(settings: ShopifySettings, scopes: frozenset[str]) -> Iterator[tuple
     unread = {
         "products": settings.product_namespace is not None,
         "invoices": settings.invoices == "never",
-    }
+    } | {name: True for name, each in getattr(settings, "streams", {}).items() if each.enabled is False}
     for alternatives, streams in _STREAMS.items():
         needing = [stream for stream in streams if not unread.get(stream)]
-        if not scopes.intersection(alternatives):
+        if needing and not scopes.intersection(alternatives):
             yield alternatives[0], ", ".join(needing)
 
 

@@ -200,4 +200,4 @@ def test_leftovers_are_sent_before_a_plan_is_applied(site: Site, front: Front) -
     plan = site.folder / "p.plan"
     assert site.run("plan", "-o", str(plan)).code == 0
     result = site.run("apply", str(plan))
-    assert (result.code, "run 'crossdock sync' first" in result.err) == (4, True)
+    assert (result.code, "crossdock apply --resume" in result.err) == (4, True)

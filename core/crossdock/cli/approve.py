@@ -45,6 +45,9 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
 
 
 def _approve(tx: Transaction, stream: str, number: int) -> PendingApproval:
+    from crossdock.planning.undos_meanwhile import check_not_undone
+
+    check_not_undone(tx, [stream])
     pending = tx.snapshots.get(stream)
     if pending is None:
         raise ConfigError(f"nothing of {stream} needs approval", hint="'crossdock approve' lists what does")

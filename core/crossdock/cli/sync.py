@@ -13,6 +13,7 @@ from crossdock.cli.shared_options import (
     as_json,
     common_options,
     config_option,
+    counted,
     example,
     interruptible,
     load,
@@ -24,6 +25,7 @@ from crossdock.cli.shared_options import (
 from crossdock.clock import SystemClock
 
 if TYPE_CHECKING:
+    from crossdock.project.project import Project
     from crossdock.runs.named_records import Key
     from crossdock.runs.run_report import Report
 
@@ -89,25 +91,51 @@ def _named(streams: Sequence[str], keys: Sequence[str]) -> dict[str, list[Key]] 
     return {streams[0]: [key_parts_of(key) for key in keys]}
 
 
-@click.command(epilog=example("crossdock plan -o daily.plan", "crossdock apply daily.plan"))
-@click.argument("plan", type=click.Path(path_type=Path, dir_okay=False))
+@click.command(epilog=example("crossdock plan -o daily.plan", "crossdock apply daily.plan", "crossdock apply --resume"))
+@click.argument("plan", type=click.Path(path_type=Path, dir_okay=False), required=False)
+@click.option("--resume", is_flag=True, help="Send what earlier runs left, and complete an interrupted undo.")
+@click.option("--give-up", is_flag=True, help="End an interrupted undo as it is.")
 @common_options
-def apply(plan: Path, config: Path, *, as_json: bool) -> int:
+def apply(plan: Path | None, config: Path, *, resume: bool, give_up: bool, as_json: bool) -> int:
     """Execute a saved plan exactly, or do nothing.
 
-    PLAN is from 'crossdock plan', a repair from 'crossdock reconcile', or from 'crossdock undo'.
+    PLAN is from 'crossdock plan', a repair from 'crossdock reconcile', or from 'crossdock undo'. While an undo has
+    begun and not ended, its streams are not synced. The same PLAN, or --resume, completes it. --resume reads no source.
 
     Exit codes are those of 'crossdock sync'; 4 if a source, the state or the config has changed since the plan, or the
-    platform since a repair or an undo was planned.
+    platform since a repair or an undo was planned, or if another undo has not ended.
     """
-    from crossdock.migration import repair, undo
+    from crossdock.migration import repair, undo_application
     from crossdock.runs import plan_file
 
-    loaded, approved = load(config), plan_file.PlanFile.load(plan)
-    carry_out = {"sync": plan_file.apply, "repair": repair.apply, "undo": undo.apply}[approved.kind]
+    if (plan is not None) + resume + give_up != 1:
+        raise click.UsageError("apply needs a PLAN, or --resume, or --give-up")
+    loaded = load(config)
+    if give_up:
+        return _given_up(loaded, as_json=as_json)
+    approved = plan_file.PlanFile.load(plan) if plan is not None else None
     with interruptible() as interrupt, terminal_output.progress(wanted=not as_json) as progress:
-        report = carry_out(loaded, approved, clock=SystemClock(), progress=progress, interrupt=interrupt)
+        if approved is None:
+            report = undo_application.resume(loaded, clock=SystemClock(), progress=progress, interrupt=interrupt)
+        else:
+            ways = {"sync": plan_file.apply, "repair": repair.apply, "undo": undo_application.apply}
+            carry_out = ways[approved.kind]
+            report = carry_out(loaded, approved, clock=SystemClock(), progress=progress, interrupt=interrupt)
     return show_report(report, as_json=as_json)
+
+
+def _given_up(loaded: Project, *, as_json: bool) -> int:
+    from crossdock.migration import undo_application
+
+    ended = undo_application.give_up(loaded, clock=SystemClock())
+    facts = {"streams": ended.streams, "unsent": ended.unsent, "unanswered": ended.unanswered}
+    text = (
+        f"gave up the undo of {', '.join(ended.streams)}: what it has done stays; {counted(ended.unsent, 'operation')} "
+        f"not sent, {ended.unanswered:,} sent without an answer, which the next run settles. A record that it has "
+        "deleted is created again when its source names it"
+    )
+    terminal_output.print_result(facts, text, as_json=as_json)
+    return 0
 
 
 def show_report(report: Report, *, as_json: bool) -> int:

@@ -5,15 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 from crossdock.clock import Clock
 from crossdock.delivery.circuit_breaker import CircuitBreaker
 from crossdock.delivery.send_queue import SendQueue
 from crossdock.delivery.senders import SendTask
+from crossdock.state import Unchanged
 from crossdock.targets.target import Target
-
-Unchanged = Literal["record", "members"]
 
 
 @dataclass(slots=True)
@@ -25,8 +23,7 @@ class DeliveryContext:
         matching: Streams that take over records which the target has under other names, each with the member by which
             they are matched.
         rejecting: Streams that overwrite no member which somebody else has changed.
-        only_unchanged: Reject updates and deletes of records that somebody else has changed: in any part of the
-            ``record``, or in ``members`` that we write; None to decide about them again.
+        only_unchanged: Of the operations that it adds, as of `Intent`.
         state_restored: The state is a restored backup, so what looks new may have been delivered before.
         resuming: What an earlier run left is being settled; it may consist of records that fail on every run.
         stop: The first reason to end.

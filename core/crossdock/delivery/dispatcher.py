@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from crossdock.clock import Clock
-from crossdock.delivery.delivery_context import DeliveryContext, Unchanged
+from crossdock.delivery.delivery_context import DeliveryContext
 from crossdock.delivery.outcome_policy import Policy
 from crossdock.delivery.records_in_progress import OwnRecords
 from crossdock.delivery.senders import Senders, SendResult, SendTask
@@ -23,7 +23,7 @@ from crossdock.delivery.turn_writer import Chunk, Counters, TurnWriter
 from crossdock.delivery.undecided_requests import PostponedError
 from crossdock.errors import StoppedError
 from crossdock.pacing.allowance import Allowance
-from crossdock.state import Intent, State
+from crossdock.state import Intent, State, Unchanged
 from crossdock.targets.outcomes import Outcome
 from crossdock.targets.target import Target
 
@@ -183,7 +183,10 @@ class Dispatcher:
         """The next chunk with its intents; an error there ends the run once all answers have arrived."""
         try:
             chunk = next(chunks, None)
-            return chunk, self._writer.mint(chunk.operations, decisions) if chunk else []
+            fresh = self._writer.mint(chunk.operations, decisions) if chunk else []
+            for intent in fresh:
+                intent.only_unchanged = self._run.only_unchanged
+            return chunk, fresh
         except BaseException as error:  # noqa: BLE001  raised again at the end of `deliver`
             self._run.stop_with(error)
             return None, []

@@ -73,7 +73,10 @@ class ExistingRecords:
         if successor is None:
             decisions.settle("delivered", intent, outcome, untouched=not ours)
             return
-        if self._run.only_unchanged and not holds(outcome.held, intent.before):
+        is_newer = intent.if_match is not None and outcome.etag not in {None, intent.if_match}
+        if intent.only_unchanged and (
+            not holds(outcome.held, intent.before) or (is_newer and intent.only_unchanged == "record")
+        ):
             self.changed(task, decisions)
             return
         if intent.identity.stream in self._run.rejecting and (change := changed_by_others(intent, outcome.held)):

@@ -64,7 +64,7 @@ class Policy:
         takes_over = intent.operation == "update" and intent.before is None
         replaces_unknown = intent.operation == "update" and not intent.before
         asks_always = self._target.looks_up_first(intent.resource, intent.operation)
-        is_unsure = self._run.only_unchanged and intent.operation != "create" and not self._is_conditional(intent)
+        is_unsure = intent.only_unchanged and intent.operation != "create" and not self._is_conditional(intent)
         return takes_over or asks_always or is_unsure or (replaces_unknown and self._target.compares(intent.resource))
 
     def _is_conditional(self, intent: Intent) -> bool:
@@ -221,12 +221,16 @@ class Policy:
                 self._existing.absent(task, outcome, decisions)
             case "removed":
                 self._existing.removed(task, outcome, decisions)
-            case "changed" if self._run.only_unchanged == "record" and not task.retry_state.ambiguous:
+            case "changed" if task.intent.only_unchanged == "record" and not self._may_be_ours(task):
                 self._existing.changed(task, decisions)
             case "changed":
                 self._run.queue.put(replace(task, purpose="look_up"))
             case _:
                 self._refused(task, outcome, decisions)
+
+    def _may_be_ours(self, task: SendTask) -> bool:
+        """Whether the change may be an earlier attempt of the same operation, which after a delete leaves no record."""
+        return task.retry_state.ambiguous and task.intent.operation != "delete"
 
     def _refused(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         intent, is_gone = task.intent, outcome.status in {404, 410}

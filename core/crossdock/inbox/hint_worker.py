@@ -119,7 +119,7 @@ class _Part:
         self._state, self._run, self._clock, self._interrupt = session.state, run, clock, interrupt
         self._named = NamedRecords(session, run)
         self.fetched = self.failed = 0
-        self._able = {bound.name for bound in run.streams}
+        self._able = {bound.name for bound in run.streams} | run.refused.keys()
 
     def next_due_s(self) -> float:
         """Seconds until a record is due; `IDLE_S` without any."""

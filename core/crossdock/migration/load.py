@@ -22,10 +22,10 @@ from crossdock.migration.wave_numbers import wave_numbers
 from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import NumberedWave, called, config_of, numbered_waves
 from crossdock.project.project import Project
-from crossdock.runs.open_run import MigrationPart, OpenRun
+from crossdock.runs.open_run import OpenRun
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
-from crossdock.state import Migration
+from crossdock.state import Migration, MigrationPart
 from crossdock.tally import NOTHING_OPEN, OpenCounts
 from crossdock.times_in_text import instant_text
 

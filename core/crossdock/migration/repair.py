@@ -12,17 +12,18 @@ from crossdock.migration.reconcile import reconcile, reconciled_streams
 from crossdock.migration.reconciliation import LISTED_AT_MOST, Reconciliation, Sample
 from crossdock.migration.source_comparison import wanted
 from crossdock.migration.waves import wave_streams
+from crossdock.planning import undos_meanwhile
 from crossdock.progress import Progress, Silent
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
 from crossdock.runs.expected_input import check_digest
 from crossdock.runs.full_input import FullInput
-from crossdock.runs.open_run import MigrationPart, OpenRun
+from crossdock.runs.open_run import OpenRun
 from crossdock.runs.plan_file import DecisionHash, PlanFile, outdated
 from crossdock.runs.plan_results import PlanListener
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
-from crossdock.state import Transaction
+from crossdock.state import MigrationPart, Transaction
 from crossdock.tally import Tally
 
 
@@ -81,6 +82,8 @@ def apply(
     if not {*approved.selection} <= project.scopes.keys():
         raise outdated("crossdock reconcile")
     with open_session(project, clock) as session:
+        with session.state.look() as tx:
+            undos_meanwhile.check_no_undo(tx)
         names = {*approved.selection}
         found, again = plan(session, names, Silent(), sample=None, remove_extra=approved.remove_extra)
         for error in found.errors.values():

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from crossdock.errors import RefusedError
 from crossdock.migration.sign_off_report import Document, exception_counts
 from crossdock.migration.wave_status import WaveStatus
+from crossdock.planning import undos_meanwhile
 from crossdock.resource_types import RESOURCES
 from crossdock.runs.plan_results import Planned
 from crossdock.state import Migration, Scope, Transaction
@@ -51,6 +52,8 @@ def obstacles(
     """
     if migration.paused_at is not None:
         yield Obstacle(f"it is paused by {migration.paused_by}", "crossdock migrate resume")
+    if being_undone := list(tx.begun_undos.since()):
+        yield Obstacle(f"an undo has not ended: {', '.join(being_undone)}", undos_meanwhile.ADVICE)
     for wave in waves:
         yield from _of_wave(wave)
     yield from _of_freeze(tx, migration, now)

@@ -1,29 +1,22 @@
-"""Undoes what a migration or a run has done, as a plan that is approved and then applied."""
+"""Plans the undo of what a migration or a run has done; `crossdock.migration.undo_application` carries it out."""
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from crossdock.clock import Clock
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.migration.changes_by_others import ChangesByOthers
 from crossdock.migration.remaining_references import RemainingReferences
 from crossdock.migration.undone_records import Undoing, UndoneRecord
-from crossdock.migration.undone_streams import UndoneStreams, operations
+from crossdock.migration.undone_streams import Covers, UndoneStreams
+from crossdock.planning import undos_meanwhile
 from crossdock.progress import Progress
 from crossdock.project.connector_instances import BoundStream
-from crossdock.project.project import Project
-from crossdock.runs.open_run import MigrationPart, OpenRun
-from crossdock.runs.plan_file import DecisionHash, PlanFile, outdated
+from crossdock.runs.plan_file import DecisionHash, PlanFile
 from crossdock.runs.plan_results import PlanListener
-from crossdock.runs.prepared_operations import PreparedOperations
-from crossdock.runs.run_report import Report
-from crossdock.runs.state_session import Session, open_session
-from crossdock.state import Transaction
-from crossdock.tally import Tally
+from crossdock.runs.state_session import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,19 +104,25 @@ def plan(
         ConfigError: If the config has no such stream any more.
         CrossdockError: If the platform cannot be read.
     """
-    return _planned(_Undo(session, undone, progress), listener, progress)
+    return planned(Undo(session, undone, progress), listener, progress)
 
 
-class _Undo:
+class Undo:
     """What is known before the records are decided about. The platform and the state are read for it.
+
+    Args:
+        covers: Which records of each stream an undo covers that has begun; None if none has.
 
     Attributes:
         streams: Those that are undone.
     """
 
-    def __init__(self, session: Session, undone: UndoneRuns, progress: Progress) -> None:
+    def __init__(
+        self, session: Session, undone: UndoneRuns, progress: Progress, covers: Mapping[str, Covers] | None = None
+    ) -> None:
         self.session, self.undone = session, undone
-        self.streams = UndoneStreams(session, _streams(session, undone), undone.runs)
+        names = _streams(session, undone) if covers is None else sorted(covers)
+        self.streams = UndoneStreams(session, names, undone.runs, covers or {})
         self._others = ChangesByOthers(self.streams)
         self._others.read(progress)
         self.find_references()
@@ -150,7 +149,7 @@ class _Undo:
         return self.streams.records(bound, self._others.among, referred)
 
 
-def _planned(undo: _Undo, listener: Callable[[UndoneRecord], None], progress: Progress) -> tuple[UndoPlan, PlanFile]:
+def planned(undo: Undo, listener: Callable[[UndoneRecord], None], progress: Progress) -> tuple[UndoPlan, PlanFile]:
     found, digest = UndoPlan(undo.undone), DecisionHash.over(PlanListener.ignoring())
     with undo.streams.bound() as streams:
         for bound in streams:
@@ -177,67 +176,30 @@ def _planned(undo: _Undo, listener: Callable[[UndoneRecord], None], progress: Pr
     )
 
 
-def apply(
-    project: Project, approved: PlanFile, *, clock: Clock, progress: Progress, interrupt: threading.Event
-) -> Report:
-    """Undo what *approved* says, if a new plan says the same.
-
-    A record that somebody changes meanwhile is left alone, and is listed as rejected. After the undo of a migration its
-    sources are read from their beginning again.
-
-    Raises:
-        RefusedError: If the plan is out of date.
-        CrossdockError: If the run could not begin. What stops it later is in the report.
-    """
-    with open_session(project, clock) as session:
-        undone = of_migration(session) if approved.run is None else of_run(session, approved.run)
-        expected: Counter[str] = Counter()
-
-        def count(each: UndoneRecord) -> None:
-            expected[each.stream] += each.operation is not None
-
-        undo = _Undo(session, undone, progress)
-        found, again = _planned(undo, count, progress)
-        if again != approved:
-            raise outdated("crossdock undo")
-        part = None if undone.migration_id is None else MigrationPart(undone.migration_id, "undo")
-        run = OpenRun(session, progress, interrupt, part=part, only_unchanged="record")
-
-        def source(bound: BoundStream, _tally: Tally, _run_id: int) -> PreparedOperations:
-            if any(each.records["rejected"] for each in run.report.tallies.values()):
-                # A record whose operation was refused is still there, so what it refers to must not be deleted.
-                undo.find_references(beginning=bound.name)
-            return PreparedOperations(bound, operations(undo.records(bound)), expected[bound.name])
-
-        report = run.execute(set(found.streams), source, reads=False, children_first=True)
-        if undone.migration_id is not None and report.completed:
-            session.state.apply(_forget_sources(found.streams))
-        return report
-
-
 def _streams(session: Session, undone: UndoneRuns) -> list[str]:
     """The streams whose records these runs have delivered.
 
     Raises:
-        RefusedError: If an operation is not settled.
+        RefusedError: If an operation is not settled, or an undo has not ended.
         ConfigError: If the config does not have one of them.
     """
     with session.state.look() as tx:
+        undos_meanwhile.check_no_undo(tx)
         names = {stream for stream, _ in tx.delivered.scopes(sorted(undone.runs))}
         left = tx.delivered.unsettled(sorted(undone.runs))
     if left:
-        hint = "send them with 'crossdock sync', or decide with 'crossdock records resolve'; then plan the undo"
+        hint = f"send them, without reading a source: {undos_meanwhile.RESUME}; or decide about them: crossdock records"
+        hint = f"{hint} resolve; then plan the undo"
         raise RefusedError(f"operations of {undone.title} are not settled: {left:,}", hint=hint)
-    known = session.project.scopes
-    for name in sorted(names - known.keys()):
-        raise ConfigError(f"the config has no stream {name}", hint=f"add it again to undo {undone.title}")
+    check_known(session, names, undone.title)
     return sorted(names)
 
 
-def _forget_sources(names: list[str]) -> Callable[[Transaction], None]:
-    def forget(tx: Transaction) -> None:
-        for name in names:
-            tx.intake.forget(name)
-            tx.cursors.forget(name)
+def check_known(session: Session, names: Iterable[str], title: str) -> None:
+    """Check that the config has the streams that are undone.
 
-    return forget
+    Raises:
+        ConfigError: If it does not have one of them.
+    """
+    for name in sorted({*names} - session.project.scopes.keys()):
+        raise ConfigError(f"the config has no stream {name}", hint=f"add it again to undo {title}")

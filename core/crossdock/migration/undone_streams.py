@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from crossdock.delivery.operations import Operation
 from crossdock.migration.reconcile import platform_context
@@ -18,14 +18,24 @@ from crossdock.state import Scope
 ChangedAmong = Callable[[Scope, Sequence[str]], AbstractSet[str]]
 """Those of some ids of a scope whose records others have changed."""
 
+Covers = Callable[[int], bool]
+"""Whether an undo that was approved covers the record with this key hash."""
+_UNSETTLED = "an operation on it is not settled"
+_NOT_APPROVED = "it was left alone when the undo was approved"
+
 
 @dataclass(frozen=True, slots=True)
 class UndoneStreams:
-    """The streams *names*, of which *runs* are undone."""
+    """The streams *names*, of which *runs* are undone.
+
+    Attributes:
+        covers: Of each stream, if an undo of them has begun; other records stay.
+    """
 
     session: Session
     names: Sequence[str]
     runs: AbstractSet[int]
+    covers: Mapping[str, Covers]
 
     @property
     def scopes(self) -> set[Scope]:
@@ -43,7 +53,16 @@ class UndoneStreams:
         self, bound: BoundStream, changed: ChangedAmong, referred: Referred = nothing_referred
     ) -> Iterator[UndoneRecord]:
         """What happens to each record of *bound*; see `undone_records`."""
-        return undone_records(self.session.state, bound, self.runs, lambda ids: changed(bound.scope, ids), referred)
+        state, covers = self.session.state, self.covers.get(bound.name)
+        with state.look() as tx:
+            unsettled = {each.identity.key_hash for each in tx.intents.unsettled(bound.scope)}
+        for each in undone_records(state, bound, self.runs, lambda ids: changed(bound.scope, ids), referred):
+            key_hash = None if each.operation is None else each.operation.identity.key_hash
+            if key_hash is None or (key_hash not in unsettled and (covers is None or covers(key_hash))):
+                yield each
+            else:
+                reason = _UNSETTLED if key_hash in unsettled else _NOT_APPROVED
+                yield replace(each, undoing="left alone", reason=reason, operation=None)
 
 
 def operations(records: Iterator[UndoneRecord]) -> Iterator[Operation]:

@@ -12,6 +12,7 @@ from typing import TextIO
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.field_types import MAX_ID_LENGTH, is_target_id
 from crossdock.planning.references import ScopedKey, key_hashes
+from crossdock.planning.undos_meanwhile import RESUME, check_no_undo
 from crossdock.printable import printable
 from crossdock.state import Binding, Scope, Transaction
 from crossdock.targets import Target
@@ -44,8 +45,9 @@ def import_bindings(tx: Transaction, path: Path, targets: Mapping[str, Target], 
     Raises:
         ConfigError: If the file cannot be read, is not such a CSV file, or has a row that is incomplete, names an
             unknown target or resource, or contradicts another row or a binding; with its line.
-        RefusedError: If an operation on one of the records is not settled; with its line.
+        RefusedError: If an operation on one of the records is not settled, with its line; or an undo has not ended.
     """
+    check_no_undo(tx)
     run_id, number = tx.runs.start(business_date=at.date().isoformat(), at=at), 0
     for scope, rows in _read(path, targets).items():
         for start in range(0, len(rows), PART):
@@ -71,10 +73,8 @@ def _new_bindings(tx: Transaction, scope: Scope, rows: list[_Row]) -> list[Bindi
         if owner != (scope.namespace, key):
             raise ConfigError(f"{target_id} is already bound to {':'.join(owner)}", where=where)
         if key_hash in unsettled:
-            hint = (
-                "send it with 'crossdock sync', record its outcome with 'crossdock records resolve', or give it up with"
-            )
-            hint += " 'crossdock records drop'"
+            hint = f"send it: {RESUME}; record its outcome: crossdock records resolve; or give it up: crossdock records"
+            hint = f"{hint} drop"
             raise RefusedError(f"an operation on {key} is not settled", where=where, hint=hint)
         if key_hash not in known:
             fresh.append(Binding(key_hash, key, target_id, None, None, "import", {}, None, 0))

@@ -14,7 +14,7 @@ from crossdock.delivery.operations import Operation
 from crossdock.errors import CrossdockError
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.forecast import Forecast, forecast
-from crossdock.planning import update_limits
+from crossdock.planning import undos_meanwhile, update_limits
 from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.held_records import HeldRecords
 from crossdock.planning.planned_chunk import PlannedChunk
@@ -86,13 +86,16 @@ def look_ahead(
         names = project.selected(selection)
         with state.look() as tx:
             limits = api_limits.read(tx, {name.partition(".")[0] for name in names}, project.reading_platform)
+            refused = {} if source else undos_meanwhile.refusals(tx, names)
         intake = PlanIntake(state) if source is None else NoIntake()  # which reads all files again
         folders = work / "spool", work, project.spool
         context = SourceContext(clock, progress, intake, *folders, limits=limits, observe=observe)
         stack.enter_context(context.at_end)
         targets = project.targets(clock)
-        streams = project.bind(names, targets=targets, run=context)
+        streams = project.bind(names - refused.keys(), targets=targets, run=context)
         preview = _Preview(targets, state, listener, clock.now(), streams, source)
+        preview.result.errors.update(refused)
+        preview.result.unread += len(refused)
         for correction in corrections:
             preview.expected.add(correction)
         with state.expecting(preview.expected):
@@ -138,7 +141,9 @@ class _Preview:
         names = {bound.name for bound in streams}
         self._left = LeftOperations.sorted_out(unsettled, targets, now, streams=names, state_restored=self._restored)
         self._held = list(self._left.held)
-        self._count_left()
+        for intent in (*self._left.sent_first, *self._left.held):
+            self._count_request("resend", intent.identity.stream, intent.scope)
+        self._first_steps.update(self._left.count(self._tally, listener))
         self._expect(self._left.sent_first)
 
     def finished(self) -> Planned:
@@ -155,24 +160,6 @@ class _Preview:
         return forecast(earlier.carried_over(now, estimate) if earlier else BucketState.of(estimate), requests, now)
 
     # ---- what earlier runs left
-
-    def _count_left(self) -> None:
-        """Count what earlier runs left; the record of a first step waits, and is counted with the waiting ones."""
-        for intent in self._left.in_doubt:
-            self._listener.in_doubt(intent.identity)
-            if intent.step != "open":
-                self._tally(intent.identity.stream).count("carried_over")
-                self._tally(intent.identity.stream).count("carried_on")
-        for intent in (*self._left.sent_first, *self._left.held):
-            self._count_request("resend", intent.identity.stream, intent.scope)
-            self._listener.resend(intent)
-            record = intent.scope, intent.identity.key_hash
-            if intent.step == "open":
-                self._first_steps.add(record)
-                continue
-            is_first = intent.operation == "create" or record in self._first_steps
-            self._tally(intent.identity.stream).count("carried_over")
-            self._tally(intent.identity.stream).count(delivered_term(intent.operation, first_time=is_first))
 
     def _count_request(self, kind: str, stream: str, scope: Scope) -> None:
         self.result.operations[kind] += 1

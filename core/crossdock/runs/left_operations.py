@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -10,7 +10,10 @@ from datetime import datetime
 from crossdock.delivery.in_doubt_rules import is_forgettable, is_held, rule_for
 from crossdock.delivery.operations import payload_after
 from crossdock.planning.references import placeholder
-from crossdock.state import Binding, ExpectedDelivery, Intent
+from crossdock.runs.plan_results import PlanListener
+from crossdock.runs.settlement_count import delivered_term
+from crossdock.state import Binding, ExpectedDelivery, Intent, Scope
+from crossdock.tally import Tally
 from crossdock.targets import Target
 
 
@@ -59,6 +62,31 @@ class LeftOperations:
                 is_in_doubt = is_forgettable(intent.resource, intent.operation, target, **restored)
             (left.in_doubt if is_in_doubt else left.sent_first).append(intent)
         return left
+
+    def count(self, tally: Callable[[str], Tally], listener: PlanListener) -> set[tuple[Scope, int]]:
+        """Count what becomes of them if the targets accept everything, and pass them on.
+
+        The record of a first step waits, and is counted with the waiting ones.
+
+        Returns:
+            The records of which the first of two steps is sent.
+        """
+        first_steps = set[tuple[Scope, int]]()
+        for intent in self.in_doubt:
+            listener.in_doubt(intent.identity)
+            if intent.step != "open":
+                tally(intent.identity.stream).count("carried_over")
+                tally(intent.identity.stream).count("carried_on")
+        for intent in (*self.sent_first, *self.held):
+            listener.resend(intent)
+            record = intent.scope, intent.identity.key_hash
+            if intent.step == "open":
+                first_steps.add(record)
+                continue
+            is_first = intent.operation == "create" or record in first_steps
+            tally(intent.identity.stream).count("carried_over")
+            tally(intent.identity.stream).count(delivered_term(intent.operation, first_time=is_first))
+        return first_steps
 
 
 def expected_delivery(intent: Intent) -> ExpectedDelivery:

@@ -63,7 +63,9 @@ class NamedRecords:
         """
         for bound in self._run.streams:
             bound.context.renew()
-        result, wanted, asked = Delivered(), list(records), set(records)
+        refused = {each: self._run.refused[each.stream] for each in records if each.stream in self._run.refused}
+        wanted = [each for each in records if each not in refused]
+        result, asked = Delivered(), set(wanted)
         for _ in range(ROUNDS):
             self._deliver(wanted, result)
             if result.failed:
@@ -77,6 +79,9 @@ class NamedRecords:
             asked.update(more)
             waiting = self._awaited.waiting(fetched)
             wanted = [*more, *(each for each in wanted if each.stream in waiting)]
+        for record, error in refused.items():
+            result.failed[record] = str(error)
+            self._run.report.messages.fail(record.stream, error)
         return result
 
     def _deliver(self, records: Sequence[NamedRecord], result: Delivered) -> None:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
 
 from crossdock.author_code import error_of_author
-from crossdock.delivery.delivery_context import Unchanged
 from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.records_in_progress import OwnRecords
 from crossdock.delivery.senders import Senders
 from crossdock.delivery.settlement import Settlement
-from crossdock.errors import StateError, as_crossdock_error
+from crossdock.errors import RefusedError, StateError, as_crossdock_error
 from crossdock.pacing.allowance import Allowance, Priority
 from crossdock.pacing.bucket_store import BucketState
+from crossdock.planning import undos_meanwhile
 from crossdock.progress import Progress
 from crossdock.project.connector_instances import BoundStream
 from crossdock.runs import api_limits
@@ -33,23 +32,10 @@ from crossdock.runs.target_delivery import RunningStreams, TargetDelivery
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.runs.timings import Timings
 from crossdock.sources.source_context import JobRun, Patience, SourceContext
-from crossdock.state import DueRun, Intent, RunKind, Transaction
+from crossdock.state import DueRun, Intent, MigrationPart, Transaction, Unchanged
 from crossdock.stream_facts import PLATFORM
 from crossdock.tally import Tally
 from crossdock.targets import Target
-
-
-@dataclass(frozen=True, slots=True)
-class MigrationPart:
-    """What a run is of a migration.
-
-    Attributes:
-        wave: That it loads; None for a repair or an undo.
-    """
-
-    migration_id: int
-    kind: RunKind
-    wave: str | None = None
 
 
 class OpenRun:
@@ -62,17 +48,20 @@ class OpenRun:
         continues: Continue the last run of the job, if it is of this date and has reached its end.
         part: Of the migration that it belongs to; None if it belongs to none.
         only_unchanged: As of `DeliveryContext`.
+        undoes: It works on the streams that are being undone; other runs refuse them.
         rereads: Read all files again, whether or not they were imported, and remember none of them.
 
     Attributes:
         report: What it has done so far; from `opened` on.
         streams: In the order in which they run; from `opened` on.
         records: That it works on; from `opened` on.
+        refused: Why it does not work on some of its streams; from `opened` on.
     """
 
     report: Report
     streams: list[BoundStream]
     records: OwnRecords
+    refused: Mapping[str, RefusedError]
 
     def __init__(
         self,
@@ -87,12 +76,13 @@ class OpenRun:
         continues: bool = False,
         part: MigrationPart | None = None,
         only_unchanged: Unchanged | None = None,
+        undoes: bool = False,
         rereads: bool = False,
     ) -> None:
         self._session, self._interrupt, self._timings = session, interrupt, Timings.over(progress, session.clock)
         self._priority, self._patience, self._due_run = priority, patience, due_run
         self._job, self._continues = due_run.job if due_run else job, continues
-        self._part, self._only_unchanged, self._rereads = part, only_unchanged, rereads
+        self._part, self._only_unchanged, self._undoes, self._rereads = part, only_unchanged, undoes, rereads
         self._may_have_left = True  # operations that an earlier run, or a failed delivery, has left
         self._before = timedelta()  # how long the run took that is continued
         self._api_limits: dict[str, BucketState] = {}
@@ -120,6 +110,8 @@ class OpenRun:
             children_first: Records that refer to others come before these.
         """
         with self.opened(names, answers_for=answers_for):
+            for name, refusal in self.refused.items():
+                self.report.messages.fail(name, refusal)
             self.records.read()
             whole = reads and names == self._session.project.selected([])
             streams = self.streams[::-1] if children_first else self.streams
@@ -205,6 +197,7 @@ class OpenRun:
         with session.state.look() as tx:
             connections = {name.partition(".")[0] for name in names}
             self._api_limits = api_limits.read(tx, connections, session.project.reading_platform)
+            self.refused = {} if self._undoes else undos_meanwhile.refusals(tx, names)
         work = run_folder(stack, spool)
         context = SourceContext(
             session.clock,
@@ -223,7 +216,7 @@ class OpenRun:
             live=self._priority == "live",
             api_usage=report.api_usage,
         )
-        self.streams = session.project.bind(names, targets=session.targets, run=context)
+        self.streams = session.project.bind(names - self.refused.keys(), targets=session.targets, run=context)
 
     def _job_run(self) -> JobRun | None:
         if self._due_run is None:

@@ -13,6 +13,7 @@ from crossdock import exact_json
 from crossdock.clock import Clock
 from crossdock.delivery.operations import Operation
 from crossdock.errors import RefusedError
+from crossdock.planning import undos_meanwhile
 from crossdock.progress import Progress, Silent
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
@@ -127,6 +128,8 @@ def apply(
     """
     with open_session(project, clock) as session:
         state = session.state
+        with state.look() as tx:
+            undos_meanwhile.check_no_undo(tx)
         digest = DecisionHash.over(PlanListener.ignoring())
         planned = dry_run.look_ahead(
             project, state, list(approved.selection), digest.as_listener(), clock, Silent(), summed=True
@@ -135,7 +138,8 @@ def apply(
             raise error
         if planned.operations["resend"]:
             raise RefusedError(
-                "an earlier run left operations to send", hint="run 'crossdock sync' first, then plan again"
+                "an earlier run left operations to send",
+                hint=f"send them, without reading a source: {undos_meanwhile.RESUME}; then plan again",
             )
         if _plan_file(project, approved.selection, planned, digest) != approved:
             raise outdated("crossdock plan")

@@ -5,15 +5,16 @@ from crossdock.state.db.engine import Pin, StateUrl, create
 from crossdock.state.expected_deliveries import ExpectedDeliveries, ExpectedDelivery
 from crossdock.state.queries.record_history import FoundRecord
 from crossdock.state.store import State, Transaction
+from crossdock.state.tables.begun_undos import BegunUndo
 from crossdock.state.tables.bindings import Accepted, Binding
 from crossdock.state.tables.buckets import SharedBucket
 from crossdock.state.tables.dead_letters import DeadLetter, DeadLetterFacts, DeadLetterFilter
 from crossdock.state.tables.file_intake import FileDescription, FileFacts
 from crossdock.state.tables.followed_records import FollowedRecord
 from crossdock.state.tables.inbox import HintedRecord, NamedRecord, ReceivedWebhook
-from crossdock.state.tables.intents import Attempt, Intent
+from crossdock.state.tables.intents import Attempt, Intent, Unchanged
 from crossdock.state.tables.key_scope import Scope
-from crossdock.state.tables.migrations import Migration, MigrationRun, RunKind, WaveApproval
+from crossdock.state.tables.migrations import Migration, MigrationPart, MigrationRun, RunKind, WaveApproval
 from crossdock.state.tables.record_version import RecordIdentity, Step
 from crossdock.state.tables.removal_evidence import PastSnapshot, PendingApproval
 from crossdock.state.tables.removed_input_digests import Digests
@@ -24,6 +25,7 @@ from crossdock.state.tables.waiting_records import WaitingCount, WaitingRecord
 __all__ = [
     "Accepted",
     "Attempt",
+    "BegunUndo",
     "Binding",
     "DeadLetter",
     "DeadLetterFacts",
@@ -39,6 +41,7 @@ __all__ = [
     "HintedRecord",
     "Intent",
     "Migration",
+    "MigrationPart",
     "MigrationRun",
     "NamedRecord",
     "PastSnapshot",
@@ -56,6 +59,7 @@ __all__ = [
     "StateUrl",
     "Step",
     "Transaction",
+    "Unchanged",
     "WaitingCount",
     "WaitingRecord",
     "WaveApproval",

@@ -35,6 +35,7 @@ from crossdock.state.queries.run_details import RunDetails
 from crossdock.state.queries.state_size import StateSize
 from crossdock.state.sidecar_files.key_index import ORDERED, KeyIndex, from_bindings, merged, of_keys
 from crossdock.state.sidecar_files.watermark import Watermark
+from crossdock.state.tables.begun_undos import BegunUndos
 from crossdock.state.tables.bindings import Bindings
 from crossdock.state.tables.buckets import Buckets
 from crossdock.state.tables.dead_letters import DeadLetters
@@ -84,6 +85,7 @@ class Transaction:
         self.snapshots = SnapshotHistory(connection)
         self.inbox = Inbox(connection)
         self.migrations = Migrations(connection)
+        self.begun_undos = BegunUndos(connection)
         self.statistics = StateSize(connection, self.bindings)
 
 

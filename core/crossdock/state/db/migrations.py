@@ -103,6 +103,12 @@ def _store_all_messages(connection: Connection) -> None:
     connection.execute(text("ALTER TABLE runs DROP COLUMN error"))
 
 
+def _remember_begun_undos(connection: Connection) -> None:
+    """Version 12: undos that have begun, and operations that are sent only if nobody else has changed the record."""
+    connection.execute(text("ALTER TABLE intents ADD COLUMN only_unchanged VARCHAR(8)"))
+    schema.metadata.create_all(connection, tables=[schema.begun_undos])
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _store_durations,
     _index_what_trace_searches_by,
@@ -114,6 +120,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _add_what_cursors_miss,
     _add_passed_files,
     _store_all_messages,
+    _remember_begun_undos,
 )
 """Step n upgrades a state from version n to n + 1. Steps after a release are added here."""
 

@@ -19,7 +19,7 @@ from sqlalchemy import (
 
 from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime, record, scope, stream_and_key
 
-VERSION = 11
+VERSION = 12
 
 metadata = MetaData()
 _Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids for INTEGER only
@@ -118,6 +118,7 @@ intents = Table(
     Column("http_status", Integer),
     Column("target_id", String(128)),
     Column("untouched", Boolean),  # delivered without a write: the target already held it
+    Column("only_unchanged", String(8)),  # what nobody else may have changed of the record
     Index("ix_intents_key", "target", "resource", "namespace", "key_hash"),
     Index("ix_intents_status", "status"),
     Index("ix_intents_run", "run_id"),
@@ -244,6 +245,16 @@ wave_approvals = Table(
     Column("approved_at", UtcDateTime, nullable=False),
     Column("approved_by", String(128), nullable=False),
     Column("open", ExactJson, nullable=False),  # what was open then
+)
+
+begun_undos = Table(
+    "begun_undos",
+    metadata,
+    Column("stream", String(192), primary_key=True),
+    Column("run_id", ForeignKey("runs.id"), nullable=False),
+    Column("begun_at", UtcDateTime, nullable=False),
+    Column("plan", ExactJson, nullable=False),
+    Column("keys", LargeBinary, nullable=False),
 )
 
 key_stamps = Table(

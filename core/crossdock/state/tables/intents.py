@@ -19,6 +19,7 @@ from crossdock.state.tables.record_version import COLUMNS as IDENTITY
 from crossdock.state.tables.record_version import RecordIdentity, Step
 
 Status = Literal["pending", "sending", "in_doubt", "delivered", "rejected", "replaced", "dropped"]
+Unchanged = Literal["record", "members"]
 UNSETTLED: tuple[Status, ...] = ("pending", "sending", "in_doubt")
 
 
@@ -34,6 +35,8 @@ class Intent:
         status: ``replaced``: superseded by a new decision after the target turned out to hold something else.
             ``dropped``: by an operator.
         untouched: It was delivered without a write, because the target already held it.
+        only_unchanged: Reject an update or delete if somebody else has changed any part of the ``record``, or
+            ``members`` that we write, whichever run sends it; None to decide about the record again.
         id: 0 until it is written.
     """
 
@@ -56,6 +59,7 @@ class Intent:
     http_status: int | None = None
     first_sent_at: datetime | None = None
     untouched: bool | None = None
+    only_unchanged: Unchanged | None = None
     id: int = field(default=0, kw_only=True)
 
     @property

@@ -42,6 +42,19 @@ class Migration:
 
 
 @dataclass(frozen=True, slots=True)
+class MigrationPart:
+    """What a run is of a migration.
+
+    Attributes:
+        wave: That it loads; None for a repair or an undo.
+    """
+
+    migration_id: int
+    kind: RunKind
+    wave: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class MigrationRun:
     """A run of a migration.
 

@@ -1,7 +1,7 @@
 """Which old rows a state may lose: those that no later run needs.
 
 Everything else stays: bindings, cursors, removals, waiting records, dead letters with their reasons, and the history of
-a migration until it is signed off: what it did can be undone.
+a migration until it is signed off, and of streams that are being undone: what was done can be undone.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from sqlalchemy import Column, ColumnElement, Connection, Table, and_, exists, f
 
 from crossdock.state.db.file_tables import taken_files
 from crossdock.state.db.schema import (
+    begun_undos,
     bindings,
     dead_letters,
     intents,
@@ -143,9 +144,10 @@ def _references() -> Iterator[tuple[Table, Column[Any]]]:
 
 
 def _not_migrating(table: Table) -> ColumnElement[bool]:
-    """The row's run belongs to no migration that is not signed off."""
+    """The row's run belongs to no migration that is not signed off, and its stream is not being undone."""
     own = migration_runs.c.run_id == table.c.run_id
-    return not_(exists().where(own, migration_runs.c.migration_id == migrations.c.id, _OPEN_MIGRATION))
+    undone = exists().where(begun_undos.c.stream == table.c.stream)
+    return not_(undone) & not_(exists().where(own, migration_runs.c.migration_id == migrations.c.id, _OPEN_MIGRATION))
 
 
 def _settled(before: datetime) -> ColumnElement[bool]:

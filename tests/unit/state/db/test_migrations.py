@@ -22,7 +22,10 @@ from crossdock.state.db import migrations, schema, trace_indexes
 
 
 def back_to(connection: Connection, version: int) -> None:
-    """Give a new state the columns, tables and indexes of an older *version*, 1 to 3 or 6 to 10."""
+    """Give a new state the columns, tables and indexes of an older *version*, 1 to 3 or 6 to 11."""
+    if version < 12:
+        schema.metadata.drop_all(connection, tables=[schema.begun_undos])
+        connection.execute(text("ALTER TABLE intents DROP COLUMN only_unchanged"))
     if version < 11:
         schema.metadata.drop_all(connection, tables=[schema.run_messages])
         connection.execute(text("ALTER TABLE runs ADD COLUMN error TEXT"))

@@ -1,0 +1,193 @@
+"""Carries out an undo that was approved, and completes one that was interrupted."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from crossdock.clock import Clock
+from crossdock.delivery.in_doubt_rules import rule_for
+from crossdock.errors import ConfigError
+from crossdock.migration.undo import Undo, check_known, of_migration, of_run, planned
+from crossdock.migration.undone_records import UndoneRecord
+from crossdock.migration.undone_streams import operations
+from crossdock.planning import undos_meanwhile
+from crossdock.progress import Progress
+from crossdock.project.connector_instances import BoundStream
+from crossdock.project.project import Project
+from crossdock.runs.open_run import OpenRun
+from crossdock.runs.plan_file import PlanFile, outdated
+from crossdock.runs.prepared_operations import PreparedOperations
+from crossdock.runs.run_report import Report
+from crossdock.runs.state_session import Session, open_session
+from crossdock.state import BegunUndo, Intent, MigrationPart, Transaction
+from crossdock.state.tables.removal_evidence import packed
+from crossdock.tally import Tally
+
+
+def apply(
+    project: Project, approved: PlanFile, *, clock: Clock, progress: Progress, interrupt: threading.Event
+) -> Report:
+    """Undo what *approved* says, if a new plan says the same, or go on with it if it has begun.
+
+    A record that somebody changes meanwhile is left alone, and is listed as rejected. After the undo of a migration its
+    sources are read from their beginning again.
+
+    Raises:
+        RefusedError: If the plan is out of date, or another undo has not ended.
+        CrossdockError: If the run could not begin. What stops it later is in the report.
+    """
+    with open_session(project, clock) as session:
+        with session.state.look() as tx:
+            begun = tx.begun_undos.listed()
+            if begun and begun[0].plan != approved.model_dump(mode="json"):
+                undos_meanwhile.check_no_undo(tx)
+        if begun:
+            return _Application(session, approved, progress, interrupt).resume(begun)
+        return _Application(session, approved, progress, interrupt).begin()
+
+
+def resume(project: Project, *, clock: Clock, progress: Progress, interrupt: threading.Event) -> Report:
+    """Settle what earlier runs left, and complete the undo that has begun, if there is one. No source is read.
+
+    Raises:
+        CrossdockError: If the run could not begin. What stops it later is in the report.
+    """
+    with open_session(project, clock) as session:
+        with session.state.look() as tx:
+            begun = tx.begun_undos.listed()
+            left = {each.identity.stream for each in tx.intents.unsettled()}
+        if begun:
+            approved = PlanFile.model_validate(begun[0].plan)
+            return _Application(session, approved, progress, interrupt).resume(begun)
+        run = OpenRun(session, progress, interrupt)
+        return run.execute(set(), reads=False, answers_for=left & project.scopes.keys())
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """An undo that was given up.
+
+    Attributes:
+        unsent: Operations that are not sent any more.
+        unanswered: Operations that may have been carried out; the next run settles them.
+    """
+
+    streams: list[str]
+    unsent: int
+    unanswered: int
+
+
+def give_up(project: Project, *, clock: Clock) -> GivenUp:
+    """End the undo that has begun as it is: what it has done stays so, and its streams are synced again.
+
+    Raises:
+        ConfigError: If none has begun.
+    """
+
+    def end(tx: Transaction) -> GivenUp:
+        begun = tx.begun_undos.listed()
+        if not begun:
+            raise ConfigError("no undo has begun", hint="'crossdock undo RUN -o PLAN' plans one")
+        streams = [each.stream for each in begun]
+        left = [each for each in tx.intents.unsettled() if each.identity.stream in streams]
+        unsent = [each for each in left if each.status == "pending"]
+        for each in unsent:
+            each.status = "dropped"
+        tx.intents.move(unsent, at=clock.now())
+        _end(tx, PlanFile.model_validate(begun[0].plan), streams)
+        return GivenUp(streams, len(unsent), len(left) - len(unsent))
+
+    with project.alone() as state:
+        return state.apply(end)
+
+
+class _Application:
+    """One run that carries out an approved undo, or goes on with it."""
+
+    def __init__(self, session: Session, approved: PlanFile, progress: Progress, interrupt: threading.Event) -> None:
+        self._session, self._approved, self._progress = session, approved, progress
+        self._undone = of_migration(session) if approved.run is None else of_run(session, approved.run)
+        migration = self._undone.migration_id
+        part = None if migration is None else MigrationPart(migration, "undo")
+        self._run = OpenRun(session, progress, interrupt, part=part, only_unchanged="record", undoes=True)
+
+    def begin(self) -> Report:
+        session, keys = self._session, defaultdict[str, list[int]](list)
+
+        def take(each: UndoneRecord) -> None:
+            if each.operation is not None:
+                keys[each.stream].append(each.operation.identity.key_hash)
+
+        undo = Undo(session, self._undone, self._progress)
+        found, again = planned(undo, take, self._progress)
+        if again != self._approved:
+            raise outdated("crossdock undo")
+        with self._run.opened(set(found.streams)):
+            plan, at = self._approved.model_dump(mode="json"), session.clock.now()
+            run_id = self._run.report.run
+            begun = [BegunUndo(name, run_id, at, plan, packed(keys[name])) for name in found.streams]
+            session.state.apply(lambda tx: tx.begun_undos.begin(begun))
+            self._deliver(undo, Counter({name: len(each) for name, each in keys.items()}))
+        return self._ended(found.streams)
+
+    def resume(self, begun: Sequence[BegunUndo]) -> Report:
+        """Settle what an earlier run of it left, and do what is left of what was approved."""
+        names = [each.stream for each in begun]
+        check_known(self._session, names, self._undone.title)
+        with self._run.opened(set(names)):
+            self._run.records.read()
+            self._run.deliver((), _nothing)
+            if not self._run.report.errors:
+                covers = {each.stream: each.covers for each in begun}
+                undo = Undo(self._session, self._undone, self._progress, covers)
+                expected: Counter[str] = Counter()
+
+                def count(each: UndoneRecord) -> None:
+                    expected[each.stream] += each.operation is not None
+
+                planned(undo, count, self._progress)
+                self._deliver(undo, expected)
+        return self._ended(names)
+
+    def _deliver(self, undo: Undo, expected: Mapping[str, int]) -> None:
+        run = self._run
+
+        def source(bound: BoundStream, _tally: Tally, _run_id: int) -> PreparedOperations:
+            if any(each.records["rejected"] for each in run.report.tallies.values()):
+                # A record whose operation was refused is still there, so what it refers to must not be deleted.
+                undo.find_references(beginning=bound.name)
+            return PreparedOperations(bound, operations(undo.records(bound)), expected[bound.name])
+
+        run.records.read()
+        run.deliver(run.streams[::-1], source)
+
+    def _ended(self, names: Sequence[str]) -> Report:
+        """End the undo if it has done everything; about what is in doubt a person decides."""
+        with self._session.state.look() as tx:
+            left = [each for each in tx.intents.unsettled() if each.identity.stream in names]
+        if self._run.report.completed and all(self._is_for_a_person(each) for each in left):
+            self._session.state.apply(lambda tx: _end(tx, self._approved, names))
+        else:
+            self._progress.warn(f"the undo has not ended, and its streams are not synced; {undos_meanwhile.ADVICE}")
+        return self._run.report
+
+    def _is_for_a_person(self, intent: Intent) -> bool:
+        """Whether it is in doubt, and no run may send it again."""
+        target = self._session.targets[intent.scope.target]
+        return intent.first_sent_at is not None and rule_for(intent, target, self._session.clock.now()) == "park"
+
+
+def _nothing(bound: BoundStream, _tally: Tally, _run_id: int) -> PreparedOperations:
+    return PreparedOperations(bound, (), 0)
+
+
+def _end(tx: Transaction, plan: PlanFile, names: Iterable[str]) -> None:
+    """The streams are synced again; those of a migration are read from their beginning, so that a load is whole."""
+    tx.begun_undos.end()
+    if plan.run is None:
+        for name in names:
+            tx.intake.forget(name)
+            tx.cursors.forget(name)

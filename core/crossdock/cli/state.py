@@ -100,6 +100,33 @@ def restored(config: Path, *, as_json: bool) -> None:
     terminal_output.print_result({"restored": True}, text, as_json=as_json)
 
 
+@state.command(epilog=example("crossdock state readmit", "crossdock state readmit wms.stock"))
+@click.argument("stream", required=False)
+@common_options
+def readmit(stream: str | None, config: Path, *, as_json: bool) -> None:
+    """Read inputs of STREAM once more that were set aside; without STREAM, list them.
+
+    An input is set aside if reading it has killed the process twice at the same place, or four times. Another file, or
+    the same file with another content, is read without this command.
+    """
+    loaded = load(config)
+    if stream is not None:
+        with loaded.alone() as opened:
+            number = opened.apply(lambda tx: tx.suspected_inputs.readmit(stream))
+        text = f"the next run reads {number:,} inputs of {stream} once more"
+        terminal_output.print_result({"readmitted": number}, text, as_json=as_json)
+        return
+    with loaded.look() as tx:
+        found = tx.suspected_inputs.set_aside()
+    if as_json:
+        terminal_output.print_json({"set_aside": [asdict(each) for each in found]})
+        return
+    rows = [(each.stream, each.name, each.killed, instant_text(each.at)) for each in found]
+    terminal_output.out().print(
+        terminal_output.table("Set aside", ("stream", "file", "killed", "last"), rows, numbers=("killed",))
+    )
+
+
 @state.command(epilog=example("crossdock state stats", "crossdock state stats --json"))
 @common_options
 def stats(config: Path, *, as_json: bool) -> None:

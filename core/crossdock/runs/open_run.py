@@ -85,8 +85,7 @@ class OpenRun:
         self._part, self._only_unchanged, self._undoes, self._rereads = part, only_unchanged, undoes, rereads
         self._may_have_left = True  # operations that an earlier run, or a failed delivery, has left
         self._before = timedelta()  # how long the run took that is continued
-        self._api_limits: dict[str, BucketState] = {}
-        self._dispatchers: dict[str, tuple[Dispatcher, ExitStack]] = {}
+        self._api_limits, self._dispatchers = dict[str, BucketState](), dict[str, tuple[Dispatcher, ExitStack]]()
         self._running: RunningStreams | None = None
         self._matches = RunMatches(session.project.platform, session.state, interrupt)
         self._state_restored = False  # from a backup, and not trusted yet
@@ -215,6 +214,7 @@ class OpenRun:
             buckets=session.source_buckets,
             live=self._priority == "live",
             api_usage=report.api_usage,
+            reading=session.reading,
         )
         self.streams = session.project.bind(names - self.refused.keys(), targets=session.targets, run=context)
 

@@ -35,6 +35,7 @@ def pulled(bound: BoundStream, since: str | None) -> Generator[RawBatch | Checkp
                     yield batch
                     continue
                 latest = batch.source
+                bound.context.run.reading.advance()
                 if observe is not None:
                     observe(bound.name, "", batch)
                 yield guard.around(batch)

@@ -96,7 +96,8 @@ class SourcePhases:
         """
         counted = Tally()
         try:
-            scan.take(proof.watched(self.followed.watched(self._batches())), counted, advance, known)
+            with self._bound.context.run.reading.of(self._bound.name):
+                scan.take(proof.watched(self.followed.watched(self._batches())), counted, advance, known)
         except BaseException as error:
             is_fatal = self.phase == "changes" or isinstance(error, StateError | StoppedError)
             if isinstance(error, CrossdockError) and not is_fatal:

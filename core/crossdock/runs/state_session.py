@@ -13,7 +13,9 @@ from crossdock.pacing.reduced_rate import ReducedRate
 from crossdock.platform_source.live_records import READS
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
+from crossdock.runs.marked_reading import marked_reading
 from crossdock.sources.shared_buckets import SharedBuckets
+from crossdock.sources.source_context import Reading
 from crossdock.sources.target_bucket import TargetBucket
 from crossdock.state import Intent, State
 from crossdock.stream_facts import PLATFORM
@@ -35,6 +37,7 @@ class Session:
         targets: By name.
         records: That the runs work on.
         source_buckets: Of the APIs that the runs read.
+        reading: Marks what the runs read.
     """
 
     def __init__(
@@ -47,9 +50,10 @@ class Session:
         earlier: Mapping[str, BucketState],
         stack: ExitStack,
         percent: Callable[[], int],
+        reading: Reading,
     ) -> None:
         self.project, self.state, self.clock, self.targets = project, state, clock, targets
-        self._width, self._earlier, self._stack = width, earlier, stack
+        self._width, self._earlier, self._stack, self.reading = width, earlier, stack, reading
         self._buckets: dict[str, BucketStore] = {}
         self._percent, self._reduced = percent, dict[str, ReducedRate]()
         self._opening = threading.Lock()
@@ -105,7 +109,8 @@ def open_session(
         with state.begin() as tx:
             tx.runs.abandon(at=clock.now())
             earlier = {name: found for name in targets if (found := tx.buckets.get(name)) is not None}
-        session = Session(project, state, clock, targets, width, earlier, stack, percent)
+        reading = stack.enter_context(marked_reading(state, clock))
+        session = Session(project, state, clock, targets, width, earlier, stack, percent, reading)
         platform = session.targets[PLATFORM]
         session.source_buckets.keep(READS, TargetBucket(clock, session.bucket(platform), session.reduced(platform)))
         yield session

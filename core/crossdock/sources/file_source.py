@@ -304,6 +304,7 @@ class FileSource:
         entry = self._entries.get(facts.content_hash)
         sums = StatedSums(facts.name, entry.where, entry.sums) if entry else None
         try:
+            self._run.reading.file(facts.name, facts.content_hash)
             for frame in read_rows(path, self._layout, name=facts.name, leniencies=leniencies):
                 if len(self._stream_ids) > 1:
                     parts.append(self._run.work / f"{secrets.token_hex(16)}.arrow")  # the folder is shared

@@ -61,6 +61,29 @@ class IntakeLog(Protocol):
         """Record that every record of the accepted files is settled or kept in the state."""
 
 
+class Reading:
+    """Marks what is read, so that an input that kills the process is known; this one marks nothing."""
+
+    @contextmanager
+    def of(self, stream: str) -> Iterator[None]:  # noqa: ARG002  nothing depends on it
+        """The block reads *stream*.
+
+        Raises:
+            RefusedError: If reading it has killed the process repeatedly.
+        """
+        yield
+
+    def file(self, name: str, content: str) -> None:
+        """The stream of this thread now reads a file, whose content has the hash *content*.
+
+        Raises:
+            RefusedError: As `of`.
+        """
+
+    def advance(self) -> None:
+        """A batch was read."""
+
+
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
     """Turn an `OSError`, such as that of a full disk, into an error with a hint.
@@ -125,6 +148,7 @@ class SourceContext:
         live: Whether its requests go before those of batches.
         api_usage: What was requested of HTTP APIs, by connection.
         observe: None if nobody looks at what is read.
+        reading: Marks what is read.
     """
 
     clock: Clock
@@ -146,6 +170,7 @@ class SourceContext:
     live: bool = False
     api_usage: dict[str, ApiUsage] = field(default_factory=dict)
     observe: Observe | None = None
+    reading: Reading = field(default_factory=Reading)
 
     def apart(self, name: str) -> SourceContext:
         """The same run with the spool folder *name* below the spool.

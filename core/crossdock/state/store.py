@@ -34,6 +34,7 @@ from crossdock.state.queries.record_history import RecordHistory
 from crossdock.state.queries.run_details import RunDetails
 from crossdock.state.queries.state_size import StateSize
 from crossdock.state.sidecar_files.key_index import ORDERED, KeyIndex, from_bindings, merged, of_keys
+from crossdock.state.sidecar_files.reading_marks import ReadingMarks
 from crossdock.state.sidecar_files.watermark import Watermark
 from crossdock.state.tables.begun_undos import BegunUndos
 from crossdock.state.tables.bindings import Bindings
@@ -49,6 +50,7 @@ from crossdock.state.tables.migrations import Migrations
 from crossdock.state.tables.removal_evidence import SnapshotHistory
 from crossdock.state.tables.run_history import Cursors, FullLists, Runs
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
+from crossdock.state.tables.suspected_inputs import SuspectedInputs
 from crossdock.state.tables.untrimmed_keys import UntrimmedKeys
 from crossdock.state.tables.waiting_records import WaitingRecords
 from crossdock.state.upkeep.retention import Retention
@@ -83,6 +85,7 @@ class Transaction:
         self.retention = Retention(connection)
         self.scheduled_runs = ScheduledRuns(connection)
         self.snapshots = SnapshotHistory(connection)
+        self.suspected_inputs = SuspectedInputs(connection)
         self.inbox = Inbox(connection)
         self.migrations = Migrations(connection)
         self.begun_undos = BegunUndos(connection)
@@ -176,6 +179,13 @@ class State:
         if self._lease and self._unmarked:
             self._unmarked.write(self._lease.fence)
             self._unmarked = None
+
+    def reading_marks(self) -> ReadingMarks | None:
+        """The file beside the state that says what is read; None without a folder."""
+        if self._folder is None:
+            return None
+        with translated(self._url):
+            return ReadingMarks(self._folder / "reading.json", identity(self._engine, self._url))
 
     @contextmanager
     def begin(self) -> Iterator[Transaction]:

@@ -109,6 +109,11 @@ def _remember_begun_undos(connection: Connection) -> None:
     schema.metadata.create_all(connection, tables=[schema.begun_undos])
 
 
+def _add_suspected_inputs(connection: Connection) -> None:
+    """Version 13: inputs at which a process was killed while it read them."""
+    schema.metadata.create_all(connection, tables=[reading_tables.suspected_inputs])
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _store_durations,
     _index_what_trace_searches_by,
@@ -121,6 +126,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _add_passed_files,
     _store_all_messages,
     _remember_begun_undos,
+    _add_suspected_inputs,
 )
 """Step n upgrades a state from version n to n + 1. Steps after a release are added here."""
 

@@ -1,0 +1,128 @@
+"""Recognises inputs that kill the process: marks what is read, and refuses what has killed it before."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+
+from crossdock.clock import Clock
+from crossdock.errors import RefusedError
+from crossdock.sources.source_context import Reading
+from crossdock.state import State
+from crossdock.state.sidecar_files.reading_marks import ReadingMark, ReadingMarks
+
+_ALONE = threading.Lock()
+"""Held while a suspected input is read, by any run of this process: if it is killed then, it is known by which."""
+
+
+@dataclass(slots=True)
+class _Place:
+    """Where a thread writes its mark.
+
+    Attributes:
+        suspected: Whether a process was killed at the mark before.
+        lock: Releases `_ALONE`.
+    """
+
+    number: int
+    mark: ReadingMark
+    suspected: bool = False
+    lock: ExitStack = field(default_factory=ExitStack)
+
+
+class MarkedReading(Reading):
+    """What the runs of one session read.
+
+    Args:
+        marks: Where it is written.
+    """
+
+    def __init__(self, state: State, marks: ReadingMarks) -> None:
+        self._state, self._marks = state, marks
+        with state.look() as tx:
+            self._suspects = tx.suspected_inputs.any()
+        self._own = threading.local()
+        self._numbers, self._taken = threading.Lock(), set[int]()
+
+    @contextmanager
+    def of(self, stream: str) -> Iterator[None]:
+        number = self._free()
+        self._own.place = _Place(number, ReadingMark(stream))
+        try:
+            self._begin(ReadingMark(stream))
+            yield
+        finally:
+            self._end()
+            self._own.place = None
+            self._taken.discard(number)
+
+    def file(self, name: str, content: str) -> None:
+        place: _Place | None = getattr(self._own, "place", None)
+        if place is not None:
+            self._end()
+            self._begin(replace(place.mark, name=name, content=content, batches=0))
+
+    def advance(self) -> None:
+        place: _Place | None = getattr(self._own, "place", None)
+        if place is not None:
+            place.mark = replace(place.mark, batches=place.mark.batches + 1)
+            self._marks.put(place.number, place.mark)
+
+    def _begin(self, mark: ReadingMark) -> None:
+        place: _Place = self._own.place
+        found = None
+        if self._suspects:
+            with self._state.look() as tx:
+                found = tx.suspected_inputs.get(mark)
+        if found and found.set_aside_at is not None:
+            raise _set_aside(mark, found.killed)
+        if found:
+            place.lock.enter_context(_ALONE)
+        place.mark, place.suspected = replace(mark, alone=found is not None), found is not None
+        self._marks.put(place.number, place.mark)
+
+    def _end(self) -> None:
+        """The process has survived what was read."""
+        place: _Place = self._own.place
+        self._marks.put(place.number, None)
+        place.lock.close()
+        if place.suspected:
+            place.suspected = False
+            with self._state.begin() as tx:
+                tx.suspected_inputs.survived(place.mark)
+
+    def _free(self) -> int:
+        with self._numbers:
+            number = next(number for number in range(1, len(self._taken) + 2) if number not in self._taken)
+            self._taken.add(number)
+        return number
+
+
+@contextmanager
+def marked_reading(state: State, clock: Clock) -> Iterator[Reading]:
+    """Take over what a killed process has left, and mark what is read in the block; *state* is held."""
+    marks = state.reading_marks()
+    if marks is None:
+        yield Reading()
+        return
+    if left := marks.left():
+        with state.begin() as tx:
+            for mark in left:
+                tx.suspected_inputs.killed(mark, at=clock.now())
+    marks.open()
+    try:
+        yield MarkedReading(state, marks)
+    finally:
+        marks.close()
+
+
+def _set_aside(mark: ReadingMark, killed: int) -> RefusedError:
+    again = f"to read it once more, for example with more memory: crossdock state readmit {mark.stream}"
+    if mark.name:
+        message = f"is set aside, because reading it has killed the process {killed} times"
+        hint = f"ask the sender for another file, which is read at once, or remove it; {again}"
+        return RefusedError(message, where=mark.name, hint=hint)
+    message = f"the stream is set aside, because reading it has killed the process {killed} times"
+    return RefusedError(message, where=mark.stream, hint=f"see what its source answers; {again}")

@@ -1,0 +1,104 @@
+"""What a process is reading, in a file beside the state: a process that is killed leaves it to the next one.
+
+The marks are written before each input and not flushed to the disk: they survive the process, and cost some
+microseconds. They need not survive the machine, since its restart says nothing about an input.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from crossdock.local_files import open_private
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+_PLACE = 4096
+"""Bytes of one mark. The first place says whose marks they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingMark:
+    """What one thread reads.
+
+    Attributes:
+        name: The file; empty while none is read, or if the stream has no files.
+        content: A hash of the file.
+        batches: How many were read of it.
+        alone: Whether no other input that is suspected was read by the process.
+    """
+
+    stream: str
+    name: str = ""
+    content: str = ""
+    batches: int = 0
+    alone: bool = False
+
+
+class ReadingMarks:
+    """The file of one state; an extra check, so that a failure to write it stops nothing.
+
+    Args:
+        identity: Of the state; marks of another, which was at the same place before, are ignored.
+    """
+
+    def __init__(self, path: Path, identity: str) -> None:
+        self._path, self._owner = path, {"state": identity, "boot": _boot()}
+        self._file: BinaryIO | None = None
+
+    def left(self) -> Sequence[ReadingMark]:
+        """The marks of a process that was killed; none if the machine has restarted since."""
+        try:
+            content = self._path.read_bytes()
+        except OSError:
+            return ()
+        owner, *marks = [_decoded(content[start : start + _PLACE]) for start in range(0, len(content) or 1, _PLACE)]
+        found = marks if owner == self._owner else []
+        return [ReadingMark(**mark) for mark in found if isinstance(mark, dict) and mark.keys() == _FIELDS]
+
+    def open(self) -> None:
+        """Begin without marks."""
+        with suppress(OSError):
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._file = open_private(self._path)
+            self._file.truncate()
+            self._write(0, self._owner)
+
+    def put(self, place: int, mark: ReadingMark | None) -> None:
+        """Write *mark*, or that nothing is read, at *place*, from 1."""
+        self._write(place, mark and asdict(mark))
+
+    def close(self) -> None:
+        """The process ends, and was not killed."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+            self._path.unlink(missing_ok=True)
+
+    def _write(self, place: int, content: object) -> None:
+        data = json.dumps(content).encode()
+        if self._file is not None and len(data) <= _PLACE:
+            with suppress(OSError):
+                os.pwrite(self._file.fileno(), data.ljust(_PLACE), place * _PLACE)
+
+
+_FIELDS = asdict(ReadingMark("")).keys()
+
+
+def _boot() -> str:
+    """Which start of the machine this is; empty where it does not say so."""
+    try:
+        return _BOOT.read_text().strip()
+    except OSError:
+        return ""
+
+
+def _decoded(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except ValueError:
+        return None

@@ -1,0 +1,88 @@
+"""Inputs at which a process was killed while it read them; those that kill it again are set aside."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, Connection, delete, select, update
+
+from crossdock.state.db import sql_statements
+from crossdock.state.db.reading_tables import suspected_inputs as table
+from crossdock.state.sidecar_files.reading_marks import ReadingMark
+
+_SAME_PLACE, _IN_ALL = 2, 4
+"""How often a process must be killed at one place of an input, or at any, for the input to be set aside."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuspectedInput:
+    """An input at which a process was killed.
+
+    Attributes:
+        name: The file; empty for a stream without files.
+        killed: How often.
+        here: How often in a row at the same place, after so many *batches*.
+        set_aside_at: Since when it is not read; None if it is.
+    """
+
+    stream: str
+    name: str
+    killed: int
+    here: int
+    batches: int
+    at: datetime
+    set_aside_at: datetime | None
+
+
+_FIELDS = tuple(table.c[name] for name in SuspectedInput.__slots__)
+
+
+class SuspectedInputs:
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def get(self, mark: ReadingMark) -> SuspectedInput | None:
+        row = self._connection.execute(select(*_FIELDS).where(*_is(mark))).first()
+        return None if row is None else SuspectedInput(*row)
+
+    def any(self) -> bool:
+        """Whether there is one."""
+        return self._connection.execute(select(table.c.stream).limit(1)).first() is not None
+
+    def set_aside(self) -> list[SuspectedInput]:
+        """Those that are not read."""
+        query = select(*_FIELDS).where(table.c.set_aside_at.is_not(None)).order_by(table.c.stream, table.c.name)
+        return [SuspectedInput(*row) for row in self._connection.execute(query)]
+
+    def killed(self, mark: ReadingMark, *, at: datetime) -> None:
+        """Record that a process was killed at *mark*.
+
+        The input is set aside if it was read alone and has killed the process before: twice at one place, since someone
+        who kills a process seldom meets the same place, or four times.
+        """
+        before = self.get(mark)
+        here = before.here + 1 if before and before.batches == mark.batches else 1
+        killed = before.killed + 1 if before else 1
+        is_set_aside = mark.alone and (here >= _SAME_PLACE or killed >= _IN_ALL)
+        row = {"stream": mark.stream, "digest": _digest(mark), "name": mark.name, "batches": mark.batches}
+        counts = {"killed": killed, "here": here, "at": at, "set_aside_at": at if is_set_aside else None}
+        sql_statements.upsert(self._connection, table, [row | counts])
+
+    def survived(self, mark: ReadingMark) -> None:
+        """The input was read, so that it is not suspected any more."""
+        self._connection.execute(delete(table).where(*_is(mark)))
+
+    def readmit(self, stream: str) -> int:
+        """Let what is set aside of *stream* be read once more; how many inputs."""
+        found = update(table).where(table.c.stream == stream, table.c.set_aside_at.is_not(None))
+        return self._connection.execute(found.values(killed=1, here=1, set_aside_at=None)).rowcount
+
+
+def _is(mark: ReadingMark) -> tuple[ColumnElement[bool], ...]:
+    return table.c.stream == mark.stream, table.c.digest == _digest(mark)
+
+
+def _digest(mark: ReadingMark) -> str:
+    return hashlib.sha256((mark.content or mark.name).encode()).hexdigest()

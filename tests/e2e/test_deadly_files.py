@@ -1,0 +1,57 @@
+"""A file that kills the process that reads it is set aside, and everything else is delivered."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from tests.chaos import processes
+from tests.e2e.folder_project import FolderProject
+from tests.e2e.test_legacy_files import project, stream
+from tests.ended_commands import Done
+
+from crossdock.sandbox import SandboxServer
+
+POISON = "SKU\n666\n"
+HASH = hashlib.sha256(POISON.encode()).hexdigest()
+
+
+@pytest.fixture
+def site(tmp_path: Path, platform: SandboxServer) -> FolderProject:
+    """Two streams, of which the first has the deadly file."""
+    site = project(tmp_path, platform, {name: stream(name, {"delimiter": ";"}, ["SKU"]) for name in ("a", "b")})
+    site.write("a_1.csv", POISON)
+    site.write("b_1.csv", "SKU\n17\n")
+    return site
+
+
+def run(site: FolderProject, *arguments: str) -> Done:
+    environment = {**os.environ, "CROSSDOCK_API_KEY": site.platform.api_key}
+    command = ("-m", "tests.e2e.deadly_file", HASH, "-C", str(site.config), *arguments)
+    return processes.finish(command, environment)
+
+
+def test_a_file_that_kills_the_process_twice_is_set_aside(site: FolderProject) -> None:
+    """It is named with exit 4, the other stream is delivered, and a file with another content is read at once.
+
+    The same content is read once more when this is requested, and is not suspected any more if that goes well.
+    """
+    for _ in range(2):
+        assert run(site, "sync").exit_code == -signal.SIGKILL
+    refused = run(site, "sync")
+    assert refused.exit_code == 4
+    assert "a_1.csv: is set aside, because reading it has killed the process 2 times" in refused.stderr
+    report = site.sync(exit_code=4)
+    assert "a_1.csv" in str(report["streams"]["wms.a"])
+    assert report["streams"]["wms.b"]["records"]["read"] == 0  # delivered before
+    site.write("a_1.csv", "SKU\n18\n")
+    assert site.sync()["streams"]["wms.a"]["records"]["delivered"] == 1
+    site.write("a_1.csv", POISON)
+    assert site.sync(exit_code=4)["streams"]["wms.a"]["records"]["read"] == 0
+    assert "a_1.csv" in site.run("state", "readmit").stdout
+    assert site.run("state", "readmit", "wms.a").exit_code == 0
+    assert site.sync()["streams"]["wms.a"]["records"]["delivered"] == 1  # this process survives it
+    assert "a_1.csv" not in site.run("state", "readmit").stdout

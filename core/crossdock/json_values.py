@@ -246,4 +246,4 @@ def _with(value: Any, names: Sequence[str], element: Any) -> Any:
         return [*value[:index], _with(held, rest, element), *value[index + 1 :]]
     if value is not None and value is not MISSING and not isinstance(value, dict):
         raise ValueError(f"{described(value)} without {name}")
-    return {**(value or {}), name: _with(held, rest, element)}
+    return {**(value if isinstance(value, dict) else {}), name: _with(held, rest, element)}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from crossdock import exact_json
 from crossdock.errors import RecordError
 from crossdock.exact_json import BEYOND
-from crossdock.json_values import MISSING, at_path, at_pointer, checked, exploded, number, text_of
+from crossdock.json_values import MISSING, at_path, at_pointer, checked, exploded, number, replaced_at, text_of
 
 NAMES = st.sampled_from(["a", "b", "a.b", "0", "01", "~", "/", "", "~1", "é"])
 NUMBERS = st.integers(-(10**15), 10**15) | st.decimals(-(10**15), 10**15, allow_nan=False, places=4)
@@ -220,3 +220,27 @@ def test_a_row_has_what_surrounds_its_list() -> None:
         ({"id": 1, "parts": [{"x": 2, "lines": {"sku": "a"}}, 3]}, "/parts/0/lines/0"),
         ({"id": 1, "parts": [{"x": 2, "lines": {"sku": "b"}}, 3]}, "/parts/0/lines/1"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("document", "path", "expected"),
+    [
+        ({}, "page.after.skip", {"page": {"after": {"skip": 1}}}),
+        (None, "skip", {"skip": 1}),
+        ({"page": None}, "page.skip", {"page": {"skip": 1}}),
+        ({"page.skip": 0, "page": {}}, "page.skip", {"page.skip": 1, "page": {}}),
+        ({"args": [0, {"a": 2}]}, "/args/1/b~1c", {"args": [0, {"a": 2, "b/c": 1}]}),
+    ],
+)
+def test_a_value_is_put_at_a_path(document: Any, path: str, expected: Any) -> None:
+    """Objects around it are made if they are missing, and what is there is kept."""
+    before = exact_json.dumps(document)
+    assert replaced_at(document, path, 1) == expected
+    assert exact_json.dumps(document) == before
+
+
+@pytest.mark.parametrize(("document", "path"), [({"a": "text"}, "a.b"), ([], "/0"), ({"a": [1]}, "a.1.b"), (5, "a")])
+def test_a_value_is_not_put_where_nothing_has_members(document: Any, path: str) -> None:
+    """A text, a number and a list without that element have no place for it."""
+    with pytest.raises(ValueError, match="without"):
+        replaced_at(document, path, 1)

@@ -78,6 +78,8 @@ class _SizedPages(_Pages):
     """Records per page, halved after a time-out. Default: the server decides."""
     size_param: str = "limit"
     """The parameter for it."""
+    total: Place | None = None
+    """Where the answer has the number of all records; it must be that of the distinct records that are read."""
     place: Annotated[Literal["query", "body", "variables"] | None, Field(alias="in")] = None
     """Where the request has these parameters; required for a POST. In the body or the variables of a GraphQL query,
     their names are dotted paths or JSON pointers. Default: the query."""
@@ -109,6 +111,8 @@ class AfterIdPages(_SizedPages):
     """The parameter, such as since_id or starting_after."""
     id: str = "id"
     """The member of a record with its id."""
+    sorted: bool = True
+    """Whether ids that are numbers must ascend or descend. False if ``param`` names a place in a list of any order."""
     made = AfterId
     needs_records = True
 
@@ -131,7 +135,7 @@ class PageNumberPages(_SizedPages):
     start: Annotated[int, Field(ge=0)] = 1
     """The number of the first page."""
     pages: Place | None = None
-    """Where the answer has the number of pages; it saves the request of an empty page."""
+    """Where the answer has the number of pages."""
     cap: Size | None = None
     """The number of pages after which the API lists no more; a list that reaches it is refused."""
     made = PageNumber
@@ -143,8 +147,6 @@ class OffsetPages(_SizedPages):
 
     kind: Literal["offset"]
     param: str = "offset"
-    total: Place | None = None
-    """Where the answer has the number of all records; a list that ends before it is refused."""
     cap: Size | None = None
     """The number of records after which the API lists no more; a list that reaches it is refused."""
     made = Offset
@@ -163,9 +165,13 @@ class GraphQLPages(_Pages):
     """Records per page, halved after a time-out. Default: the query decides."""
     size_variable: str = "first"
     """The variable for it; a dotted path if it is a member of one."""
+    total: Place | None = None
+    """Where the answer has the number of all records; it must be that of the distinct records that are read."""
 
     def paginator(self, records: str) -> Paginator:  # noqa: ARG002  it knows its own
-        return GraphQLConnection(self.path, self.cursor, size=self.size, size_param=self.size_variable)
+        return GraphQLConnection(
+            self.path, self.cursor, size=self.size, size_param=self.size_variable, total=self.total
+        )
 
     @property
     def param_names(self) -> Mapping[str, str]:

@@ -17,7 +17,7 @@ from crossdock.json_values import member_name
 from crossdock.records import JSON, LINE, with_paths
 from crossdock.scheduling.times_and_durations import span
 from crossdock.sources import ApiAnswer, Checkpoint, CursorInBody, NextUrl, UnavailableError, windows
-from crossdock.sources.api_request import ApiRequest
+from crossdock.sources.pagination import SizedPages
 from crossdock.sources.retried_requests import NotFoundError
 from crossdock_connectors.http_json import request_templates, request_times
 from crossdock_connectors.http_json.pagination import Pagination
@@ -81,7 +81,14 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             json=request_templates.filled(config.body, values),
             graphql=config.graphql,
             variables=request_templates.filled(config.variables, values),
+            records=config.records,
+            key=self._names_in_list,
         )
+
+    @property
+    def _names_in_list(self) -> Sequence[str]:
+        """By what an element of the list is known again; nothing if several may have the same key."""
+        return () if self._config.explode or self.group_by else self.key
 
     def batch(self, ctx: Context[HttpJsonSettings], page: ApiAnswer, source: str) -> RawBatch:
         """The rows of *page*.
@@ -104,7 +111,10 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         existing = self._config.existing
         assert existing is not None
         paginator = (existing.pagination or self._pagination).paginator(existing.records)
-        for page in ctx.api.pages(existing.path, existing.params, paginator=paginator):
+        pages = ctx.api.pages(
+            existing.path, existing.params, paginator=paginator, records=existing.records, key=self._names_in_list
+        )
+        for page in pages:
             items = [self._with_key(item, page) for item in page.items(existing.records)]
             yield RawBatch.json(items, source=page.address, key=self.key)
 
@@ -150,11 +160,12 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         return RawBatch.json(items, source=answer.address, key=self.key, explode=self._config.explode)
 
     def check(self, ctx: Context[HttpJsonSettings]) -> Finding:
-        """Request the first page as the first run does, and say what it has."""
+        """Request the first two pages as the first run does, and say what they have."""
         request = next(self._requests(ctx, None), None)
         if request is None:
             return Finding(ok=True, text=f"{self.name}: nothing to read before {self._config.first}")
-        page = next(self.pages(ctx, request[0]))
+        pages = self.pages(ctx, request[0])
+        page = next(pages)
         rows = self.batch(ctx, page, page.address).load()
         columns = [("key", name) for name in self.key] + ([("cursor", self.cursor.column)] if self.cursor else [])
         cells = with_paths(rows, [column for _, column in columns])
@@ -162,16 +173,31 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             if rows.height and cells[column].null_count() == rows.height:
                 text = f"{self.name}: no record of {page.address} has the {fact} {column!r}"
                 return Finding(ok=False, text=f"{text}; the first has {_listed(_members_of(rows))}")
-        text = f"{self.name}: {page.address} responds, with {rows.height:,} records and {self._next_of(page)}"
-        return Finding(ok=True, text=text)
+        text = f"{self.name}: {page.address} responds, with {rows.height:,} records and {self._next_of(page, pages)}"
+        return Finding(ok=True, text=f"{text}{self._size_of(page)}")
 
-    def _next_of(self, page: ApiAnswer) -> str:
-        """Whether the first page names a next one: with a wrong pagination, it is the only one that is ever read."""
+    def _next_of(self, page: ApiAnswer, pages: Iterator[ApiAnswer]) -> str:
+        """Whether the first page has a next one: with a wrong pagination, it is the only one that is ever read.
+
+        Raises:
+            RefusedError: If the next one has the same records once more, or the list does not end well.
+        """
+        second = next(pages, None)
+        if second is not None:
+            number = len(second.items(self._config.records))
+            return f"a second page with {number:,}" if number else "an empty second page"
         paginator = self._pagination.paginator(self._config.records)
-        if paginator.following(paginator.first(ApiRequest("GET", self._config.path)), page) is not None:
-            return "a next page"
         reason = _what_is_there(page, paginator.path) if isinstance(paginator, CursorInBody | NextUrl) else ""
         return f"no next page{reason and f': {reason}'}"
+
+    def _size_of(self, page: ApiAnswer) -> str:
+        """A remark if the first page has more records than it was asked for."""
+        paginator = self._pagination.paginator(self._config.records)
+        if not isinstance(paginator, SizedPages) or paginator.size is None:
+            return ""
+        number = len(page.items(self._config.records))
+        ignored = f"; the API ignores {paginator.size_param}: {paginator.size}"
+        return ignored if number > paginator.size else ""
 
 
 def streams(settings: HttpJsonSettings) -> Sequence[HttpJsonStream]:

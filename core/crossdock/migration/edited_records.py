@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from crossdock.migration.id_set import IdSet
 from crossdock.migration.live_comparison import Bound, bindings_to
 from crossdock.platform_source.settings import CHANGED
+from crossdock.sources.id_set import IdSet
 from crossdock.state import Binding, State
 
 Version = Callable[[str], str | None]
@@ -18,7 +18,7 @@ class EditedRecords:
     """Compares when the platform's records were changed with what it answered when they were written.
 
     A list states when a record was changed. Where it does not, or where the answer to the write did not, the entity tag
-    is looked up, with one request for each record. Each id takes 8 bytes.
+    is looked up, with one request for each record. Each id takes about 20 bytes.
     """
 
     def __init__(self, state: State) -> None:

@@ -12,9 +12,9 @@ from typing import Any, Literal, NamedTuple
 from crossdock.delivery.operations import payload_after
 from crossdock.migration.control_totals import ControlTotals
 from crossdock.migration.differences import UNKNOWN, Correction, Difference
-from crossdock.migration.id_set import IdSet
 from crossdock.migration.record_content import content_of
 from crossdock.planning.references import key_hashes
+from crossdock.sources.id_set import IdSet
 from crossdock.state import Binding, Intent, Scope, State
 from crossdock.stream_facts import PLATFORM
 from crossdock.targets.merge_patch import as_wanted, holds

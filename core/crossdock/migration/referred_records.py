@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from crossdock.migration.id_set import IdSet
+from crossdock.sources.id_set import IdSet
 from crossdock.state import Scope
 
 
 class ReferredRecords:
-    """Records by the resource of those that refer to them. Each takes 8 bytes."""
+    """Records by the resource of those that refer to them. Each takes about 20 bytes."""
 
     def __init__(self) -> None:
         self._by = defaultdict[str, IdSet](IdSet)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from crossdock.delivery.operations import Operation, payload_after
-from crossdock.migration.id_set import IdSet
 from crossdock.migration.live_references import LiveReferences
 from crossdock.migration.referred_ids import referred_ids
 from crossdock.migration.referred_records import ReferredRecords, place
 from crossdock.project.connector_instances import BoundStream
+from crossdock.sources.id_set import IdSet
 from crossdock.state import Binding, Scope, State
 from crossdock.targets import Target
 
@@ -23,7 +23,7 @@ _Payloads = Mapping[str, object]
 class RemainingReferences:
     """What the records refer to that are there after an undo.
 
-    Records of the state count, of all runs and streams, and operations that are not settled. Each id takes 8 bytes.
+    Records of the state count, of all runs and streams, and operations that are not settled. An id takes 20 bytes.
 
     Args:
         live: What only the platform's records say.

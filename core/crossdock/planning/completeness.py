@@ -11,6 +11,7 @@ from typing import Literal
 
 import polars as pl
 
+from crossdock.errors import CrossdockError
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Proof, RawBatch
 from crossdock.state import Intent, PastSnapshot, State, Transaction, WaitingRecord
@@ -20,10 +21,15 @@ FEWER_ROWS = 10  # a snapshot that lacks fewer rows is never called short, so th
 
 
 class Completeness:
-    """Collects what a source knows about the completeness of a snapshot while its batches are read."""
+    """Collects what a source knows about the completeness of a snapshot while its batches are read.
+
+    Attributes:
+        doubt: Why records may be missing; None if there is no reason.
+    """
 
     def __init__(self) -> None:
         self._proofs: set[Proof | None] = set()
+        self.doubt: CrossdockError | None = None
 
     def watched(self, batches: Iterable[RawBatch]) -> Iterator[RawBatch]:
         for batch in batches:
@@ -86,6 +92,8 @@ def blocker(tx: Transaction, bound: BoundStream, found: SnapshotFacts, filtered_
         filtered_without_key: Rows without a key that a filter excluded.
     """
     completeness, without_key = found.completeness, found.without_key + filtered_without_key
+    if completeness.doubt is not None:
+        return Blocker(completeness.doubt.message, completeness.doubt.hint, is_grave=False)
     if not found.records:
         return Blocker(f"the {found.name} lists no records", f"an empty {found.name} never removes records")
     if without_key:

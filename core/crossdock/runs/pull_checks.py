@@ -29,7 +29,7 @@ def pulled(bound: BoundStream, since: str | None) -> Generator[RawBatch | Checkp
     with code_of(bound, "pull", lambda: latest):
         batches = bound.stream.pull(bound.context, since)
         try:
-            for batch in batches:
+            for batch in _read_by(bound, batches):
                 _check(bound, batch, latest)
                 if isinstance(batch, Checkpoint):
                     yield batch
@@ -42,6 +42,17 @@ def pulled(bound: BoundStream, since: str | None) -> Generator[RawBatch | Checkp
         finally:
             if isinstance(batches, Generator):
                 batches.close()
+
+
+def _read_by(bound: BoundStream, batches: Iterator[RawBatch | Checkpoint]) -> Iterator[RawBatch | Checkpoint]:
+    """*batches*; the lists that are read for them are the stream's."""
+    following = iter(batches)
+    while True:
+        with bound.context.run.open_lists.read_by(bound.name):
+            batch = next(following, None)
+        if batch is None:
+            return
+        yield batch
 
 
 def listed_batches(bound: BoundStream) -> Iterator[RawBatch]:

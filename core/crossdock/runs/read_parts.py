@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from itertools import pairwise
 
 import polars as pl
@@ -11,6 +11,7 @@ from crossdock.clock import Clock
 from crossdock.cursors import Checkpoint, Cursor
 from crossdock.errors import RecordError, RefusedError
 from crossdock.records import LINE, RawBatch, with_paths
+from crossdock.sources.list_evidence import MovedListError
 
 PART_ROWS = 500
 """A part ends at the first checkpoint after this many rows, which is what a failure may cost; smaller ones would cost
@@ -29,11 +30,14 @@ class ReadParts:
         clock: Tells how young the instants are that are read.
         declared: The stream's cursor; None if `pull` yields checkpoints or batches with cursors itself.
         whole: Ignore checkpoints: there is one part.
+        is_open: Whether a list is being read of which only the end shows whether records were passed over: nothing of
+            it moves the cursor before.
 
     Attributes:
         began: When the reading began.
         cursor: Of the last checkpoint; None if there was none.
         ended: Everything has been read.
+        doubt: Why records may be missing, although everything was read; None if there is no reason.
         rows: Number of rows that were read.
     """
 
@@ -44,8 +48,11 @@ class ReadParts:
         clock: Clock,
         *,
         whole: bool,
+        is_open: Callable[[], bool] = lambda: False,
     ) -> None:
         self._items, self._declared, self._clock, self._whole = items, declared, clock, whole
+        self._is_open, self._reached = is_open, ""  # a cursor that may be stored once no list is open
+        self.doubt: MovedListError | None = None
         self._asked_at = self.began = clock.now()
         self._highest = self._highest_position = ""
         self._is_young = False
@@ -69,18 +76,24 @@ class ReadParts:
             RefusedError: If a value of the declared cursor cannot be read.
         """
         rows = 0
-        for item in self._items:
-            is_checkpoint = isinstance(item, Checkpoint)
-            if isinstance(item, Checkpoint):
-                self.cursor = item.cursor
-            else:
-                read = item.rows.height if isinstance(item.rows, pl.DataFrame) else 0
-                rows, self.rows = rows + read, self.rows + read
-                yield item
-                is_checkpoint = self._declared is not None and self._take(item, self._declared)
-            self._asked_at = self._clock.now()
-            if is_checkpoint and rows >= PART_ROWS and not self._whole:
-                return
+        try:
+            for item in self._items:
+                is_checkpoint = isinstance(item, Checkpoint)
+                if isinstance(item, Checkpoint):
+                    self._reached = item.cursor
+                else:
+                    read = item.rows.height if isinstance(item.rows, pl.DataFrame) else 0
+                    rows, self.rows = rows + read, self.rows + read
+                    yield item
+                    is_checkpoint = self._declared is not None and self._take(item, self._declared)
+                self._asked_at = self._clock.now()
+                if not self._is_open():
+                    self.cursor = self._reached or self.cursor
+                if is_checkpoint and rows >= PART_ROWS and not self._whole:
+                    return
+            self.cursor = self._reached or self.cursor
+        except MovedListError as error:
+            self.doubt = error
         self.ended = True
 
     def close(self) -> None:
@@ -101,10 +114,10 @@ class ReadParts:
                 )
         self._highest_position, self._highest, _ = known[-1]
         if self._is_young or not self._highest:
-            return self.cursor is not None
-        self.cursor = self._highest
+            return self._reached != ""
+        self._reached = self._highest
         if cursor.as_ == "instant" and self._highest > (settled := cursor.settled(self._asked_at)):
-            self.cursor, self._is_young = settled, True
+            self._reached, self._is_young = settled, True
         return True
 
 

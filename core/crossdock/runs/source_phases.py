@@ -7,6 +7,7 @@ from typing import Literal
 
 import polars as pl
 
+from crossdock.cursors import Cursor
 from crossdock.delta.latest_records import Scan
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.errors import CrossdockError, StateError, StoppedError
@@ -17,6 +18,7 @@ from crossdock.runs.followed_records import FollowedRecords
 from crossdock.runs.gone_records import is_due
 from crossdock.runs.pull_checks import pulled
 from crossdock.runs.read_parts import ReadParts, UnsortedError
+from crossdock.sources.list_evidence import IncompleteListError
 from crossdock.state import State, Transaction, WaitingRecord
 from crossdock.tally import Tally
 
@@ -41,9 +43,9 @@ class SourcePhases:
         self, bound: BoundStream, state: State, since: str | None, *, whole: bool, only_changes: bool = False
     ) -> None:
         self._bound, self._state, self._since = bound, state, since
-        declared, clock = bound.stream.cursor, bound.context.run.clock
+        declared = bound.stream.cursor
         given = declared.since(since) if declared else since
-        self._changes = ReadParts(pulled(bound, given), declared, clock, whole=whole)
+        self._changes = self._parts(given, declared, whole=whole)
         self._list: ReadParts | None = None
         self._cursor: str | None = None
         self._seen: list[pl.DataFrame] = []
@@ -53,6 +55,12 @@ class SourcePhases:
         self._left: list[Phase] = [] if only_changes else self._others()
         self._unread: set[Phase] = set()
         self.error: CrossdockError | None = None
+
+    def _parts(self, since: str | None, declared: Cursor | None, *, whole: bool) -> ReadParts:
+        bound, run = self._bound, self._bound.context.run
+        return ReadParts(
+            pulled(bound, since), declared, run.clock, whole=whole, is_open=lambda: bound.name in run.open_lists
+        )
 
     def _others(self) -> list[Phase]:
         reread, phases = self._bound.stream.reread, list[Phase]()
@@ -108,6 +116,9 @@ class SourcePhases:
             self.close()
             self._reset_cursor(error)
             raise
+        parts = self._changes if self.phase == "changes" else self._list if self.phase == "list" else None
+        if parts is not None and parts.doubt is not None:  # nothing of it is evidence, and all of it is delivered
+            proof.doubt = self._bound.context.run.failures.setdefault(self._bound.name, parts.doubt)
         if not self.has_more:
             self.close()
         return counted
@@ -120,7 +131,7 @@ class SourcePhases:
             run.progress.begin(f"fetching the records of {name} that are not final", None)
             return self.followed.fetched({key for part in self._seen for key in part[KEY_HASH].to_list()})
         run.progress.begin(f"reading {name} in full", None)
-        self._list = ReadParts(pulled(self._bound, None), None, run.clock, whole=True)
+        self._list = self._parts(None, None, whole=True)
         return self._list.next_part()
 
     def take(self, scan: Scan) -> int:
@@ -146,7 +157,7 @@ class SourcePhases:
 
     def _reset_cursor(self, error: BaseException) -> None:
         """If *error* shows that earlier parts stored cursors which may have passed over records, put back the first."""
-        if isinstance(error, UnsortedError):
+        if isinstance(error, UnsortedError | IncompleteListError):
             with self._state.begin() as tx:
                 tx.cursors.reset(self._bound.name, self._bound.stream.cursor_version, self._since)
 

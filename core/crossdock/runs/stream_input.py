@@ -297,7 +297,7 @@ class StreamInput:
         assert phases is not None
         with self._state.begin() as tx:
             self._clear_resolved(tx)
-            done = self._is_done(tx)
+            done = self._completeness.doubt is None and self._is_done(tx)
             self._is_held_back = self._is_held_back or not done
             cursor = phases.new_cursor(self._scan)
             if cursor is not None and not (self._is_held_back or self._gone.undecided):
@@ -318,7 +318,7 @@ class StreamInput:
         tx.waiting_records.clear(name, self._delta.unmoved)
 
     def _is_done(self, tx: Transaction) -> bool:
-        """False if the source must be read again: removals are withheld, or records wait for an unsettled operation."""
+        """False if the source must be read again, such as for records that wait for an unsettled operation."""
         assert self._delta is not None
         withheld, listed = self.removals.withheld, self._gone.listed_rows is not None
         if withheld is not None:

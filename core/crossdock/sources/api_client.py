@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
-from crossdock.errors import ConnectorError, RefusedError
+from crossdock.errors import ConnectorError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.sources import graphql_errors
 from crossdock.sources.api import Api
 from crossdock.sources.api_request import ApiAnswer, ApiRequest, Params, pairs
 from crossdock.sources.http_exchange import HttpExchange
-from crossdock.sources.pagination import LinkHeader, Paginator
+from crossdock.sources.list_evidence import ListEvidence, repeated
+from crossdock.sources.pagination import LinkHeader, Paginator, SizedPages
 from crossdock.sources.retried_requests import RetriedRequests
 from crossdock.sources.source_allowance import SourceAllowance
 from crossdock.sources.source_context import SourceContext
 
 MAX_PAGES = 100_000
 MAX_ADDRESS = 8_000  # characters; RFC 9110 section 4.1 recommends to support at least as many
-
-_LOOP = "check the paginator: an API that does not know a parameter ignores it, and repeats its first page"
 
 
 class ApiClient(AbstractContextManager["ApiClient"]):
@@ -42,7 +41,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
     """
 
     def __init__(self, api: Api, run: SourceContext, connection: str = "api") -> None:
-        self._api, self._base_url = api, api.base_url.rstrip("/")
+        self._api, self._run, self._base_url = api, run, api.base_url.rstrip("/")
         self._http = HttpExchange(api, run.clock, run.transport, run.recorded)
         self._leave = ExitStack()
         bucket = run.buckets.join(connection, run.clock, api.rate, run.limits.get(connection))
@@ -99,17 +98,28 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         json: Any = None,
         graphql: str | None = None,
         variables: Mapping[str, Any] | None = None,
+        records: str | None = None,
+        key: str | Sequence[str] = (),
     ) -> Iterator[ApiAnswer]:
         """The pages of a list. An empty page does not end it, unless *paginator* counts pages or records.
 
+        A page that has only records of earlier pages is refused: an API that does not know a parameter ignores it.
+
         Args:
             paginator: Of `crossdock.sources`; by default `LinkHeader`.
+            records: A JSON pointer to the list of records. By default it is where *paginator* says, or the only list of
+                objects in a page.
+            key: The dotted paths of a record's key, by which records are known again. By default all of a record is
+                compared, which finds no repeated page if a member has another value in each answer.
             json: A JSON body, posted with each request.
             graphql: A query, posted with *variables*.
 
         Raises:
             ConnectorError: If the request is a POST, and *paginator* does not say where its parameters are.
-            RefusedError: If the next page's address is invalid, on another host or a loop; or as *paginator*.
+            MovedListError: After the last page, if the list has changed while it was read, so that records may be
+                missing.
+            RefusedError: If the next page's address is invalid, on another host or a loop; if the API states another
+                number of records than it gave; or as *paginator*.
             CrossdockError: As `request`.
         """
         paginator, method = paginator or LinkHeader(), "GET" if json is None and graphql is None else "POST"
@@ -117,25 +127,61 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             message = f"{type(paginator).__name__} does not say where a POST has its parameters"
             hint = "give it place='body', place='variables' or place='query'"
             raise ConnectorError(message, where=path, hint=hint)
-        request = ApiRequest(method, path, params or {}, json=json, graphql=graphql, variables=variables or {})
-        request, sent = paginator.first(request), frozenset(pairs(params or {}))
-        seen, last = {hash(request.position)}, None  # hashes, since the addresses could take a gigabyte
+        made = ApiRequest(method, path, params or {}, json=json, graphql=graphql, variables=variables or {})
+        paths = (key,) if isinstance(key, str) else key
+        evidence = None if paginator.repeats else ListEvidence(paths, counted=paginator.counted)
+        with self._run.open_lists.opened() if paginator.counted else nullcontext():
+            yield from self._pages(paginator.first(made), paginator, evidence, records, frozenset(pairs(params or {})))
+
+    def _pages(
+        self,
+        request: ApiRequest,
+        paginator: Paginator,
+        evidence: ListEvidence | None,
+        records: str | None,
+        sent: frozenset[tuple[str, str]],
+    ) -> Iterator[ApiAnswer]:
+        seen = {hash(request.position)}  # hashes, since the addresses could take a gigabyte
+        page: ApiAnswer | None = None
+        is_end_stated = False
         for _ in range(MAX_PAGES):
-            request, page = self._exchange(request, paginator, sent)
+            try:
+                request, answer = self._exchange(request, paginator, sent)
+            except RemoteError as error:
+                if page is None or not is_end_stated or isinstance(error, UnauthorizedError | UnavailableError):
+                    raise
+                break  # some APIs refuse the page after the last one
+            if evidence is not None and not _take(evidence, paginator, answer, records):
+                if page is None or not is_end_stated or evidence.pages < 2:
+                    raise repeated(answer)
+                break  # others give the last one again
+            page = answer
             yield page
-            address = self._address(request)
-            following = paginator.following(request, page)
+            is_end_stated = paginator.is_stated_last(request, page) or (
+                evidence is not None and paginator.counted and evidence.has_all
+            )
+            if is_end_stated and evidence is not None and evidence.ends_short:
+                break
+            following = self._following(request, page, paginator)
             if following is None:
-                return
-            if following.path != request.path:
-                following = following.following(_joined(page, address, following.path))
-                self._refuse_other_host(following.path, page.address)
+                break
             place = hash(following.position)
-            if (place in seen and not paginator.repeats) or (paginator.counted and page.body == last):
-                raise RefusedError("the next page was read before: pagination loop", where=page.address, hint=_LOOP)
+            if place in seen and not paginator.repeats:
+                raise repeated(page)
             seen.add(place)
-            request, last = following, page.body if paginator.counted else None
-        raise RefusedError(f"more than {MAX_PAGES} pages", where=page.address)
+            request = following
+        else:
+            raise RefusedError(f"more than {MAX_PAGES} pages", where=None if page is None else page.address)
+        if evidence is not None and page is not None:
+            evidence.check_end(page)
+
+    def _following(self, request: ApiRequest, page: ApiAnswer, paginator: Paginator) -> ApiRequest | None:
+        """The request for the page after *page*, of the same host."""
+        following = paginator.following(request, page)
+        if following is not None and following.path != request.path:
+            following = following.following(_joined(page, self._address(request), following.path))
+            self._refuse_other_host(following.path, page.address)
+        return following
 
     def download(self, url: str, path: Path) -> int:
         """Stream a file, such as a bulk export, to *path*; the number of its bytes.
@@ -191,6 +237,34 @@ class ApiClient(AbstractContextManager["ApiClient"]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _take(evidence: ListEvidence, paginator: Paginator, answer: ApiAnswer, records: str | None) -> bool:
+    """Whether a page brings something new to *evidence*, or has no records.
+
+    Raises:
+        ConnectorError: If *paginator* compares a total, and the place of the records is not known.
+    """
+    found = answer.at(records) if records is not None else paginator.listed(answer) or _only_list(answer.body)
+    if not isinstance(found, list):  # where a page should have its list, its reader says so
+        if records is None and isinstance(paginator, SizedPages) and paginator.total is not None:
+            message = "the place of the records is not known, so that they cannot be compared with the total"
+            raise ConnectorError(message, where=answer.address, hint="give ctx.api.pages the records, a JSON pointer")
+        return True
+    total = paginator.stated_total(answer) if found or not evidence.pages else None
+    return evidence.take(found, total)
+
+
+def _only_list(body: Any) -> list[Any] | None:
+    """The list of objects in *body*, unless there are several."""
+    found, inner = list[list[Any]](), [body]
+    while inner:
+        value = inner.pop()
+        if isinstance(value, dict):
+            inner += value.values()
+        elif isinstance(value, list) and all(isinstance(each, dict) for each in value):
+            found.append(value)
+    return found[0] if len(found) == 1 else None
 
 
 def _shown(address: str, request: ApiRequest, sent: frozenset[tuple[str, str]]) -> str:

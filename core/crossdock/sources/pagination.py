@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from crossdock.errors import RefusedError
 from crossdock.sources.api_request import ApiAnswer, ApiRequest, PagePlace
@@ -15,8 +15,8 @@ class Paginator:
 
     Attributes:
         place: Where a request has the parameters; None for the query of a GET. A POST needs it.
-        counted: Whether the client counts pages or records itself, so that a server may ignore the number.
-        repeats: Whether a page may be requested again; the paginator finds loops itself.
+        counted: Whether the client cuts the pages off by a position that it counts itself.
+        repeats: Whether pages may be requested again; the paginator finds loops, and the end, itself.
     """
 
     place: PagePlace | None = None
@@ -39,6 +39,18 @@ class Paginator:
             RefusedError: If *answer* is no page of the list, or the list is cut.
         """
         return None
+
+    def listed(self, answer: ApiAnswer) -> list[Any] | None:  # noqa: ARG002  for subclasses
+        """The records of a page; None if the paginator does not know where they are."""
+        return None
+
+    def stated_total(self, answer: ApiAnswer) -> int | None:  # noqa: ARG002  for subclasses
+        """The number of all records, as *answer* states it; None if it does not."""
+        return None
+
+    def is_stated_last(self, request: ApiRequest, answer: ApiAnswer) -> bool:  # noqa: ARG002  for subclasses
+        """Whether *answer* states that it is the last page, of those that are counted."""
+        return False
 
     def smaller(self, request: ApiRequest) -> ApiRequest | None:  # noqa: ARG002  for subclasses
         """*request* with half the records, after a time-out; None if that is impossible."""
@@ -79,12 +91,15 @@ class SizedPages(Paginator):
     Args:
         size: Records per page, halved after a time-out; None to leave it to the server.
         size_param: The parameter for it.
+        total: A JSON pointer to the number of all records, where the API states it: it is compared with the number of
+            distinct records that were read. Of pages that are counted, it saves the request of an empty one.
         place: Where the parameters are: ``query``, ``body`` or ``variables`` of a GraphQL query. Outside of the query
             their names are dotted paths or JSON pointers, such as ``paging.limit``. None for the query of a GET.
     """
 
     size: int | None = None
     size_param: str = "limit"
+    total: str | None = None
     place: PagePlace | None = None
 
     @property
@@ -94,6 +109,9 @@ class SizedPages(Paginator):
     def first(self, request: ApiRequest) -> ApiRequest:
         request = replace(request, place=self.place or "query")
         return request if self.size is None else request.with_page(**{self.size_param: self.size})
+
+    def stated_total(self, answer: ApiAnswer) -> int | None:
+        return _whole(answer, self.total)
 
     def smaller(self, request: ApiRequest) -> ApiRequest | None:
         size = request.page_params.get(self.size_param)
@@ -129,11 +147,17 @@ class AfterId(SizedPages):
         records: A JSON pointer to the list of records; ``""`` if the body is the list.
         param: The parameter, such as ``since_id`` or ``starting_after``.
         id: The member of a record with its id.
+        sorted: Whether numbers must ascend or descend, so that none is passed over. False if the parameter names the
+            place of a record in a list of another order.
     """
 
     records: str
     param: str
     id: str = "id"
+    sorted: bool = True
+
+    def listed(self, answer: ApiAnswer) -> list[Any]:
+        return answer.items(self.records)
 
     def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
         found = answer.items(self.records)
@@ -142,6 +166,13 @@ class AfterId(SizedPages):
         last = _text(answer, f"{self.records}/{len(found) - 1}/{self.id}")
         if last is None:
             raise RefusedError(f"the last record of the page has no member {self.id}", where=answer.address)
+        numbers = [number for each in found if (number := _number(each, self.id)) is not None]
+        if self.sorted and numbers not in (sorted(numbers), sorted(numbers, reverse=True)):
+            message = f"is not sorted by {self.id}, so that asking for what follows the last one would pass over others"
+            hint = (
+                "request the list in this order; if the parameter names a place in a list of any order: sorted: false"
+            )
+            raise RefusedError(message, where=answer.address, hint=hint)
         return request.with_page(**{self.param: last})
 
 
@@ -170,7 +201,8 @@ class PageNumber(SizedPages):
         records: A JSON pointer to the list of records; ``""`` if the body is the list.
         param: The parameter for the number.
         start: The number of the first page.
-        pages: A JSON pointer to the number of pages, where the API tells it; it saves the request of an empty page.
+        pages: A JSON pointer to the number of pages, where the API states it; it saves the request of an empty page if
+            the last page is shorter than others.
         cap: The number of pages after which the API lists no more; a list that reaches it is refused.
     """
 
@@ -186,16 +218,22 @@ class PageNumber(SizedPages):
 
     def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
         number = int(request.page_params[self.param])
-        read, pages = number - self.start + 1, _whole(answer, self.pages)
+        read = number - self.start + 1
         if not answer.items(self.records):
+            pages = _whole(answer, self.pages)
             if pages is not None and read <= pages:
                 raise RefusedError(f"has no records, although there are {pages} pages", where=answer.address)
-            return None
-        if pages is not None and read >= pages:
             return None
         if self.cap is not None and read >= self.cap:
             raise _cut(f"{self.cap:,} pages", answer)
         return request.with_page(**{self.param: number + 1})
+
+    def listed(self, answer: ApiAnswer) -> list[Any]:
+        return answer.items(self.records)
+
+    def is_stated_last(self, request: ApiRequest, answer: ApiAnswer) -> bool:
+        pages = _whole(answer, self.pages)
+        return pages is not None and int(request.page_params[self.param]) - self.start + 1 >= pages
 
     def smaller(self, request: ApiRequest) -> ApiRequest | None:
         size, read = request.page_params.get(self.size_param), int(request.page_params[self.param]) - self.start
@@ -211,14 +249,11 @@ class Offset(SizedPages):
     Args:
         records: A JSON pointer to the list of records; ``""`` if the body is the list.
         param: The parameter for the number.
-        total: A JSON pointer to the number of all records, where the API tells it; it saves the request of an empty
-            page, and a list that ends before it is refused.
         cap: The number of records after which the API lists no more; a list that reaches it is refused.
     """
 
     records: str
     param: str = "offset"
-    total: str | None = None
     cap: int | None = None
     counted = True
 
@@ -226,17 +261,16 @@ class Offset(SizedPages):
         return super().first(request).with_page(**{self.param: 0})
 
     def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
-        found, total = len(answer.items(self.records)), _whole(answer, self.total)
+        found = len(answer.items(self.records))
         read = int(request.page_params[self.param]) + found
-        if total is not None and read >= total:
-            return None
         if not found:
-            if total is not None:
-                raise RefusedError(f"the list ended after {read:,} of {total:,} records", where=answer.address)
             return None
         if self.cap is not None and read >= self.cap:
             raise _cut(f"{self.cap:,} records", answer)
         return request.with_page(**{self.param: read})
+
+    def listed(self, answer: ApiAnswer) -> list[Any]:
+        return answer.items(self.records)
 
 
 @dataclass(frozen=True)
@@ -260,6 +294,10 @@ class GraphQLConnection(SizedPages):
             message = f"has no pageInfo with hasNextPage and endCursor at {self.path}"
             raise RefusedError(message, where=answer.address)
         return request.with_page(**{self.cursor: cursor}) if following else None
+
+    def listed(self, answer: ApiAnswer) -> list[Any] | None:
+        found = (answer.at(f"{self.path}/{name}") for name in ("nodes", "edges"))
+        return next((each for each in found if isinstance(each, list)), None)
 
 
 def _without_params(request: ApiRequest) -> ApiRequest:
@@ -286,9 +324,18 @@ def _text(answer: ApiAnswer, pointer: str) -> str | None:
     return str(value)
 
 
+def _number(record: Any, name: str) -> int | None:
+    """The whole number of the member *name*, which may be its text; None if it is anything else."""
+    value = record.get(name) if isinstance(record, dict) else None
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
 def _whole(answer: ApiAnswer, pointer: str | None) -> int | None:
-    value = None if pointer is None else answer.at(pointer)
-    if pointer is not None and (isinstance(value, bool) or not isinstance(value, int)):
+    """The whole number at *pointer*, which may be its text; None without *pointer*."""
+    value = None if pointer is None else _number({pointer: answer.at(pointer)}, pointer)
+    if pointer is not None and value is None:
         raise RefusedError(f"has no whole number at {pointer}", where=answer.address)
     return value
 

@@ -18,6 +18,7 @@ from crossdock.records import RawBatch
 from crossdock.run_messages import RunMessages, notes_of, warnings_of
 from crossdock.sources.api_usage import ApiUsage
 from crossdock.sources.input_facts import InputFacts
+from crossdock.sources.list_evidence import OpenLists
 from crossdock.sources.shared_buckets import SharedBuckets
 from crossdock.state import Digests, FileDescription, FileFacts
 
@@ -147,6 +148,7 @@ class SourceContext:
         buckets: Those of the APIs that are read now; runs of one session share them.
         live: Whether its requests go before those of batches.
         api_usage: What was requested of HTTP APIs, by connection.
+        open_lists: Which streams are reading a list of which only the end shows whether it was complete.
         observe: None if nobody looks at what is read.
         reading: Marks what is read.
     """
@@ -169,6 +171,7 @@ class SourceContext:
     buckets: SharedBuckets = field(default_factory=SharedBuckets)
     live: bool = False
     api_usage: dict[str, ApiUsage] = field(default_factory=dict)
+    open_lists: OpenLists = field(default_factory=OpenLists)
     observe: Observe | None = None
     reading: Reading = field(default_factory=Reading)
 

@@ -186,6 +186,7 @@ def test_a_search_is_posted() -> None:
     [
         ({"body": {"filter": {"a": 1}}}, "body", "skip", "/skip"),
         ({"body": {"filter": {"a": 1}, "page": {"sort": "id"}}}, "body", "page.skip", "/page/skip"),
+        ({"body": {"page": {"after": {}}}}, "body", "page.after.skip", "/page/after/skip"),
         ({"body": {"params": ["x", {}]}}, "body", "/params/1/off~1set", "/params/1/off~1set"),
         ({"body": {"filter": {"a": 1}}}, "query", "page.skip", ""),
         (
@@ -478,13 +479,13 @@ def findings(api: Api, stream: Mapping[str, Any] | None = None) -> list[tuple[bo
     return [(found.ok, found.text) for found in CONNECTOR.check(api.context(stream))]
 
 
-def test_check_requests_one_page_of_each_stream() -> None:
-    """It says how many records the page has; a key that no record has, and a refusal, are failures."""
+def test_check_requests_two_pages_of_each_stream() -> None:
+    """It says how many records they have; a key that no record has, and a refusal, are failures."""
     api = Api(by_url)
     assert findings(api, {"pagination": {"kind": "next_url", "path": "links.next"}}) == [
-        (True, "items: https://shop.example/api/items responds, with 2 records and a next page")
+        (True, "items: https://shop.example/api/items responds, with 2 records and a second page with 2")
     ]
-    assert len(api.seen) == 1
+    assert len(api.seen) == 2
     ((ok, text),) = findings(Api(by_url), {"key": ["number"]})
     assert (ok, text) == (
         False,
@@ -501,22 +502,48 @@ def test_check_requests_one_page_of_each_stream() -> None:
 @pytest.mark.parametrize(
     ("pagination", "says"),
     [
-        ({"kind": "cursor_in_body", "path": "paging.next"}, "a next page"),
         ({"kind": "cursor_in_body", "path": "paging.cursor"}, "no next page: /paging has next, last"),
         ({"kind": "next_url", "path": "paging.last"}, "no next page: /paging/last is null"),
         ({"kind": "link_header"}, "no next page"),
         ({"kind": "single_page"}, "no next page"),
-        ({"kind": "page_number"}, "a next page"),
-        ({"kind": "offset", "total": "total"}, "a next page"),
+        ({"kind": "page_number", "size": 3}, "a second page with 2; the API ignores limit: 3"),
     ],
 )
 def test_check_says_whether_there_is_a_next_page(pagination: Mapping[str, Any], says: str) -> None:
     """A pagination that the API does not have would read the first page only, so the finding shows it."""
-    body = {"items": ITEMS, "paging": {"next": "c2", "last": None}, "total": 99}
-    ((ok, text),) = findings(Api(lambda _: body), {"pagination": pagination})
+
+    def answer(request: httpx.Request) -> Any:
+        items = [{"id": 6}, {"id": 7}] if request.url.params.get("page") == "2" else ITEMS
+        return {"items": items, "paging": {"next": "c2", "last": None}}
+
+    ((ok, text),) = findings(Api(answer), {"pagination": pagination})
     assert ok
     assert text.startswith("items: https://shop.example/api/items")
     assert text.endswith(f" responds, with {len(ITEMS)} records and {says}")
+
+
+@pytest.mark.parametrize(
+    ("pagination", "says"),
+    [
+        ({"kind": "cursor_in_body", "path": "paging.next"}, "has only records that earlier pages had"),
+        ({"kind": "page_number"}, "has only records that earlier pages had"),
+        ({"kind": "page_number", "pages": "pages"}, "has only records that earlier pages had"),
+        ({"kind": "offset", "total": "total"}, "has only records that earlier pages had"),
+        ({"kind": "offset", "total": "count"}, "has only records that earlier pages had"),
+        ({"kind": "cursor_in_header", "header": "X-Next", "total": "total"}, "the list ended after 5 of 99 records"),
+    ],
+)
+def test_check_finds_a_parameter_that_the_api_ignores(pagination: Mapping[str, Any], says: str) -> None:
+    """The second page is the first one once more, whatever the API says about the end of the list."""
+    times = iter(range(9))
+
+    def answer(_: httpx.Request) -> Any:
+        items = [{**item, "seen_at": next(times)} for item in ITEMS[:1]] + ITEMS[1:]
+        return {"items": items, "paging": {"next": f"c{len(items)}"}, "total": 99, "pages": 2, "count": len(items)}
+
+    ((ok, text),) = findings(Api(answer), {"pagination": pagination})
+    assert not ok
+    assert says in text
 
 
 def test_check_finds_a_cursor_that_no_record_has() -> None:

@@ -6,18 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.migration import id_set
-from crossdock.migration.id_set import IdSet
+from crossdock.sources import id_set
+from crossdock.sources.id_set import IdSet
 
 _IDS = st.lists(st.text(max_size=12))
 
 
 @given(pages=st.lists(_IDS, max_size=6), asked=_IDS)
 def test_those_that_were_added_are_found(pages: list[list[str]], asked: list[str]) -> None:
-    """However they come in pages, and with what else is asked for."""
-    ids = IdSet()
+    """However they come in pages, each id is new once, and what else is asked for is not found."""
+    ids, before = IdSet(), set[str]()
     for page in pages:
-        ids.add(page)
+        assert ids.add(page) == len({*page} - before)
+        before |= {*page}
+        assert len(ids) == len(before)
     added = {each for page in pages for each in page}
     wanted = [*asked, *added]
     assert ids.among(wanted) == added & {*wanted}

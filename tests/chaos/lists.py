@@ -1,0 +1,394 @@
+"""Lists of an API that ignores parameters, repeats pages, changes while it is read and states wrong totals.
+
+The API is written from what APIs do, and knows nothing of crossdock's paginators. Each case is read by the real engine
+and delivered to a small platform; a case is judged by what the platform holds, and by what was deleted there.
+The short form is in `tests.chaos.test_lists`, the long one in `tests.long.test_lists`.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+from urllib.parse import parse_qsl
+
+import httpx
+import pytest
+from tests.chaos.books import Platform, empty
+from tests.chaos.scripted import Scripted
+
+from crossdock.progress import Silent
+from crossdock.project import project
+from crossdock.project.connector_instances import BoundStream
+from crossdock.project.project import Project
+from crossdock.runs import read_parts, runner
+from crossdock.runs.run_report import Report
+from crossdock.sources.source_context import SourceContext
+from crossdock.state import Pin, StateUrl, create
+from crossdock.targets import Target
+from crossdock.testing.manual_clock import ManualClock
+
+KINDS = (
+    "page_number",
+    "offset",
+    "after_id",
+    "cursor_in_body",
+    "cursor_in_header",
+    "link_header",
+    "next_url",
+    "graphql_connection",
+)
+COUNTED = {"page_number", "offset"}
+FAULTS = ("none", "ignored", "repeated", "overlapping", "drifting", "shrinking")
+TOTALS = ("none", "right", "of the page", "too small", "too large")
+PLACES = ("query", "body", "variables")
+EVENTS = ("created", "deleted", "changed")
+Item = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One list, how it is declared, and what the API does.
+
+    Attributes:
+        pages: What the API states as its number of pages, as `TOTALS`.
+        events: What happens to the records after the first requests; each a number of requests, and an event.
+    """
+
+    seed: int
+    kind: str
+    place: str
+    fault: str
+    total: str
+    pages: str
+    number: int
+    size: int
+    declares_size: bool
+    mode: str
+    by_change: bool
+    part_rows: int
+    events: tuple[tuple[int, str], ...]
+
+    @classmethod
+    def drawn(cls, seed: int) -> Case:
+        random = Random(seed)
+        kind, fault = random.choice(KINDS), random.choice(FAULTS)
+        free = kind not in {"link_header", "next_url"}
+        total = random.choice(TOTALS) if free else "none"
+        mode = random.choice(("snapshot", "snapshot", "on_gone", "incremental", "incremental"))
+        size = random.choice((1, 2, 3, 5, 8))
+        many = tuple((random.randint(1, 4), random.choice(EVENTS)) for _ in range(random.randint(1, 3)))
+        return cls(
+            seed=seed,
+            kind=kind,
+            place="variables" if kind == "graphql_connection" else random.choice(PLACES) if free else "query",
+            fault=fault,
+            total=total,
+            pages=random.choice(TOTALS) if kind == "page_number" else "none",
+            number=random.choice((0, 1, size, 2 * size, 3 * size, random.randint(1, 30))),
+            size=size,
+            declares_size=random.random() < 0.5,
+            mode=mode,
+            by_change=kind != "after_id" and random.random() < 0.5,
+            part_rows=random.choice((1, 500)),
+            events=many if fault == "drifting" else (),
+        )
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether nothing that the API says shows what it does.
+
+        Records that are deleted move those behind them to earlier pages: without a total this looks like any other
+        list, and with one it does if as many are created.
+        """
+        deleted = any(event == "deleted" for _, event in self.events)
+        created = any(event == "created" for _, event in self.events)
+        return self.kind in COUNTED and deleted and (self.total == "none" or created or self.total == "of the page")
+
+
+class Api:
+    """Lists records, in the order of their ids or changes."""
+
+    def __init__(self, case: Case, now: Callable[[], datetime]) -> None:
+        self.case, self._now, self._random = case, now, Random(case.seed)
+        start = now() - timedelta(days=9)
+        self.records: dict[int, Item] = {
+            n: {"id": n, "sku": f"00{n}", "title": "v1", "changed": _text(start, n)} for n in _ids(case)
+        }
+        self.touched, self.deleted = set[int](), set[int]()
+        self.is_honest = True
+        self._answers, self._requests, self._last = 0, 0, b""
+        self._repeated = self._random.randint(2, 3)
+
+    def begin(self, *, honest: bool) -> None:
+        """Another run begins."""
+        self.is_honest, self._requests = honest, 0
+
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        self._requests += 1
+        self._answers += 1
+        fault = "none" if self.is_honest else self.case.fault
+        if fault == "drifting":
+            for after, event in self.case.events:
+                if after == self._requests - 1:
+                    self._happen(event)
+        asked = self._asked(request)
+        if fault == "ignored":
+            asked = {name: value for name, value in asked.items() if name in {"since", "limit"}}
+        body, headers = self._page(asked, fault)
+        if fault == "repeated" and self._requests == self._repeated:
+            return httpx.Response(200, content=self._last, headers=headers)
+        self._last = json.dumps(body).encode()
+        return httpx.Response(200, content=self._last, headers=headers)
+
+    def _happen(self, event: str) -> None:
+        known = sorted(self.records)
+        if event == "created":
+            self.records[max(known, default=0) + 1] = self._record(max(known, default=0) + 1, "new")
+            self.touched.add(max(known, default=0) + 1)
+        elif known:
+            chosen = self._random.choice(known)
+            self.touched.add(chosen)
+            if event == "deleted":
+                del self.records[chosen]
+                self.deleted.add(chosen)
+            else:
+                self.records[chosen] = self._record(chosen, f"changed {self._answers}")
+
+    def _record(self, number: int, title: str) -> Item:
+        return {"id": number, "sku": f"00{number}", "title": title, "changed": _text(self._now(), self._answers)}
+
+    def _asked(self, request: httpx.Request) -> dict[str, str]:
+        """What a request asks for, where this API reads it; elsewhere it would be ignored."""
+        case, found = self.case, dict(parse_qsl(request.url.query.decode()))
+        if request.method == "GET":
+            return found
+        body = json.loads(request.content)
+        held = body["variables"] if case.place == "variables" else body
+        paging = held if case.kind == "graphql_connection" else held.get("paging", {})
+        since = {"since": held["since"]} if "since" in held else {}
+        return {name: str(value) for name, value in {**paging, **since}.items()}
+
+    def _page(self, asked: Mapping[str, str], fault: str) -> tuple[dict[str, Any], dict[str, str]]:
+        case = self.case
+        listed = [item for item in self.records.values() if item["changed"] >= asked.get("since", "")]
+        listed.sort(key=self._place)
+        size = int(asked.get("limit", case.size))
+        if fault == "shrinking":
+            size = max(1, size - 1) if case.kind == "page_number" else self._random.randint(1, size)
+        start = self._start(asked, listed, size)
+        start = max(0, start - self._random.randint(1, 2)) if fault == "overlapping" and start else start
+        found = listed[start : start + size]
+        end = start + len(found)
+        token = f"{found[-1]['changed']}~{found[-1]['id']}" if found else ""
+        more = end < len(listed)
+        shown = [{**item, "seen_at": self._answers} for item in found]
+        paging: dict[str, Any] = {"next": None, "url": None, "total": _stated(case.total, len(listed), len(found))}
+        paging["pages"] = _stated(case.pages, -(-len(listed) // size), 1)
+        headers = {}
+        if more:
+            n = self._answers if fault == "ignored" else 0
+            token = f"{token}~{n}"
+            url = httpx.URL(
+                "https://lists.example/items",
+                params={**({"since": asked["since"]} if "since" in asked else {}), "token": token},
+            )
+            paging |= {"next": token, "url": str(url)}
+            headers = {"x-next": token, "link": f'<{url}>; rel="next"'}
+        if case.kind == "graphql_connection":
+            info = {"hasNextPage": more, "endCursor": token or None}
+            connection = {"nodes": shown, "pageInfo": info, "totalCount": paging["total"]}
+            return {"data": {"items": connection}}, headers
+        return {"items": shown, "paging": paging}, headers
+
+    def _place(self, item: Item) -> tuple[Any, ...]:
+        """By what the list is sorted."""
+        return (item["changed"], item["id"]) if self.case.by_change else (item["id"],)
+
+    def _start(self, asked: Mapping[str, str], listed: list[Item], size: int) -> int:
+        if "page" in asked:
+            return (int(asked["page"]) - 1) * size
+        if "skip" in asked:
+            return int(asked["skip"])
+        if "since_id" in asked:
+            return sum(item["id"] <= int(asked["since_id"]) for item in listed)
+        if "token" in asked:
+            changed, number, *_ = asked["token"].split("~")
+            after = self._place({"changed": changed, "id": int(number)})
+            return sum(self._place(item) <= after for item in listed)
+        return 0
+
+
+def _stated(how: str, right: int, of_the_page: int) -> int | None:
+    """What an API states as the number of its records or pages."""
+    stated = {"right": right, "of the page": of_the_page, "too small": right - 1, "too large": right + 1}
+    return stated.get(how)
+
+
+def _ids(case: Case) -> range:
+    return range(1, case.number + 1)
+
+
+def _text(moment: datetime, number: int) -> str:
+    return (moment + timedelta(seconds=number)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def declared(case: Case) -> dict[str, Any]:
+    """The stream of a config that reads the list of *case* as the API documents it."""
+    nested = case.place != "query" and case.kind != "graphql_connection"
+    name = (lambda text: f"paging.{text}") if nested else (lambda text: text)
+    paging: dict[str, Any] = {"kind": case.kind}
+    match case.kind:
+        case "page_number":
+            paging |= {"param": name("page")} | ({} if case.pages == "none" else {"pages": "paging.pages"})
+        case "offset":
+            paging |= {"param": name("skip")}
+        case "after_id":
+            paging |= {"param": name("since_id")}
+        case "cursor_in_body":
+            paging |= {"param": name("token"), "path": "paging.next"}
+        case "cursor_in_header":
+            paging |= {"param": name("token"), "header": "X-Next"}
+        case "next_url":
+            paging |= {"path": "paging.url"}
+        case "graphql_connection":
+            paging |= {"path": "data.items", "cursor": "token"}
+    sized = case.kind not in {"link_header", "next_url"}
+    if sized and case.declares_size:
+        paging |= {
+            "size": case.size,
+            "size_variable" if case.kind == "graphql_connection" else "size_param": name("limit"),
+        }
+    if sized and case.total != "none":
+        paging["total"] = "data.items.totalCount" if case.kind == "graphql_connection" else "paging.total"
+    since = {"since": "{since}"} if case.mode == "incremental" else {}
+    stream: dict[str, Any] = {"path": "/items", "records": "items", "key": ["id"], "resource": "product"}
+    stream |= {"map": {"sku": "sku", "name": "title"}, "mode": case.mode, "pagination": paging}
+    if case.mode == "on_gone":
+        stream |= {
+            "mode": "snapshot",
+            "on_gone": "delete",
+            "gone": {"at_most_percent": 100, "rows_within_percent": 100},
+        }
+    if case.mode == "incremental":
+        stream |= {"cursor": {"column": "changed", "as": "instant", "sorted": case.by_change}}
+    if case.place == "variables":
+        stream |= {"graphql": "query { items { id } }", "variables": since}
+    elif case.place == "body":
+        stream |= {"body": {"filter": 1, **since}}
+    else:
+        stream |= {"params": since}
+    if sized and case.kind != "graphql_connection" and case.place != "query":
+        paging["in"] = case.place
+    if case.kind == "graphql_connection":
+        stream["records"] = "data.items.nodes"
+    return stream
+
+
+@dataclass(frozen=True, slots=True)
+class _Read(Project):
+    """A project whose API is in this process."""
+
+    transport: httpx.BaseTransport | None = None
+
+    def bind(self, wanted: set[str], *, targets: Mapping[str, Target], run: SourceContext) -> list[BoundStream]:
+        return Project.bind(self, wanted, targets=targets, run=replace(run, transport=self.transport))
+
+
+@dataclass(slots=True)
+class Stage:
+    """A platform that takes everything, and a state.
+
+    Attributes:
+        told: How many runs ended with each exit code while the API misbehaved.
+    """
+
+    folder: Path
+    url: StateUrl
+    server: Scripted
+    patch: pytest.MonkeyPatch
+    told: Counter[int] = field(default_factory=Counter)
+
+    def play(self, case: Case) -> str:
+        """What is wrong after the runs of *case*; empty if nothing is."""
+        empty(self.url)
+        platform, clock = Platform(keys=True), ManualClock()
+        self.server.answer = platform.answer
+        self.patch.setattr(read_parts, "PART_ROWS", case.part_rows)
+        api = Api(case, clock.now)
+        read = self._project(case, api)
+        for _ in range(4 if case.mode == "on_gone" and case.number else 0):
+            self._sync(read, clock, api, honest=True)
+        report = self._sync(read, clock, api, honest=False)
+        self.told[report.exit_code] += 1
+        untouched = {number: item for number, item in api.records.items() if number not in api.touched}
+        if report.exit_code == 0 and not case.is_blind and (wrong := _wrong(platform, untouched)):
+            return f"exit 0, and the platform {wrong}"
+        last = self._sync(read, clock, api, honest=True)
+        if last.exit_code == 0 and not case.is_blind and (wrong := _wrong(platform, api.records)):
+            return f"after another run, of a list that stands still, the platform {wrong}"
+        is_documented = case.total in {"none", "right"} and case.pages in {"none", "right"} and case.number
+        if last.exit_code and is_documented and case.mode != "on_gone":
+            return f"a list that stands still: exit {last.exit_code}: {last.errors}"
+        gone = {int(body["sku"]) for operation, _, body in platform.effects if operation == "delete"}
+        wrongly = set() if case.is_blind else gone - api.deleted
+        return f"{sorted(wrongly)} were deleted" if wrongly else "" if report.balanced else "the tally does not balance"
+
+    def _sync(self, read: Project, clock: ManualClock, api: Api, *, honest: bool) -> Report:
+        api.begin(honest=honest)
+        clock.advance(3_600)
+        return runner.sync(read, [], clock=clock, progress=Silent(), interrupt=threading.Event())
+
+    def _project(self, case: Case, api: Api) -> Project:
+        path = self.folder / "c.yaml"
+        shop = {"kind": "http_json", "base_url": "https://lists.example", "streams": {"items": declared(case)}}
+        config = {
+            "platform": {
+                "base_url": self.server.base_url,
+                "tenant": "acme",
+                "auth": {"kind": "api_key", "token": "env:KEY"},
+            },
+            "state": self.url.render_as_string(hide_password=False),
+            "connections": {"shop": shop},
+        }
+        path.write_text(json.dumps(config))
+        loaded = project.load(path)
+        values = {name: getattr(loaded, name) for name in loaded.__dataclass_fields__}
+        return _Read(**values, transport=httpx.MockTransport(api.answer))
+
+
+def _wrong(platform: Platform, wanted: Mapping[int, Item]) -> str:
+    """What the platform lacks or has otherwise of *wanted*; it may have more."""
+    held = {int(body["sku"]): body["name"] for body in platform._stored.values()}
+    missing = sorted(wanted.keys() - held.keys())
+    other = sorted(n for n, item in wanted.items() if n in held and held[n] != item["title"])
+    return f"lacks {missing} and has an older version of {other}" if missing or other else ""
+
+
+@contextmanager
+def open_stage(folder: Path, url: StateUrl) -> Iterator[Stage]:
+    with Scripted(lambda _asked: None) as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KEY", "k")
+        create(url, Pin(server.base_url, "acme"))
+        yield Stage(folder, url, server, patch)
+
+
+def no_record_is_lost_silently(folder: Path, url: StateUrl, first: int, number: int) -> Counter[int]:
+    """Whatever a list does, the platform equals it, or the exit code is not 0 and neither cursor nor deletes moved.
+
+    Returns:
+        How many runs ended with each exit code while the API misbehaved.
+    """
+    with open_stage(folder, url) as stage:
+        for seed in range(first, first + number):
+            case = Case.drawn(seed)
+            wrong = stage.play(case)
+            assert not wrong, f"{wrong}\n{case}"
+    return stage.told

@@ -1,0 +1,163 @@
+"""A list is complete by the word of the API, compared with the distinct records that were read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import httpx
+import pytest
+from tests.unit.sources.test_pagination import client
+
+from crossdock.errors import RefusedError
+from crossdock.sources import AfterId, CursorInBody, LinkHeader, NextUrl, Offset, PageNumber, Paginator
+from crossdock.sources.api_request import ApiAnswer
+from crossdock.sources.list_evidence import IncompleteListError, ListEvidence, MovedListError, OpenLists
+
+ITEMS = [{"id": number} for number in range(1, 10)]
+
+
+def page(ids: Sequence[int], total: int | str | None = None, **members: Any) -> dict[str, Any]:
+    """A body whose records say when they were shown."""
+    shown = [{"id": each, "shown_at": members.get("at", 0)} for each in ids]
+    return {"items": shown, **({} if total is None else {"total": total}), **members}
+
+
+def read(
+    paginator: Paginator, *bodies: dict[str, Any] | int, key: str | tuple[str, ...] = "id"
+) -> tuple[list[int], int]:
+    """The ids that are read of these answers in turn, the last one for ever, and the number of requests.
+
+    A whole number is the status of an answer.
+    """
+    seen: list[httpx.Request] = []
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        body = bodies[min(len(seen), len(bodies)) - 1]
+        return httpx.Response(body, json={}) if isinstance(body, int) else httpx.Response(200, json=body)
+
+    pages = client(handle).pages("/items", paginator=paginator, records="/items", key=key)
+    return [item["id"] for each in pages for item in each.items("/items")], len(seen)
+
+
+OFFSET, NUMBER = Offset("/items", total="/total"), PageNumber("/items", pages="/pages")
+
+
+@pytest.mark.parametrize(
+    ("paginator", "bodies", "requests"),
+    [
+        (OFFSET, [page([1, 2], 3), page([3], 3)], 2),  # shorter than the page before
+        (OFFSET, [page([1, 2], 2), page([], 2)], 2),  # it could be the total of a page
+        (OFFSET, [page([1, 2], 4), page([3, 4], 4), page([])], 3),
+        (OFFSET, [page([1, 2], 4), page([3, 4], 4), 404], 3),  # some APIs refuse the page after the last one
+        (OFFSET, [page([1, 2], 4), page([3, 4], 4), page([3, 4], 4)], 3),  # others give the last one again
+        (OFFSET, [page([1, 2], 4), page([2, 3], 4), page([4], 4), page([])], 3),  # moved, and all were read
+        (OFFSET, [page([], 0)], 1),
+        (NUMBER, [page([1, 2], pages=2), page([3], pages=2)], 2),
+        (NUMBER, [page([1, 2], pages=2), page([3, 4], pages=2), 400], 3),
+        (NUMBER, [page([1, 2], pages=2), page([3, 4], pages=2), page([3, 4], pages=2)], 3),
+        (NUMBER, [page([1, 2], pages=1), page([3], pages=1)], 2),  # too few pages, and a shorter one
+        (CursorInBody("/next", total="/total"), [page([1], "2", next="a"), page([2], "2")], 2),
+        (CursorInBody("/next", total="/total"), [page([1], 2, next="a"), page([2], 3)], 2),  # one was created
+    ],
+)
+def test_a_list_ends_where_the_api_says_so(
+    paginator: Paginator, bodies: list[dict[str, Any] | int], requests: int
+) -> None:
+    """By a total of the distinct records or a number of pages, of which the last is shorter or nothing follows it."""
+    expected = sorted({item["id"] for body in bodies if isinstance(body, dict) for item in body["items"]})
+    found, number = read(paginator, *bodies)
+    assert sorted(set(found)) == expected
+    assert number == requests
+
+
+@pytest.mark.parametrize(
+    ("paginator", "bodies", "message"),
+    [
+        (OFFSET, [page([1, 2], 3, at=1), page([1, 2], 3, at=2)], "only records that earlier pages had"),
+        (OFFSET, [page([1, 2], 2, at=1), page([1, 2], 2, at=2)], "only records that earlier pages had"),
+        (NUMBER, [page([1, 2], pages=2, at=1), page([1, 2], pages=2, at=2)], "only records that earlier pages had"),
+        (PageNumber("/items"), [page([1, 2]), page([2, 1])], "only records that earlier pages had"),
+        (CursorInBody("/next"), [page([1], next="a"), page([1], next="b")], "only records that earlier pages had"),
+        (CursorInBody("/next"), [page([1], next="a"), page([2], next="b"), page([3], next="a")], "earlier pages"),
+        (NextUrl("/next"), [page([1], next="/api/b"), page([2], next="/api/items")], "earlier pages"),
+        (AfterId("/items", "after"), [page([1, 2]), page([2, 1])], "only records that earlier pages had"),
+        (AfterId("/items", "after"), [page([2, 9, 4]), page([10])], "not sorted by id"),
+        (OFFSET, [page([1, 2], 9), page([3], 9), page([], 9)], "ended after 3 of 9 records"),
+        (OFFSET, [page([], 9)], "ended after 0 of 9 records"),
+        (OFFSET, [page([1, 2], 2), page([3], 2), page([], 2)], "has 3 records, although the API says 2"),
+        (
+            PageNumber("/items", pages="/pages", total="/total"),
+            [page([1, 2], 5, pages=2), page([3], 5, pages=2)],
+            "3 of 5",
+        ),
+        (CursorInBody("/next", total="/total"), [page([1], 3, next="a"), page([2], 3)], "ended after 2 of 3 records"),
+        (OFFSET, [page([1, 2], "many")], "no whole number at /total"),
+    ],
+)
+def test_a_list_that_is_not_whole_is_refused(
+    paginator: Paginator, bodies: list[dict[str, Any] | int], message: str
+) -> None:
+    """A page that brings nothing new and another number of records than the total are no end of a list."""
+    with pytest.raises(RefusedError, match=message) as refused:
+        read(paginator, *bodies)
+    assert not isinstance(refused.value, MovedListError)
+
+
+@pytest.mark.parametrize(
+    "bodies",
+    [
+        [page([1, 2], 5), page([4, 5], 4), page([])],  # one was deleted, and 3 moved to the first page
+        [page([1, 2], 4), page([4, 1], 4), page([])],  # 1 was changed and moved to the end, 3 to the first page
+        [page([1, 2]), page([4, 1]), page([])],
+        [page([2, 3], 3), page([3, 4], 4), page([])],
+    ],
+)
+def test_a_list_that_changed_while_it_was_read_is_no_evidence(bodies: list[dict[str, Any] | int]) -> None:
+    """Another total, or a record on two pages, shows that the pages may have passed over others."""
+    total = "/total" if "total" in str(bodies[0]) else None
+    with pytest.raises(MovedListError, match="changed while it was read"):
+        read(Offset("/items", total=total), *bodies)
+
+
+def test_without_a_key_whole_records_are_compared() -> None:
+    """Equal rows on two pages are rows of their own, and the total may count each."""
+    rows = [page([1, 1], 4), page([1, 2], 4)]
+    with pytest.raises(MovedListError):
+        read(OFFSET, *rows, page([], 4))
+    assert read(OFFSET, *rows, page([], 4), key=())[0] == [1, 1, 1, 2]
+
+
+def test_records_that_no_paginator_names_are_found() -> None:
+    """The only list of objects in a page has the records; several are not compared."""
+    body = {"facets": ["a"], "data": {"rows": ITEMS}}
+
+    def linked(request: httpx.Request) -> httpx.Response:
+        number = int(request.url.params.get("p", 1))
+        return httpx.Response(200, headers={"link": f'</api/items?p={number + 1}>; rel="next"'}, json=body)
+
+    with pytest.raises(IncompleteListError, match="only records that earlier pages had"):
+        list(client(linked).pages("/items", paginator=LinkHeader()))
+
+
+def test_many_records_take_little_memory() -> None:
+    """They are compared by hashes, and equal keys of other parts are other keys."""
+    evidence = ListEvidence(("a", "b"), counted=True)
+    assert all(evidence.take([{"a": f"{number}", "b": "x"}]) for number in range(1_000))
+    assert evidence.take([{"a": "1:1", "b": "x"}, {"a": "1", "b": "1:x"}])
+    assert not evidence.take([{"a": "7", "b": "x", "more": 1}])
+    evidence.check_end(ApiAnswer("https://shop.example", None))
+
+
+def test_an_open_list_is_that_of_its_reader() -> None:
+    """A stream that reads between the pages of another one has lists of its own."""
+    lists = OpenLists()
+    with lists.read_by("a"):
+        opened = lists.opened()
+        opened.__enter__()
+        with lists.read_by("b"):
+            assert "a" in lists
+            assert "b" not in lists
+    opened.__exit__(None, None, None)
+    assert "a" not in lists

@@ -81,6 +81,13 @@ class ChangeLimits(ConfigModel):
         return updates > self.at_most and updates * 100 > self.at_most_percent * known
 
 
+class SuspiciousLimit(ConfigModel):
+    """The number of cells of one run that may look damaged by a program before us; beyond it nothing is imported."""
+
+    at_most: Annotated[int, Field(ge=0)] = 0
+    """Number of cells."""
+
+
 EVERY_WITHOUT_LIST = "needs existing: nothing else is read for it"
 MARKS_IN_SNAPSHOT = "is for other modes; a snapshot lists every record that exists"
 
@@ -286,6 +293,8 @@ class StreamFacts:
     """Rows which say that their record was deleted; ``on_gone`` says what to do with it."""
     fingerprint: Literal["xxh3_64", "xxh3_128"] = "xxh3_64"
     """``xxh3_64`` misses one change in about 2**64, ``xxh3_128`` practically none."""
+    suspicious: SuspiciousLimit | None = None
+    """How many cells may look damaged: UTF-8 that was read in another encoding, or what spreadsheets make of text."""
     duplicates: Literal["refuse", "last"] = "refuse"
     """What to do with a snapshot that lists a key twice with different rows, where ``order_by`` does not decide."""
     contributes: Members = ()

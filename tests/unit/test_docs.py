@@ -115,6 +115,7 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "Reread": "reread.",
     "OpenUntil": "open_until.",
     "ChangeLimits": "changes.",
+    "SuspiciousLimit": "suspicious.",
     "FailureLimits": "mapping_failed.",
     "FromColumn": "map.MEMBER.",
     "Const": "map.MEMBER.",

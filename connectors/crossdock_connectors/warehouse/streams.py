@@ -15,6 +15,7 @@ from crossdock.sources import (
     SourceContext,
     StreamId,
     UnavailableError,
+    warnings_about_newest,
 )
 from crossdock_connectors.warehouse import joins
 from crossdock_connectors.warehouse.settings import SourceConfig, WarehouseSettings, WarehouseStreamConfig
@@ -155,12 +156,13 @@ def _session(ctx: Context[W], open_store: OpenStore[W], *, again: bool) -> FileS
 
 
 def check(settings: W, open_store: OpenStore[W], opened: str) -> Iterator[Finding]:
-    """Open the store, report *opened*, count the files of every pattern, and look for the folders of archives."""
+    """Open the store, report *opened*, and look at the files of every pattern and at the folders of archives."""
     with open_store(settings) as store:
         yield Finding(ok=True, text=opened)
         made = streams(settings, open_store)
-        patterns = [*(stream.files for stream in made), *(source.files for source in settings.sources.values())]
-        for files in dict.fromkeys(patterns):
+        formats = {stream.files: stream.format for stream in made}
+        formats |= {source.files: source.format for source in settings.sources.values()}
+        for files, layout in formats.items():
             folder, _, pattern = files.rpartition("/")
             try:
                 found = store.list(folder, pattern)
@@ -171,6 +173,8 @@ def check(settings: W, open_store: OpenStore[W], opened: str) -> Iterator[Findin
                     ok=bool(found),
                     text=f"{files}: {len(found)} file{'s' * (len(found) != 1)}, {sum(f.size for f in found):,} bytes",
                 )
+                for warning in warnings_about_newest(store, found, layout):
+                    yield Finding(ok=True, text=f"warning: {warning}")
         for folder in dict.fromkeys(stream.archive for stream in made if stream.archive is not None):
             try:
                 store.list(folder, "*")

@@ -18,7 +18,7 @@ from crossdock.delta import fingerprint
 from crossdock.delta.grouped_rows import rows_of_groups
 from crossdock.delta.keyed_records import KeyedRecord, keyed_records
 from crossdock.delta.positions import TimeNotations
-from crossdock.delta.repeated_keys import RepeatedKeys, RepeatedRows
+from crossdock.delta.repeated_keys import RepeatedKeys, RepeatedRows, refuse_contradictions
 from crossdock.delta.row_preparation import (
     DELETED,
     FP,
@@ -35,6 +35,7 @@ from crossdock.delta.row_preparation import (
 )
 from crossdock.delta.rows_without_key import RowsWithoutKey
 from crossdock.delta.source_unit import SourceUnit
+from crossdock.delta.suspicion import SuspiciousCells
 from crossdock.delta.unchanged_rows import KeyOrder
 from crossdock.errors import RefusedError
 from crossdock.local_files import create_private
@@ -81,6 +82,7 @@ class Scan:
         self._schema = {KEY_HASH: fingerprint.HASH, FP: fp, SAME: pl.Boolean, **places, **ordered, **grouped, **marked}
         self.latest = pl.DataFrame(schema=self._schema)
         self._repeated = RepeatedRows()
+        self.suspicious = SuspiciousCells(stream)
         self.trimmed_rows = list[int]()  # numbers of rows whose key had white space around it
         self.cursor: str | None = None
         self.key_order: KeyOrder | None = None
@@ -171,7 +173,7 @@ class Scan:
             frame = frame.filter(pl.col(SKIP).is_null())
         frame = self._with_key(batch.source, frame, tally)
         self._times.check(batch.source, frame)
-        return frame
+        return self.suspicious.checked(batch.source, frame)
 
     def _with_key(self, source: str, frame: pl.DataFrame, tally: Tally) -> pl.DataFrame:
         """The rows of *frame* that have a key; the others are rejected."""
@@ -236,7 +238,9 @@ class Scan:
         else:
             duplicated = pl.col(KEY_HASH).is_duplicated()
             competing = _in_batch_order(candidates.filter(duplicated))
-            self._refuse_contradictions(competing)
+            stream = self._stream
+            if self._lists_all and not (stream.order_by or stream.group_by or stream.duplicates == "last"):
+                refuse_contradictions(competing, self.place, UNIT)
             order = [POSITION, TIE] if self._stream.order_by else [UNIT, LINE]
             # a row whose position is unknown counts as the newest, so that its record is rejected and not lost
             last = competing.sort(order, nulls_last=True, maintain_order=True).filter(
@@ -250,23 +254,6 @@ class Scan:
 
     def _row_count(self, candidates: pl.DataFrame) -> int:
         return int(candidates[ROWS].sum()) if self._stream.group_by else candidates.height
-
-    def _refuse_contradictions(self, competing: pl.DataFrame) -> None:
-        """A snapshot lists each key once; identical duplicates are accepted."""
-        stream = self._stream
-        if not self._lists_all or stream.order_by or stream.group_by or stream.duplicates == "last":
-            return
-        differing = competing.filter(pl.col(FP).n_unique().over(KEY_HASH) > 1).sort(UNIT, LINE)
-        if differing.height:
-            # with its type: polars infers at most 127 bits for a literal
-            is_first = pl.col(KEY_HASH) == pl.lit(differing[KEY_HASH][0], fingerprint.HASH)
-            places = differing.filter(is_first)[[UNIT, LINE]].rows()
-            first, second = (self.place(unit, line) for unit, line in places[:2])
-            raise RefusedError(
-                f"duplicate of the record at {first}, with different content",
-                where=second,
-                hint="set order_by to use the newest row, or duplicates: last to use the last one",
-            )
 
     # ---- results
 

@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 import polars as pl
 
+from crossdock.delta import fingerprint
 from crossdock.delta.keyed_records import KeyedRecord
-from crossdock.delta.row_preparation import DELETED, KEY_HASH
+from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH
+from crossdock.errors import RefusedError
 from crossdock.records import LINE
 
 EXAMPLES = 5
@@ -63,3 +65,21 @@ class RepeatedRows:
             kept = places if len(places) <= _PLACES else [*places[: _PLACES - 1], places[-1]]
             examples.append(RepeatedKey(each.identity.key, tuple(kept)))
         return RepeatedKeys(self._number, tuple(examples))
+
+
+def refuse_contradictions(listed: pl.DataFrame, place: Callable[[int, int], str], unit: str) -> None:
+    """Check the rows of a list of everything whose keys are repeated: identical ones are accepted.
+
+    Args:
+        listed: Columns as in `Scan.latest`.
+
+    Raises:
+        RefusedError: If two rows of a key differ.
+    """
+    differing = listed.filter(pl.col(FP).n_unique().over(KEY_HASH) > 1).sort(unit, LINE)
+    if differing.height:
+        # with its type: polars infers at most 127 bits for a literal
+        is_first = pl.col(KEY_HASH) == pl.lit(differing[KEY_HASH][0], fingerprint.HASH)
+        first, second = (place(*row) for row in differing.filter(is_first)[[unit, LINE]].rows()[:2])
+        hint = "Ask the sender which row is right; order_by or duplicates can say which one counts, if one always does."
+        raise RefusedError(f"duplicate of the record at {first}, with different content", where=second, hint=hint)

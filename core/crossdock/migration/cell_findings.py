@@ -7,11 +7,13 @@ from typing import Literal, get_args
 import polars as pl
 
 from crossdock.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
+from crossdock.formats.suspicious_cells import SPREADSHEET, WRONG_ENCODING
 
 Finding = Literal[
     "outer_blanks",  # blanks or tabs before or after the text
     "control",  # control characters, such as line breaks
     "damaged",  # U+FFFD, or UTF-8 that was read as Windows-1252 or Latin-1
+    "spreadsheet",  # what a spreadsheet made of a number or text: 4.00638E+12, 1-Mar, #REF!
     "invisible",  # no-break or zero-width blanks, soft hyphens, marks of direction
     "not_nfc",  # accents as characters of their own, so that equal texts differ
     "number_out_of_range",  # more digits than the platform takes
@@ -28,9 +30,6 @@ _TOO_LONG = rf"^[+-]?0*[1-9][0-9]{{{_BEFORE},}}(?:[.,]|$)|[.,][0-9]{{{_AFTER}}}[
 _DAY = r"^([0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{1,4})(?:[ T].*)?$"
 _DAY_PARTS = r"^([0-9]+)[-/.]([0-9]+)[-/.]([0-9]+)$"
 _CONTROL = r"[\x00-\x1f\x7f-\x9f]"
-# a lead byte of two or three as a character, and what continues it as one of Latin-1 or Windows-1252
-_CONTINUES = r"[\u0080-\u00bf\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc\u2013-\u203a\u20ac\u2122]"
-_DAMAGED = rf"\ufffd|[\u00c2\u00c3]{_CONTINUES}|\u00e2[\u0080\u20ac]"
 _INVISIBLE = r"[\u00a0\u00ad\u061c\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff]"
 
 VALUE, COUNT, PLACE, STRIPPED, CHARACTERS = "value", "count", "place", "stripped", "characters"
@@ -62,7 +61,8 @@ def found(values: pl.DataFrame) -> dict[Finding, pl.DataFrame]:
     return {
         "outer_blanks": values.filter("outer_blanks"),
         "control": values.filter("control"),
-        "damaged": special.filter(value.str.contains(_DAMAGED)),
+        "damaged": special.filter(value.str.contains(WRONG_ENCODING)),
+        "spreadsheet": values.filter(pl.col(STRIPPED).str.contains(SPREADSHEET)),
         "invisible": special.filter(value.str.contains(_INVISIBLE)),
         "not_nfc": special.filter(value != value.str.normalize("NFC")),
         "number_out_of_range": numbers.filter(pl.col(STRIPPED).str.contains(_TOO_LONG)),

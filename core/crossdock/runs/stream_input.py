@@ -22,7 +22,7 @@ from crossdock.planning.removals import Removals
 from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import LINE, Record
-from crossdock.runs import mapping_changes, trimmed_keys
+from crossdock.runs import mapping_changes, text_remarks
 from crossdock.runs.gone_records import GoneRecords
 from crossdock.runs.pull_checks import code_of
 from crossdock.runs.source_phases import SourcePhases
@@ -65,7 +65,7 @@ class StreamInput:
         self._phases: SourcePhases | None = None
         self._is_held_back = False  # a part must be read again, so that no later cursor is stored
         self._gone = GoneRecords(bound, state)
-        trimmed_keys.keep_names(bound, state)
+        text_remarks.keep_names(bound, state)
         self._begin_part()
 
     def _begin_part(self) -> None:
@@ -111,7 +111,7 @@ class StreamInput:
         self.accept()
         if self._phases is not None and (remark := self._phases.remark):
             bound.context.run.note(name, remark)
-        trimmed_keys.remark(bound, self._scan.trimmed_rows)
+        text_remarks.remark(bound, self._scan)
         if mapping_changed and self._scan.sources:
             self._mapping_changed = mapping_changed
             bound.context.run.note(name, f"the mapping has changed {mapping_changed}: all records are mapped again")

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from crossdock.sources.late_files import Wait
     from crossdock.sources.manifests import Manifest
     from crossdock.sources.markers import Markers, MarkerTemplate
+    from crossdock.sources.newest_file import warnings_about_newest
     from crossdock.sources.overlapping_pages import OverlappingPages
     from crossdock.sources.pagination import (
         AfterId,
@@ -87,6 +88,7 @@ _NAMES = {
     "sources.joined_rows": "Rule",
     "sources.late_files": "Wait",
     "sources.manifests": "Manifest",
+    "sources.newest_file": "warnings_about_newest",
     "sources.markers": "Markers MarkerTemplate",
     "sources.source_context": "SourceContext",
     "transport.file_store": "FileStore split_pattern",
@@ -103,7 +105,7 @@ __all__ = [
     "Joined", "JoinedFiles", "LinkHeader", "LoginAuth", "Lookup", "Manifest", "MarkerTemplate", "Markers", "Name",
     "NextUrl", "Offset", "Order", "OverlappingPages", "PageNumber", "Paginator", "Part", "Proof", "RateLimit",
     "RefreshTokenAuth", "Rule", "SftpLogin", "SourceContext", "StreamId", "TimedAuth", "UnavailableError", "Wait",
-    "Window", "connect", "split_pattern", "windows",
+    "Window", "connect", "split_pattern", "warnings_about_newest", "windows",
 ]  # fmt: skip
 
 

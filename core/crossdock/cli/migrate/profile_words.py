@@ -9,6 +9,7 @@ FINDINGS = {
     "outer_blanks": "with blanks around",
     "control": "with control characters",
     "damaged": "in a wrong encoding",
+    "spreadsheet": "changed by a spreadsheet",
     "invisible": "with invisible characters",
     "not_nfc": "not normalized (NFC)",
     "number_out_of_range": "with too many digits",

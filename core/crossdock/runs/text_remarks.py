@@ -1,9 +1,8 @@
-"""White space around the keys of a stream: what was stored with it keeps its name, and the report says where it was."""
+"""What the report says about the text of a stream: keys that were trimmed, and cells that look damaged."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
+from crossdock.delta.latest_records import Scan
 from crossdock.planning.references import earlier_keys
 from crossdock.project.connector_instances import BoundStream
 from crossdock.state import State
@@ -16,8 +15,11 @@ def keep_names(bound: BoundStream, state: State) -> None:
             bound.stream.earlier_keys = earlier_keys(tx, bound.scope, bound.name)
 
 
-def remark(bound: BoundStream, trimmed: Iterable[int]) -> None:
-    """Note in the report in how many rows keys were trimmed."""
-    if number := sum(trimmed):
+def remark(bound: BoundStream, scan: Scan) -> None:
+    """Note in the report in how many rows keys were trimmed, and which cells look damaged."""
+    note = bound.context.run.note
+    if number := sum(scan.trimmed_rows):
         rows = "1 row" if number == 1 else f"{number:,} rows"
-        bound.context.run.note(bound.name, f"white space around the key was removed in {rows}")
+        note(bound.name, f"white space around the key was removed in {rows}")
+    for found in scan.suspicious.found:
+        note(bound.name, str(found))

@@ -1,0 +1,72 @@
+"""Cells that look damaged: UTF-8 that was read in another encoding, and what spreadsheets make of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+
+from crossdock.records import LINE
+
+Damage = Literal["encoding", "spreadsheet"]
+WORDS: dict[Damage, str] = {
+    "encoding": "was read in a wrong encoding, as in MÃ¼ller",
+    "spreadsheet": "was changed by a spreadsheet, as in 4.00638E+12, 1-Mar or #REF!",
+}
+# a lead byte of two or three as a character, and what continues it as one of Latin-1 or Windows-1252
+_CONTINUES = r"[\u0080-\u00bf\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc\u2013-\u203a\u20ac\u2122]"
+WRONG_ENCODING = rf"\ufffd|[\u00c2\u00c3]{_CONTINUES}|\u00e2[\u0080\u20ac]|\u251c[\u2500-\u259f\u00a0-\u00ff]"
+_MONTHS = "Jan|Feb|Mar|M\u00e4r|Apr|May|Mai|Jun|Jul|Aug|Sep|Oct|Okt|Nov|Dec|Dez"
+_ERRORS = "#(?:REF!|VALUE!|DIV/0!|NAME\\?|NUM!|NULL!|N/A|WERT!|BEZUG!|ZAHL!|NV)|#{3,}"
+SPREADSHEET = (
+    rf"^(?:[0-9](?:[.,][0-9]+)?E\+[0-9]{{2,3}}|[0-9]{{1,2}}-(?:{_MONTHS})|(?:{_MONTHS})-[0-9]{{2}}|{_ERRORS}"
+    "|[1-9][0-9]{14}0+)$"
+)
+_PATTERNS: dict[Damage, str] = {"encoding": WRONG_ENCODING, "spreadsheet": SPREADSHEET}
+_MOST = 0.95  # share of the numbers of a column that have the same length, if a few have lost their zeros
+_SHORTEST = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Suspicion:
+    """Cells of one column with one kind of damage; *line* is that of the first."""
+
+    column: str
+    damage: Damage
+    cells: int
+    line: int
+
+    def __str__(self) -> str:
+        number = "1 cell" if self.cells == 1 else f"{self.cells:,} cells"
+        return f"column {self.column!r}: {number} with text that {WORDS[self.damage]}, first in line {self.line}"
+
+
+def suspicious(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[Suspicion]:
+    """What looks damaged in the text *columns* of *frame*, which has `LINE`."""
+    names = [(name, damage) for name in columns for damage in _PATTERNS]
+    if not names or not frame.height:
+        return
+    found = frame.select(
+        pl.col(name).str.contains(_PATTERNS[damage]).fill_null(value=False).alias(str(number))
+        for number, (name, damage) in enumerate(names)
+    )
+    for number, cells in enumerate(found.sum().row(0)):
+        if cells:
+            name, damage = names[number]
+            yield Suspicion(name, damage, cells, frame[LINE].filter(found[str(number)])[0])
+
+
+def without_zeros(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[str]:
+    """The *columns* of numbers of which nearly all have the same length, and a few are shorter: zeros may be lost."""
+    for name in columns:
+        digits = frame[name].filter(frame[name].str.contains("^[0-9]+$"))
+        lengths = digits.str.len_chars()
+        if not len(digits) or digits.str.starts_with("0").any():
+            continue
+        usual = int(lengths.mode().max())  # type: ignore[arg-type]  # of numbers
+        short = int((lengths < usual).sum())
+        if usual >= _SHORTEST and short and int((lengths == usual).sum()) >= _MOST * len(digits):
+            shorter = f"{short:,} of {len(digits):,} numbers are shorter than {usual} digits"
+            yield f"column {name!r}: {shorter}; zeros may be lost"

@@ -1,0 +1,65 @@
+"""Cells that look damaged by a program before us are found by what that program does to text."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crossdock.formats.suspicious_cells import suspicious, without_zeros
+
+
+def frame(*cells: str | None) -> pl.DataFrame:
+    return pl.DataFrame({"A": cells}, schema={"A": pl.String}).with_row_index("_line", 2).cast({"_line": pl.UInt64})
+
+
+@given(st.text("äöüßéèñçåÄÖÜ", min_size=1, max_size=3), st.sampled_from(["cp1252", "latin-1"]), st.booleans())
+def test_utf_8_that_was_read_in_another_encoding_is_found(letters: str, encoding: str, twice: bool) -> None:
+    """Once or twice; the same text in the right encoding is not."""
+    damaged = f"M{letters}ller"
+    for _ in range(1 + twice):
+        damaged = damaged.encode().decode(encoding, errors="replace")
+    (found,) = suspicious(frame("Bolt", damaged), ["A"])
+    assert (found.damage, found.cells, found.line) == ("encoding", 1, 3)
+    assert list(suspicious(frame(f"M{letters}ller", None, ""), ["A"])) == []
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "4.00638E+12",
+        "4,00638E+12",
+        "1-Mar",
+        "12-Okt",
+        "Mar-01",
+        "#REF!",
+        "#N/A",
+        "#BEZUG!",
+        "########",
+        "4006381333931110",
+    ],
+)
+def test_what_a_spreadsheet_makes_of_text_is_found(cell: str) -> None:
+    """The message has column, number and line, and never the cell."""
+    (found,) = suspicious(frame("0017", cell, cell), ["A"])
+    assert (found.damage, found.cells) == ("spreadsheet", 2)
+    assert str(found).startswith("column 'A': 2 cells with text that was changed by a spreadsheet")
+    assert str(found).endswith("first in line 3")
+
+
+@pytest.mark.parametrize(
+    "cell", ["12E3", "1E5", "Mar", "1-M", "#12", "100000", "4006381333931", "CAFÉ", "Ångström", "10-2026"]
+)
+def test_usual_text_is_not_suspicious(cell: str) -> None:
+    """Codes with an E, prices, and text with accents."""
+    assert list(suspicious(frame(cell), ["A"])) == []
+
+
+def test_numbers_that_may_have_lost_their_zeros_are_found() -> None:
+    """A few are shorter than all others, and none begins with a zero."""
+    whole = [f"40063813339{number:02}" for number in range(60)]
+    assert list(without_zeros(frame(*whole), ["A"])) == []
+    assert list(without_zeros(frame(*whole, "0063813339310"), ["A"])) == []
+    (found,) = without_zeros(frame(*whole, "63813339310"), ["A"])
+    assert found == "column 'A': 1 of 61 numbers are shorter than 13 digits; zeros may be lost"

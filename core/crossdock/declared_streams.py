@@ -43,6 +43,7 @@ from crossdock.stream_facts import (
     destination,
     no_adoption,
     no_contribution,
+    no_empty,
     no_removal,
     no_second_look,
     unknown_read,
@@ -115,6 +116,8 @@ class StreamConfig(ConfigModel, StreamFacts):
             raise ValueError("group_by and key must name the same columns")
         if self.deleted is not None and self.mode == "snapshot":
             raise misplaced(("deleted",), MARKS_IN_SNAPSHOT)
+        if reason := no_empty(self.mode, self.empty):
+            raise misplaced(("empty",), reason)
         if self.gone.every is not None and not self.lists_existing:
             raise misplaced(("gone", "every"), EVERY_WITHOUT_LIST)
         other = "deleted" if self.deleted is not None else "existing" if self.lists_existing else ""

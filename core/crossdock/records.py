@@ -40,6 +40,8 @@ JSON = "_json"  # canonical text of a record that was read as JSON
 ELEMENT = "_element"  # JSON pointer of the list element that a row was made of, in the object as it was read
 MAX_EXPLODED = 256 << 20  # characters of the rows of one page: each row repeats what surrounds the list
 
+Empty = Literal["refuse", "all_gone", "no_change"]
+"""What an empty export is: no evidence of anything, a list of everything that has nothing, or no change."""
 Again = Callable[[Sequence[int] | None], Iterator[pl.DataFrame]]
 """Reads a source again, in file order: the rows that begin at these lines (ascending), or all of them."""
 

@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 from crossdock.config_file import ConfigModel, Name, misplaced, unknown
 from crossdock.mapping.ordering import OrderBy
 from crossdock.mapping.repairs_and_filters import Filter, Repair
+from crossdock.records import Empty
 from crossdock.resource_types import WRITTEN, ResourceType, text_members
 from crossdock.resources import ActionName, ResourceName
 from crossdock.sources.expected_files import Interval
@@ -195,6 +196,15 @@ def unknown_read(facts: StreamFacts, reads: str | None, targets: Destinations) -
     return None if len(facts.key) == 1 else "reads needs a key of one column, which has the target's id"
 
 
+def no_empty(mode: Mode, empty: Empty) -> str | None:
+    """Why an empty export cannot be what *empty* says; None if it can."""
+    if empty == "all_gone" and mode != "snapshot":
+        return "all_gone needs mode: snapshot, which lists everything"
+    if empty == "no_change" and mode == "snapshot":
+        return "no_change is for other modes: a snapshot lists everything, and one without a byte is not whole"
+    return None
+
+
 def no_contribution(kind: ResourceType, contributes: Sequence[str], matches: str, on_gone: OnGone) -> str | None:
     """Why a stream cannot contribute these members; None if it can, or contributes none."""
     if not contributes and not kind.creates:
@@ -293,6 +303,9 @@ class StreamFacts:
     """Rows which say that their record was deleted; ``on_gone`` says what to do with it."""
     fingerprint: Literal["xxh3_64", "xxh3_128"] = "xxh3_64"
     """``xxh3_64`` misses one change in about 2**64, ``xxh3_128`` practically none."""
+    empty: Empty = "refuse"
+    """What an empty export is: refused; of a snapshot ``all_gone``, within the limits ``gone``; of other files, if they
+    have no byte, ``no_change``."""
     suspicious: SuspiciousLimit | None = None
     """How many cells may look damaged: UTF-8 that was read in another encoding, or what spreadsheets make of text."""
     duplicates: Literal["refuse", "last"] = "refuse"

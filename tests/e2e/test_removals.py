@@ -572,3 +572,44 @@ def test_what_cannot_be_removed_is_refused_at_load(site: Site, stream: str, old:
     result = site.run("plan")
     assert (result.code, f"connections.wms.streams.{stream}" in result.err) == (2, True), result.err
     assert says in result.err
+
+
+# ---- empty exports
+
+
+@pytest.mark.parametrize("trailer", [True, False])
+def test_an_empty_snapshot_removes_all_only_where_that_is_declared_and_approved(site: Site, trailer: bool) -> None:
+    """It is refused by default; declared as all_gone, the limits of removals hold it back until they are approved."""
+    snapshots(site, trailer=trailer)
+    empty = counted([]) if trailer else HEADER
+    site.export("PROD_1.csv", empty)
+    result = site.sync("wms.products")
+    assert (result.code, removed(site)) == (4, [])
+    assert "is a snapshot without rows" in result.err
+    site.edit("on_gone: delete", "on_gone: delete\n        empty: all_gone", within="products:")
+    site.export("PROD_2.csv", empty)
+    held = site.sync("wms.products")
+    assert (held.code, removed(site)) == (4, [])
+    assert site.run("approve", "wms.products", "40").code == 0
+    site.export("PROD_3.csv", empty)
+    assert site.sync("wms.products").records("products") == {"gone": 40, "deleted": 40}
+    assert len(removed(site)) == 40
+
+
+def test_a_file_without_a_byte_is_no_change_only_where_that_is_declared(site: Site) -> None:
+    """The report names it; a snapshot can never declare it."""
+    site.init()
+    site.export("PROD_1.csv", "")
+    refused = site.sync("wms.products")
+    assert refused.code == 4
+    assert "the file is empty" in refused.err
+    site.edit("mode: append", "mode: append\n        empty: no_change", within="products:")
+    site.export("PROD_2.csv", HEADER + "".join(lines(range(2))))
+    result = site.sync("wms.products")
+    assert result.code == 0, result.err
+    assert result.records("products") == {"read": 2, "created": 2}
+    assert "PROD_1.csv: has no byte, which means no change" in str(result.json)
+    site.edit("mode: append", "mode: snapshot", within="products:")
+    wrong = site.sync("wms.products")
+    assert wrong.code == 2
+    assert "no_change is for other modes" in wrong.err

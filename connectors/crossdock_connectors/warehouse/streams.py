@@ -103,6 +103,7 @@ class WarehouseStream(DeclaredStream[W]):
             order=config.order,
             ordered_by_rows=[peer.stream_id(ctx) for peer in self.peers if peer.order_by],
             takes_late=takes_late,
+            empty=self.empty if config is self._source_config else "refuse",
         )
 
     def _source(self, ctx: Context[W]) -> FileSource:
@@ -134,7 +135,8 @@ def streams(settings: W, open_store: OpenStore[W]) -> Sequence[WarehouseStream[W
 
 
 def _shares(one: WarehouseStream[Any], other: WarehouseStream[Any]) -> bool:
-    return (one.files, one.format, one.mode == "snapshot") == (other.files, other.format, other.mode == "snapshot")
+    facts = [(each.files, each.format, each.mode == "snapshot", each.empty) for each in (one, other)]
+    return facts[0] == facts[1]
 
 
 def _session(ctx: Context[W], open_store: OpenStore[W], *, again: bool) -> FileStore:

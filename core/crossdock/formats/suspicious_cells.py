@@ -25,7 +25,7 @@ SPREADSHEET = (
     "|[1-9][0-9]{14}0+)$"
 )
 _PATTERNS: dict[Damage, str] = {"encoding": WRONG_ENCODING, "spreadsheet": SPREADSHEET}
-_MOST = 0.95  # share of the numbers of a column that have the same length, if a few have lost their zeros
+_MOST = 95  # percent of the numbers of a column that have the same length, if a few have lost their zeros
 _SHORTEST = 5
 
 
@@ -67,6 +67,6 @@ def without_zeros(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[str]:
             continue
         usual = int(lengths.mode().max())  # type: ignore[arg-type]  # of numbers
         short = int((lengths < usual).sum())
-        if usual >= _SHORTEST and short and int((lengths == usual).sum()) >= _MOST * len(digits):
+        if usual >= _SHORTEST and short and int((lengths == usual).sum()) * 100 >= _MOST * len(digits):
             shorter = f"{short:,} of {len(digits):,} numbers are shorter than {usual} digits"
             yield f"column {name!r}: {shorter}; zeros may be lost"

@@ -94,7 +94,8 @@ def blocker(tx: Transaction, bound: BoundStream, found: SnapshotFacts, filtered_
     completeness, without_key = found.completeness, found.without_key + filtered_without_key
     if completeness.doubt is not None:
         return Blocker(completeness.doubt.message, completeness.doubt.hint, is_grave=False)
-    if not found.records:
+    is_declared = not found.rows and bound.stream.empty == "all_gone"
+    if not found.records and not is_declared:
         return Blocker(f"the {found.name} lists no records", f"an empty {found.name} never removes records")
     if without_key:
         rows = "1 row has" if without_key == 1 else f"{without_key:,} rows have"
@@ -107,7 +108,7 @@ def blocker(tx: Transaction, bound: BoundStream, found: SnapshotFacts, filtered_
     if not past or past[0].present is None:
         message = f"this is the first {found.name} that on_gone applies to, so there is none to compare it with"
         return Blocker(message, is_grave=False)
-    return None if completeness.counted else _blocker_without_count(bound, found, past)
+    return None if completeness.counted or is_declared else _blocker_without_count(bound, found, past)
 
 
 def _blocker_without_count(bound: BoundStream, found: SnapshotFacts, past: Sequence[PastSnapshot]) -> Blocker | None:

@@ -24,6 +24,7 @@ from crossdock.stream_facts import (
     destination,
     no_adoption,
     no_contribution,
+    no_empty,
     no_removal,
     no_second_look,
     unknown_read,
@@ -97,6 +98,8 @@ def _misfits(stream: Stream[Any], facts: _Declaration, kind: ResourceType, targe
     """What is impossible with records of this type."""
     if reason := no_removal(kind, facts.mode, facts.on_gone, finds_deleted=stream.finds_deleted):
         yield f"on_gone {reason}"
+    if reason := no_empty(facts.mode, facts.empty):
+        yield f"empty: {reason}"
     if reason := unknown_read(facts, facts.reads, targets):
         yield reason
     if reason := no_contribution(kind, facts.contributes, facts.matches, facts.on_gone):

@@ -19,7 +19,7 @@ from crossdock.errors import CrossdockError, RefusedError
 from crossdock.formats.file_formats import FileFormat, looks_cut, read_lines, read_rows
 from crossdock.formats.leniencies import Leniencies
 from crossdock.local_files import create_private, private_folder
-from crossdock.records import Again, Proof, RawBatch, kept
+from crossdock.records import Again, Empty, Proof, RawBatch, kept
 from crossdock.sources.archive import archive
 from crossdock.sources.expected_files import NO_FILE_EXPECTED, Expectation
 from crossdock.sources.file_order import FileOrder, Order
@@ -73,6 +73,7 @@ class FileSource:
         order: Which file is the newer one; None if names and times say it.
         ordered_by_rows: The streams whose rows say themselves which is the newest.
         takes_late: Whether older files may come later, because `in_order` is used.
+        empty: What a snapshot without rows, or a file without a byte, is.
     """
 
     def __init__(
@@ -94,8 +95,9 @@ class FileSource:
         order: Order | None = None,
         ordered_by_rows: Collection[StreamId] = (),
         takes_late: bool = False,
+        empty: Empty = "refuse",
     ) -> None:
-        self._files_pattern = files
+        self._files_pattern, self._empty = files, empty
         self._layout, self._open_store, self._run = layout, open_store, run
         self._snapshot, self._parts, self._stream_ids = snapshot, parts, stream_ids
         self._manifest, self._archive_to = manifest, archive_to
@@ -305,7 +307,9 @@ class FileSource:
         sums = StatedSums(facts.name, entry.where, entry.sums) if entry else None
         try:
             self._run.reading.file(facts.name, facts.content_hash)
-            for frame in read_rows(path, self._layout, name=facts.name, leniencies=leniencies):
+            is_no_change = self._empty == "no_change" and not facts.size
+            rows_of_file = read_rows(path, self._layout, name=facts.name, leniencies=leniencies)
+            for frame in () if is_no_change else rows_of_file:
                 if len(self._stream_ids) > 1:
                     parts.append(self._run.work / f"{secrets.token_hex(16)}.arrow")  # the folder is shared
                     with writing(parts[-1].parent), create_private(parts[-1]) as part:
@@ -317,18 +321,15 @@ class FileSource:
             if entry and sums:
                 entry.check(facts.name, "rows", rows)
                 sums.check()
-            if self._snapshot and not rows:
-                raise RefusedError(
-                    "is a snapshot without rows",
-                    where=facts.name,
-                    hint="check the export; a file without rows does not show that records are gone",
-                )
+            if self._snapshot and not rows and self._empty != "all_gone":
+                hint = "check the export; a file without rows does not show that records are gone"
+                raise RefusedError("is a snapshot without rows", where=facts.name, hint=hint)
         except CrossdockError as failure:
             self._failure = failure
             raise
         file.parts, file.rows = parts, rows
-        for stream in {each.stream for each in self._stream_ids} if leniencies else ():
-            self._run.note(stream, f"{facts.name}: {leniencies}")
+        if leniencies or is_no_change:
+            self._note(f"{facts.name}: {leniencies or 'has no byte, which means no change'}")
 
     def _again(self, facts: FileFacts) -> Again:
         file, layout = self._spool.bytes_of(facts.content_hash), self._layout

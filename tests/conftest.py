@@ -37,6 +37,9 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", "") and not sys.pycache_prefix:
     _compiled = TemporaryDirectory(prefix="crossdock-compiled-")
     os.environ["PYTHONPYCACHEPREFIX"] = _compiled.name
 
+_homes = TemporaryDirectory(prefix="crossdock-home-")
+os.environ["XDG_STATE_HOME"] = _homes.name  # what crossdock keeps in a user's folder
+
 PIN = Pin("http://127.0.0.1:9", "acme")
 
 

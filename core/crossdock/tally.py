@@ -89,12 +89,14 @@ class OpenCounts:
 
     Attributes:
         pending: An operation is stored that the next run sends, or sends again.
+        unverified: The state was restored, or the record was imported, and what its target holds was not compared yet.
     """
 
     rejected: int = 0
     waiting: int = 0
     pending: int = 0
     in_doubt: int = 0
+    unverified: int = 0
 
     @classmethod
     def of_json(cls, document: Mapping[str, int]) -> Self:

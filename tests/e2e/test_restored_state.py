@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from decimal import Decimal
 
-from tests.e2e.warehouse import INVOICES, PRODUCTS, Site
+from tests.e2e.warehouse import INVOICES, Site
 
 
 def test_what_comes_after_a_restored_state_arrives(site: Site) -> None:
@@ -38,37 +39,53 @@ def test_what_comes_after_a_restored_state_arrives(site: Site) -> None:
     assert site.names("product").count("wms:P3") == 1
 
 
-def test_a_restored_state_creates_nothing_twice(site: Site) -> None:
-    """Declared as restored, it finds again what can be looked up, leaves invoices to a person, and then is trusted."""
+def restored(site: Site) -> None:
+    """Fill the warehouse, sync, back the state up, create P3 and invoice 4 and change P1, and restore the backup."""
     site.init()
     site.fill()
     assert site.sync().code == 0
     backup = site.folder / "backup.db"
     shutil.copy2(site.folder / "state.db", backup)  # the run has ended, so all of it is in this one file
-    site.export("PROD_2.csv", PRODUCTS + "P3;Washer;0.05\n")
+    site.export("PROD_2.csv", "SKU;NAME;PRICE\nP1;Bolt;2.50\nP3;Washer;0.05\n")
     site.export("INV_2.csv", INVOICES + "4;C1;P3;1;0.05;EUR\n")
     assert site.sync().code == 0
-    effects = len(site.effects())
-
     for file in site.folder.glob("state.db-*"):
         file.unlink()
     shutil.copy2(backup, site.folder / "state.db")
-    assert site.run("state", "restored").code == 0
-    result = site.sync()
-    assert (result.code, len(site.effects())) == (1, effects), "P3 was found, invoice 4 was not sent"
-    assert result.records("products") == {"read": 3, "unchanged": 2, "suppressed": 1}
-    for _ in range(2):
-        (doubt,) = site.listed("--state", "in-doubt")
-        assert (doubt["stream"], doubt["key"]) == ("wms.invoices", "4")
-        assert "before the state was restored" in doubt["why"]
-        assert (site.sync().code, len(site.effects())) == (1, effects), "a further sync does not send it either"
+    declared = site.run("state", "restored", "--json")
+    assert (declared.code, declared.json["unverified"]) == (0, 7)
 
-    (made,) = [each["id"] for each in site.effects("invoice") if len(each["body"]["items"]) == 1][-1:]
-    assert site.run("records", "resolve", "wms.invoices", "4", "--delivered-as", made, "--yes").code == 0
-    site.export("PROD_3.csv", PRODUCTS + "P4;Rivet;0.07\n")
-    assert site.sync().json["requests"] == 2, "P4 is looked up first"
-    effects += 1
-    site.export("PROD_4.csv", PRODUCTS + "P5;Pin;0.01\n")
+
+def test_a_restored_state_creates_nothing_twice(site: Site) -> None:
+    """It finds again what it has forgotten, an invoice too; then it is trusted, and looks nothing up any more."""
+    restored(site)
+    effects = len(site.effects())
+    assert (site.sync().code, len(site.effects())) == (0, effects)
+    assert site.listed() == []
+    site.export("PROD_3.csv", "SKU;NAME;PRICE\nP4;Rivet;0.07\n")
     last = site.sync()
-    assert (last.code, last.json["requests"]) == (0, 1), "trusted again: P5 is created without a look"
+    assert (last.code, last.json["requests"]) == (0, 1), "trusted again: P4 is created without a look"
     assert len(site.effects()) == effects + 1
+
+
+def test_a_change_that_was_undone_after_a_backup_arrives(site: Site) -> None:
+    """P1 was changed after the backup, and its source says what it said before: the platform gets that again."""
+    restored(site)
+    site.export("PROD_3.csv", "SKU;NAME;PRICE\nP1;Bolt;1.50\n")
+    assert site.sync().code == 0
+    latest = {each["body"]["sku"]: Decimal(each["body"]["unitPrice"]) for each in site.effects("product")}
+    assert latest["P1"] == Decimal("1.50")
+
+
+def test_what_may_not_be_read_stays_unverified(site: Site) -> None:
+    """A credential that may only write: the sync says so, exits 1, deletes nothing, and sends whole what it reads."""
+    restored(site)
+    key = site.platform.sandbox.new_key(site.tenant, "products:write", "invoices:write")
+    site.setenv("CROSSDOCK_API_KEY", key)
+    site.export("PROD_3.csv", "SKU;NAME;PRICE\nP1;Bolt;1.50\n")
+    result = site.sync()
+    assert result.code == 1
+    assert "stay unverified" in result.err
+    left = Counter(each["stream"] for each in site.listed("--state", "unverified"))
+    assert left["wms.customers"] == 2
+    assert result.json["open"]["unverified"] == left.total()

@@ -17,9 +17,9 @@ from crossdock.clock import SystemClock
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
-    from crossdock.migration.differences import Class, Difference
     from crossdock.migration.reconciliation import Reconciliation
     from crossdock.project.project import Project
+    from crossdock.runs.differences import Class, Difference
 
 _SHOWN = 50
 _FEW = 5  # totals that differ

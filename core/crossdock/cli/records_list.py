@@ -29,12 +29,13 @@ from crossdock.errors import ConfigError
 if TYPE_CHECKING:
     from crossdock.project.project import Project
     from crossdock.runs.waiting_groups import WaitingGroup
-    from crossdock.state import DeadLetterFilter, Intent, Transaction
+    from crossdock.state import DeadLetterFilter, Intent, Scope, Transaction
 
 INBOX = "inbox"
+UNVERIFIED = "unverified"
 OPEN = ("rejected", "waiting", "in-doubt")
-_STATES = (*OPEN, "pending", "dropped", INBOX)
-_LISTED_BY_DEFAULT = (*OPEN, "pending")
+_STATES = (*OPEN, "pending", UNVERIFIED, "dropped", INBOX)
+_LISTED_BY_DEFAULT = (*OPEN, "pending", UNVERIFIED)
 _COLUMNS = ("state", "stream", "key", "why", "pointer", "at")
 _SHOWN_ROOTS = 3  # of a group that waits for many records
 
@@ -77,9 +78,10 @@ def list_(
     limit: int,
     as_json: bool,
 ) -> int:
-    """List records that were rejected, are waiting, in doubt or pending.
+    """List records that were rejected, are waiting, in doubt, pending or unverified.
 
-    Records that wait for the same record are one line, and counted. A pending record is sent by the next sync. The
+    Records that wait for the same record are one line, and counted. A pending record is sent by the next sync, and an
+    unverified one, of a restored state or an import, is compared with its target first. The
     inbox has the records that are to be fetched because of webhooks, and webhooks that cannot be read.
     """
     choice, kinds = selection(stream, key, reason, None), _LISTED_BY_DEFAULT if state is None else (state,)
@@ -113,10 +115,12 @@ def _listed(
     loaded: Project, choice: DeadLetterFilter, kinds: Sequence[str], limit: int, *, every: bool, as_json: bool
 ) -> _Listed:
     with loaded.look() as tx:
-        totals = {kind: _count(tx, kind, choice) for kind in _STATES}
+        scopes = _scopes(loaded, choice)
+        totals = {kind: _count(tx, kind, choice, scopes) for kind in _STATES}
+        unverified = _unverified(tx, choice, scopes, limit) if UNVERIFIED in kinds else []
         if as_json:
-            return _Listed([public(item) for item in found(tx, choice, kinds, limit)], totals)
-        items = found(tx, choice, [kind for kind in kinds if every or kind != "waiting"], limit)
+            return _Listed([public(item) for item in (*found(tx, choice, kinds, limit), *unverified)], totals)
+        items = [*found(tx, choice, [kind for kind in kinds if every or kind != "waiting"], limit), *unverified]
         groups = [] if every or "waiting" not in kinds or choice.code else _groups(loaded, tx, choice, limit)
     return _Listed(sorted([*map(public, items), *groups], key=lambda item: kinds.index(item["state"])), totals)
 
@@ -161,8 +165,9 @@ def selection(stream: str | None, key: str | None, reason: str | None, since: da
 
 
 def found(tx: Transaction, choice: DeadLetterFilter, kinds: Iterable[str], limit: int) -> list[Item]:
-    """At most *limit* records of *choice* in each of the states *kinds*, with their data."""
-    return [item for kind in kinds if kind in _with_reason(choice) for item in _LISTS[kind](tx, choice, limit)]
+    """At most *limit* records of *choice* in each of the states *kinds*, with their data; not of unverified ones."""
+    listed = [kind for kind in kinds if kind in _with_reason(choice) and kind in _LISTS]
+    return [item for kind in listed for item in _LISTS[kind](tx, choice, limit)]
 
 
 def public(item: Item) -> Item:
@@ -178,9 +183,18 @@ def _with_reason(choice: DeadLetterFilter) -> tuple[str, ...]:
     return _STATES if choice.code is None else ("rejected", "dropped")
 
 
-def _count(tx: Transaction, kind: str, choice: DeadLetterFilter) -> int:
+def _scopes(loaded: Project, choice: DeadLetterFilter) -> dict[Scope, str]:
+    """The streams of *choice* by the scope that they write; none if it selects what only a rejected record has."""
+    if choice.code is not None or choice.since is not None:
+        return {}
+    return {scope: name for name, scope in loaded.scopes.items() if choice.stream in {None, name}}
+
+
+def _count(tx: Transaction, kind: str, choice: DeadLetterFilter, scopes: Mapping[Scope, str]) -> int:
     if kind not in _with_reason(choice):
         return 0
+    if kind == UNVERIFIED:
+        return tx.unverified.count(scopes, choice.key)
     if kind in {"rejected", "dropped"}:
         return tx.dead_letters.count(choice, status=kind)
     if kind == "waiting":
@@ -264,6 +278,20 @@ def _doubt_why(intent: Intent, message: str | None) -> str:
     times = "once" if intent.attempts == 1 else f"{intent.attempts} times"
     sent = f"{intent.operation} was sent {times} without a clear answer"
     return f"{sent}: {message}" if message else sent
+
+
+def _unverified(tx: Transaction, choice: DeadLetterFilter, scopes: Mapping[Scope, str], limit: int) -> list[Item]:
+    return [
+        {
+            "state": UNVERIFIED,
+            "stream": scopes[each.scope],
+            "key": each.key,
+            "why": f"the next sync compares it with {each.target_id} at {each.scope.target}",
+            "source": each.scope.target,
+            "since": None,
+        }
+        for each in tx.unverified.listed(scopes, choice.key, limit=limit)
+    ]
 
 
 def _inbox(tx: Transaction, choice: DeadLetterFilter, limit: int) -> list[Item]:

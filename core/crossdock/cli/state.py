@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.shared_options import common_options, example, load
+from crossdock.cli.shared_options import common_options, counted, example, load
 from crossdock.clock import SystemClock
 from crossdock.times_in_text import instant_text
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from crossdock.project.project import Project
+    from crossdock.state import Transaction
     from crossdock.state.queries.state_size import Contents
     from crossdock.state.upkeep.retention import PurgeResult
 
@@ -89,15 +90,28 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
 def restored(config: Path, *, as_json: bool) -> None:
     """Declare that the state was restored from a backup.
 
-    Until a complete sync has read something and left nothing unsettled, a record that looks new is looked up on the
-    platform before it is created; an invoice, which cannot be looked up, is left in doubt: see 'crossdock records
-    resolve'.
+    What the state says is as old as the backup, so all records are unverified until they were compared with what their
+    targets hold. The next sync does that before it sends anything: it reads the lists of the platform, and looks up the
+    records of other targets one after the other, within their rate limits. Then it delivers what differs from the
+    sources. An interrupted comparison is continued by the next sync; 'crossdock records list --state unverified' lists
+    what is left.
     """
-    at = SystemClock().now()
-    with load(config).alone(restored=True) as opened:
-        opened.apply(lambda tx: tx.runs.declare_restored(at=at))
-    text = "the next syncs look records up before they create them; invoices that look new will be in doubt"
-    terminal_output.print_result({"restored": True}, text, as_json=as_json)
+    from crossdock.runs.verification import verifiable
+
+    clock, loaded = SystemClock(), load(config)
+    resources = verifiable(loaded.targets(clock).values())
+
+    def declare(tx: Transaction) -> int:
+        tx.runs.declare_restored(at=clock.now())
+        tx.unverified.declare(resources)
+        return sum(number for _, number in tx.unverified.counts())
+
+    with loaded.alone(restored=True) as opened:
+        number = opened.apply(declare)
+    text = (
+        f"{counted(number, 'record')} unverified: the next sync compares them with their targets and sends what differs"
+    )
+    terminal_output.print_result({"restored": True, "unverified": number}, text, as_json=as_json)
 
 
 @state.command(epilog=example("crossdock state readmit", "crossdock state readmit wms.stock"))

@@ -5,13 +5,24 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from crossdock.clock import Clock
 from crossdock.delivery.circuit_breaker import CircuitBreaker
 from crossdock.delivery.send_queue import SendQueue
 from crossdock.delivery.senders import SendTask
-from crossdock.state import Unchanged
+from crossdock.state import Intent, Unchanged
 from crossdock.targets.target import Target
+
+
+class ForgottenRecords(Protocol):
+    """Records without a name that a target has and the state does not know."""
+
+    def knows(self, resource: str) -> bool:
+        """Whether all records of *resource* were read."""
+
+    def claim(self, intent: Intent) -> str | None:
+        """The id of the record that the create *intent* has made already, once; None if it made none."""
 
 
 @dataclass(slots=True)
@@ -25,6 +36,7 @@ class DeliveryContext:
         rejecting: Streams that overwrite no member which somebody else has changed.
         only_unchanged: Of the operations that it adds, as of `Intent`.
         state_restored: The state is a restored backup, so what looks new may have been delivered before.
+        forgotten: What the target has of records that the state may have forgotten; None if it was not asked.
         resuming: What an earlier run left is being settled; it may consist of records that fail on every run.
         stop: The first reason to end.
     """
@@ -36,6 +48,7 @@ class DeliveryContext:
     rejecting: frozenset[str] = frozenset()
     only_unchanged: Unchanged | None = None
     state_restored: bool = False
+    forgotten: ForgottenRecords | None = None
     resuming: bool = False
     stop: BaseException | None = None
     rng: random.Random = field(default_factory=random.Random)

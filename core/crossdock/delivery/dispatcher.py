@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from crossdock.clock import Clock
-from crossdock.delivery.delivery_context import DeliveryContext
+from crossdock.delivery.delivery_context import DeliveryContext, ForgottenRecords
 from crossdock.delivery.outcome_policy import Policy
 from crossdock.delivery.records_in_progress import OwnRecords
 from crossdock.delivery.senders import Senders, SendResult, SendTask
@@ -43,6 +43,8 @@ class Dispatcher:
         only_unchanged: As of `DeliveryContext`.
         warn: Called when the target becomes unavailable, and when it is available again.
         state_restored: The state is a restored backup, so what looks new may have been delivered before.
+        forgotten: As of `DeliveryContext`.
+        unverified: Some bindings were not compared with the target yet.
         own_records: What other runs of the session must not work on; None if there are none.
         may_pause: Whether there is other work while the target is unavailable; see `deliver`.
         counters: Of the run, to count in.
@@ -65,6 +67,8 @@ class Dispatcher:
         rejecting: frozenset[str] = frozenset(),
         only_unchanged: Unchanged | None = None,
         state_restored: bool = False,
+        forgotten: ForgottenRecords | None = None,
+        unverified: bool = False,
         may_pause: Callable[[], bool] = lambda: False,
         counters: Counters | None = None,
         own_records: OwnRecords | None = None,
@@ -73,9 +77,13 @@ class Dispatcher:
         self._may_pause = may_pause
         self._allowance, self._senders, self._clock = allowance, senders, clock
         self._settled, self._interrupt, self._warn = settled, interrupt, warn
-        self._run = DeliveryContext(target, clock, adopting, matching, rejecting, only_unchanged, state_restored)
+        self._run = DeliveryContext(
+            target, clock, adopting, matching, rejecting, only_unchanged, state_restored, forgotten
+        )
         self._policy, self._queue = Policy(self._run), self._run.queue
-        self._writer = TurnWriter(state, target, allowance, clock, run_id, restored=state_restored)
+        self._writer = TurnWriter(
+            state, target, allowance, clock, run_id, restored=state_restored, unverified=unverified
+        )
         self._in_flight: dict[int, SendTask] = {}
         self._is_unavailable = False
         self.counters = counters or Counters()

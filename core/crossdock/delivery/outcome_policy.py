@@ -48,7 +48,13 @@ class Policy:
 
     def _admit(self, intent: Intent, decisions: Decisions, *, looked_up: bool) -> None:
         restored = self._run.state_restored
-        if in_doubt_rules.is_forgettable(intent.resource, intent.operation, self._target, state_restored=restored):
+        is_forgettable = in_doubt_rules.is_forgettable(
+            intent.resource, intent.operation, self._target, state_restored=restored
+        )
+        forgotten = self._run.forgotten
+        if is_forgettable and forgotten is not None and forgotten.knows(intent.resource):
+            self._admit_forgettable(intent, forgotten.claim(intent), decisions)
+        elif is_forgettable:
             intent.first_sent_at = self._clock.now()  # from now on it counts as sent
             message = "may have been delivered before the state was restored"
             decisions.settle("in_doubt", intent, Outcome("in_doubt", message))
@@ -59,13 +65,22 @@ class Policy:
         else:
             self._run.queue.put(SendTask(intent))
 
+    def _admit_forgettable(self, intent: Intent, target_id: str | None, decisions: Decisions) -> None:
+        """Send a create, unless the list of what the target has shows that it was carried out as *target_id*."""
+        if target_id is None:
+            self._run.queue.put(SendTask(intent))
+            return
+        intent.target_id = target_id
+        decisions.settle("delivered", intent, Outcome("found", target_id=target_id), untouched=True)
+
     def _needs_look_up(self, intent: Intent) -> bool:
         """Whether the request is made of what the target holds now, or replaces something that is unknown or unsure."""
         takes_over = intent.operation == "update" and intent.before is None
         replaces_unknown = intent.operation == "update" and not intent.before
         asks_always = self._target.looks_up_first(intent.resource, intent.operation)
         is_unsure = intent.only_unchanged and intent.operation != "create" and not self._is_conditional(intent)
-        return takes_over or asks_always or is_unsure or (replaces_unknown and self._target.compares(intent.resource))
+        must_know = self._run.state_restored or self._target.compares(intent.resource)
+        return takes_over or asks_always or is_unsure or (replaces_unknown and must_know)
 
     def _is_conditional(self, intent: Intent) -> bool:
         """Whether the target refuses it by itself if somebody else has changed the record."""

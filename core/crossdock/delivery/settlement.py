@@ -26,8 +26,14 @@ class Settlement:
     untouched: bool = False
 
 
-def write(tx: Transaction, settled: Sequence[Settlement], *, run_id: int, at: datetime) -> None:
-    """Move the intents, and write bindings or dead letters for their records."""
+def write(
+    tx: Transaction, settled: Sequence[Settlement], *, run_id: int, at: datetime, unverified: bool = False
+) -> None:
+    """Move the intents, and write bindings or dead letters for their records.
+
+    Args:
+        unverified: Some bindings are unverified. An operation that does not depend on what they say verifies them.
+    """
     _doubt_taken_ids(tx, settled, at=at)
     for item in settled:
         item.intent.http_status = item.outcome.status
@@ -36,7 +42,7 @@ def write(tx: Transaction, settled: Sequence[Settlement], *, run_id: int, at: da
             item.intent.target_id = item.intent.target_id or item.outcome.target_id
     tx.intents.move([item.intent for item in settled], at=at)
     delivered = [item for item in settled if item.intent.status == "delivered"]
-    _bind(tx, delivered, run_id=run_id, at=at)
+    _bind(tx, delivered, run_id=run_id, at=at, unverified=unverified)
     refused = (_whole(tx, dead_letter(item)) for item in settled if item.intent.status == "rejected")
     dead_letters = [each for each in refused if each is not None]
     tx.bindings.doubt_changes(
@@ -97,27 +103,44 @@ def _whole(tx: Transaction, dead_letter: DeadLetter) -> DeadLetter | None:
     return None if whole is None else replace(dead_letter, identity=identity._replace(fingerprint=whole), step="whole")
 
 
-def _bind(tx: Transaction, delivered: Sequence[Settlement], *, run_id: int, at: datetime) -> None:
+def _bind(tx: Transaction, delivered: Sequence[Settlement], *, run_id: int, at: datetime, unverified: bool) -> None:
     gone: dict[Scope, list[int]] = defaultdict(list)
     for item in delivered:
         if item.intent.operation == "delete":
             gone[item.intent.scope].append(item.intent.identity.key_hash)
-    accepted = [_accepted(item) for item in delivered if item.intent.operation != "delete"]
+    accepted = [_accepted(item, unverified=unverified) for item in delivered if item.intent.operation != "delete"]
     tx.bindings.accept(accepted, run_id=run_id, at=at)
+    for scope, key_hashes in _created(delivered).items():
+        tx.bindings.created_again(scope, key_hashes)
     tx.bindings.renew_versions([each for each in accepted if each.scope.is_contribution])
+    if unverified:
+        for item in delivered:
+            if item.intent.operation != "delete" and not item.intent.before:
+                tx.bindings.verified(item.intent.scope, [_accepted(item)])
     for scope, key_hashes in gone.items():
         tx.bindings.bury(scope, key_hashes, at=at)
 
 
-def _accepted(item: Settlement) -> Accepted:
+def _created(delivered: Sequence[Settlement]) -> dict[Scope, list[int]]:
+    """The key hashes of the records that were created, by scope."""
+    found: dict[Scope, list[int]] = defaultdict(list)
+    for item in delivered:
+        if item.intent.operation == "create" and not item.intent.scope.is_contribution:
+            found[item.intent.scope].append(item.intent.identity.key_hash)
+    return found
+
+
+def _accepted(item: Settlement, *, unverified: bool = False) -> Accepted:
+    """What the target accepted; the rows of an update of what may be unverified are to be mapped again."""
     intent, identity = item.intent, item.intent.identity
     assert intent.target_id is not None
+    is_sure = not (unverified and intent.before)
     return Accepted(
         scope=intent.scope,
         key_hash=identity.key_hash,
         key=identity.key,
         target_id=intent.target_id,
-        fingerprint=identity.fingerprint if intent.step == "whole" else None,
+        fingerprint=identity.fingerprint if intent.step == "whole" and is_sure else None,
         position=identity.position,
         step=intent.step,
         payload=bytes_after(intent).decode(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from crossdock.author_code import AuthorCodeError
@@ -18,7 +19,6 @@ from crossdock.state import Intent, Scope, State, Transaction
 from crossdock.targets import outcomes
 from crossdock.targets.target import Target
 
-AFTER_RESTORE = 1_000  # counters that a backup does not know may have been used: their keys must not be used again
 LEAVE_WITHIN_S = 1.0  # after the lease was confirmed; a slower machine gets more time
 LEAVE_AT_MOST_S = 20.0  # much less than `crossdock.state.db.run_lease.LEASE_S`
 
@@ -41,6 +41,14 @@ class Counters:
     throttled: int = 0
 
 
+def step_after_restore(now: datetime) -> int:
+    """What the next counter of a record adds to its last one, so that its idempotency key was not used before.
+
+    A backup does not know how many operations came after it, and it may be restored more than once.
+    """
+    return int(now.timestamp() * 1_000)
+
+
 class TurnWriter:
     """The dispatcher's access to the state.
 
@@ -49,10 +57,19 @@ class TurnWriter:
     """
 
     def __init__(
-        self, state: State, target: Target, allowance: Allowance, clock: Clock, run_id: int, *, restored: bool
+        self,
+        state: State,
+        target: Target,
+        allowance: Allowance,
+        clock: Clock,
+        run_id: int,
+        *,
+        restored: bool,
+        unverified: bool,
     ) -> None:
         self._state, self._target, self._allowance, self._clock = state, target, allowance, clock
-        self._run_id, self._step = run_id, AFTER_RESTORE if restored else 1
+        self._run_id, self._step = run_id, step_after_restore(clock.now()) if restored else 1
+        self._unverified = unverified
         self._leave_within_s = LEAVE_WITHIN_S
 
     def mint(self, operations: Sequence[Operation], decisions: Decisions) -> list[Intent]:
@@ -103,7 +120,7 @@ class TurnWriter:
 
         def write(tx: Transaction) -> None:
             tx.intents.add(new, run_id=self._run_id, fence=self._state.fence, at=now)
-            settlement.write(tx, decisions.settled, run_id=self._run_id, at=now)
+            settlement.write(tx, decisions.settled, run_id=self._run_id, at=now, unverified=self._unverified)
             settlement.doubt_changed(tx, decisions.settled, self._target)
             tx.intents.move(decisions.moved, at=now)
             tx.intents.note(decisions.attempts)

@@ -9,7 +9,6 @@ from typing import Any, cast
 
 from crossdock.delivery.operations import Operation
 from crossdock.migration.edited_records import EditedRecords
-from crossdock.migration.live_comparison import Bound, bindings_to
 from crossdock.migration.live_references import LiveReferences
 from crossdock.migration.platform_comparison import PlatformComparison
 from crossdock.migration.reconcile import keep_bucket, platform_context
@@ -21,6 +20,7 @@ from crossdock.progress import Progress
 from crossdock.project.connector_instances import BoundStream
 from crossdock.resource_types import RESOURCES
 from crossdock.resources import ResourceName
+from crossdock.runs.bound_records import Bound, bindings_to
 from crossdock.state import Scope
 from crossdock.stream_facts import PLATFORM
 

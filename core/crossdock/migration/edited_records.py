@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from crossdock.migration.live_comparison import Bound, bindings_to
 from crossdock.platform_source.settings import CHANGED
+from crossdock.runs.bound_records import Bound, bindings_to
 from crossdock.sources.id_set import IdSet
 from crossdock.state import Binding, State
 

@@ -8,7 +8,6 @@ from contextlib import ExitStack
 
 from crossdock.errors import ConfigError
 from crossdock.migration import named_totals
-from crossdock.migration.control_totals import ControlTotals
 from crossdock.migration.platform_comparison import Chosen, PlatformComparison
 from crossdock.migration.reconciliation import Reconciliation, Sample
 from crossdock.migration.source_comparison import SourceComparison
@@ -16,6 +15,7 @@ from crossdock.platform_source.live_records import LiveRecords
 from crossdock.progress import Progress
 from crossdock.project.project import Project
 from crossdock.resource_types import RESOURCES
+from crossdock.runs.control_totals import ControlTotals
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.runs.plan_results import PlanListener
 from crossdock.runs.state_session import Session

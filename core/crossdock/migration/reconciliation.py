@@ -9,11 +9,11 @@ from itertools import groupby, islice
 
 from crossdock.delivery.operations import Operation
 from crossdock.errors import CrossdockError, most_severe
-from crossdock.migration.control_totals import ControlTotals
-from crossdock.migration.differences import CLASSES, Class, Correction, Difference
-from crossdock.migration.live_comparison import InDoubt
 from crossdock.migration.named_totals import DifferingTotal
 from crossdock.resource_types import RESOURCES
+from crossdock.runs.bound_records import InDoubt
+from crossdock.runs.control_totals import ControlTotals
+from crossdock.runs.differences import CLASSES, Class, Correction, Difference
 from crossdock.state import Intent, Scope
 
 LISTED_AT_MOST = 100_000

@@ -6,18 +6,18 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from crossdock.delivery.operations import Operation
-from crossdock.migration.control_totals import ControlTotals
-from crossdock.migration.differences import UNKNOWN, Class, Correction, Difference
 from crossdock.migration.platform_comparison import Chosen, PlatformComparison
 from crossdock.migration.reconciliation import Reconciliation
-from crossdock.migration.record_content import content_of
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
 from crossdock.records import Record
 from crossdock.resource_types import RESOURCES
 from crossdock.runs import dry_run
+from crossdock.runs.control_totals import ControlTotals
+from crossdock.runs.differences import UNKNOWN, Class, Correction, Difference
 from crossdock.runs.full_input import FROM_STATE, FullInput
 from crossdock.runs.plan_results import PlanListener
+from crossdock.runs.record_content import content_of
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import (
     Binding,

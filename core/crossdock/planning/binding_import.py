@@ -14,6 +14,7 @@ from crossdock.field_types import MAX_ID_LENGTH, is_target_id
 from crossdock.planning.references import ScopedKey, key_hashes
 from crossdock.planning.undos_meanwhile import RESUME, check_no_undo
 from crossdock.printable import printable
+from crossdock.resource_types import Action
 from crossdock.state import Binding, Scope, Transaction
 from crossdock.targets import Target
 
@@ -36,8 +37,9 @@ def export(tx: Transaction, out: TextIO) -> int:
 def import_bindings(tx: Transaction, path: Path, targets: Mapping[str, Target], *, at: datetime) -> int:
     """Bind the records of a CSV file with `COLUMNS`; keys in text form, as 'bindings export' writes them.
 
-    The payload at the target is unknown: the next sync sends every member of a record that can be updated, and
-    nothing for one that is written once. If any row is refused, no record is bound.
+    What the target holds is unknown, so the next sync compares the records with it first. Then it sends every member of
+    a record that can be updated, and nothing for one that is written once. A record that the target does not have is
+    bound no more. If any row is refused, no record is bound.
 
     Returns:
         The number of new bindings.
@@ -53,6 +55,8 @@ def import_bindings(tx: Transaction, path: Path, targets: Mapping[str, Target], 
         for start in range(0, len(rows), PART):
             fresh = _new_bindings(tx, scope, rows[start : start + PART])
             tx.bindings.put(scope, fresh, run_id=run_id, at=at)
+            if not isinstance(targets[scope.target].resources[scope.resource], Action):  # which holds nothing
+                tx.unverified.distrust(scope, fresh)
             number += len(fresh)
     tx.runs.finish(run_id, status="done", requests=0, throttled=0, tally={}, duration_ms=0, at=at)
     return number

@@ -31,6 +31,7 @@ from crossdock.runs.stream_runner import StreamRunner
 from crossdock.runs.target_delivery import RunningStreams, TargetDelivery
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.runs.timings import Timings
+from crossdock.runs.verification import Verification
 from crossdock.sources.source_context import JobRun, Patience, SourceContext
 from crossdock.state import DueRun, Intent, MigrationPart, Transaction, Unchanged
 from crossdock.stream_facts import PLATFORM
@@ -88,7 +89,7 @@ class OpenRun:
         self._api_limits, self._dispatchers = dict[str, BucketState](), dict[str, tuple[Dispatcher, ExitStack]]()
         self._running: RunningStreams | None = None
         self._matches = RunMatches(session.project.platform, session.state, interrupt)
-        self._state_restored = False  # from a backup, and not trusted yet
+        self._state_restored = self._is_unverified = False  # from a backup, and not trusted yet
 
     def execute(
         self,
@@ -186,7 +187,7 @@ class OpenRun:
             run_id = tx.runs.start(business_date=day.isoformat(), at=now, job=self._job) if last is None else last.id
             if self._part is not None:
                 tx.migrations.add_run(self._part.migration_id, run_id, self._part.kind, self._part.wave)
-            self._state_restored = tx.runs.restored()
+            self._state_restored, self._is_unverified = tx.runs.restored(), tx.unverified.has_bindings()
         self.report = Report(run_id, day.isoformat()) if last is None else Report.of_earlier(last)
         self._before = self.report.lasted
         self._timings.start(self.report, self._job)
@@ -217,6 +218,8 @@ class OpenRun:
             reading=session.reading,
         )
         self.streams = session.project.bind(names - self.refused.keys(), targets=session.targets, run=context)
+        self._verification = Verification(session, context, report.run, self._interrupt)
+        self._verification.forget_last_snapshots(self.streams)
 
     def _job_run(self) -> JobRun | None:
         if self._due_run is None:
@@ -263,7 +266,8 @@ class OpenRun:
             self._matches,
             place=place,
         )
-        return TargetDelivery(dispatcher, runner, own, [each for each in left if each.scope.target == target.name])
+        of_target = [each for each in left if each.scope.target == target.name]
+        return TargetDelivery(dispatcher, runner, own, of_target, partial(self._verification.verify, target), place)
 
     def _dispatcher(self, target: Target) -> Dispatcher:
         if target.name not in self._dispatchers:
@@ -297,6 +301,8 @@ class OpenRun:
             rejecting=session.project.rejecting,
             only_unchanged=self._only_unchanged,
             state_restored=self._state_restored,
+            forgotten=self._verification.forgotten,
+            unverified=self._is_unverified,
             may_pause=lambda: self._running is not None and self._running.has_others,
             counters=self.report.counters,
             own_records=self.records,

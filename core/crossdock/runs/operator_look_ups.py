@@ -58,6 +58,23 @@ class LookUps:
         self._target, self._client, self._allowance = target, client, allowance
         self._clock, self._state = clock, state
 
+    def held(self, resource: str, target_id: str) -> dict[str, Any] | None:
+        """What the target holds of the record of this id; None if it has none.
+
+        Raises:
+            RemoteError: If it cannot be looked up.
+        """
+        return self._found(resource, target_id).held
+
+    def _found(self, resource: str, target_id: str) -> Outcome:
+        """The outcome of a look-up; without `Outcome.held` if the target has no such record."""
+        request = self._target.look_up(resource, None, target_id)
+        answer = self._send(resource, request)
+        outcome = self._target.found(resource, answer, ExpectedRecord(target_id=target_id))
+        if outcome.held is None and outcome.kind != "absent":
+            raise UnavailableError(outcome.message or f"HTTP {answer.status}", where=request.path)
+        return outcome
+
     def check(self, intent: Intent, target_id: str) -> Candidate:
         """The record of this id, if it is the one that *intent* is about.
 
@@ -65,16 +82,12 @@ class LookUps:
             ConfigError: If there is none, or if it is another record.
             RemoteError: If it cannot be looked up.
         """
-        request = self._target.look_up(intent.resource, None, target_id)
         try:
-            answer = self._send(intent.resource, request)
+            outcome = self._found(intent.resource, target_id)
         except RemoteError as error:
             raise type(error)(error.message, where=error.where, hint=_NO_LOOK_UP) from error
-        outcome = self._target.found(intent.resource, answer, ExpectedRecord(target_id=target_id))
-        if outcome.kind == "absent" and outcome.held is None:
-            raise ConfigError(f"{self._target.title} has no {_noun(intent)} of this id", where=target_id)
         if outcome.held is None:
-            raise UnavailableError(outcome.message or f"HTTP {answer.status}", where=request.path, hint=_NO_LOOK_UP)
+            raise ConfigError(f"{self._target.title} has no {_noun(intent)} of this id", where=target_id)
         if difference := self._another(intent, outcome.held):
             hint = f"look at the record there; {_NO_LOOK_UP}"
             raise ConfigError(f"this {_noun(intent)} is another record: {difference}", where=target_id, hint=hint)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 from crossdock.delivery.dispatcher import Dispatcher
-from crossdock.errors import StoppedError
+from crossdock.errors import CrossdockError, StateError, StoppedError, UnauthorizedError
 from crossdock.project.connector_instances import BoundStream
 from crossdock.runs.run_report import Report
 from crossdock.runs.settlement_count import SettlementCount
@@ -18,7 +18,7 @@ from crossdock.runs.stream_order import StreamOrder
 from crossdock.runs.stream_runner import Steps, StreamRunner
 from crossdock.runs.timings import Timings
 from crossdock.sources.late_files import LateError
-from crossdock.state import Intent
+from crossdock.state import Intent, Transaction
 
 _ENDED = object()
 
@@ -30,12 +30,16 @@ class TargetDelivery:
     Attributes:
         streams: That write to it, parents first.
         left: What earlier runs left unsettled of it.
+        verify: Compares unverified bindings with what it holds.
+        place: Where the report has errors of this delivery.
     """
 
     dispatcher: Dispatcher
     runner: StreamRunner
     streams: list[BoundStream]
     left: list[Intent]
+    verify: Callable[[], None]
+    place: str
 
 
 class RunningStreams:
@@ -86,7 +90,14 @@ class RunningStreams:
         tallies = self._report.tallies.values()
         compared = any(tally.rows_read for tally in tallies) and not any(t.records["carried_on"] for t in tallies)
         if whole and compared and not self._report.errors:  # a restored state was compared, and nothing is open
-            self._session.state.apply(lambda tx: tx.runs.trusted_again())
+            self._session.state.apply(self._trust_again)
+
+    def _trust_again(self, tx: Transaction) -> None:
+        targets = self._session.targets.values()
+        once = [(each.name, name) for each in targets for name, kind in each.resources.items() if kind.write_once]
+        if not (tx.unverified.has_bindings() or tx.unverified.has_resources(once)):
+            tx.runs.trusted_again()
+            tx.unverified.end()
 
     def _take_turns(self) -> None:
         while self._running:
@@ -99,7 +110,7 @@ class RunningStreams:
     ) -> Generator[None, None, None]:
         """Everything that the run does for one target; yields where another target can go on."""
         runner, dispatcher = delivery.runner, delivery.dispatcher
-        if not (yield from self._resume(delivery)):
+        if not self._verify(delivery) or not (yield from self._resume(delivery)):
             return
         self._unresumed.discard(name)
         if not self._unresumed:
@@ -112,6 +123,22 @@ class RunningStreams:
             runner.report_defect()
         if not (done and (yield from runner.deliver(dispatcher.release))):
             dispatcher.put_back()
+
+    def _verify(self, delivery: TargetDelivery) -> bool:
+        """Verify what is not; False if nothing can be delivered, because the target cannot be read.
+
+        A credential that may not read does not end it: each record that a stream reads is sent whole then.
+        """
+        try:
+            delivery.verify()
+        except StateError:
+            raise
+        except UnauthorizedError as error:
+            self._timings.warn(f"records stay unverified: {error}")
+        except CrossdockError as error:
+            self._report.messages.fail(delivery.place, error)
+            return False
+        return True
 
     def _resume(self, delivery: TargetDelivery) -> Steps:
         """Deliver what earlier runs left; returns False if nothing more can be delivered."""

@@ -33,6 +33,7 @@ from crossdock.state.queries.open_records import OpenRecords
 from crossdock.state.queries.record_history import RecordHistory
 from crossdock.state.queries.run_details import RunDetails
 from crossdock.state.queries.state_size import StateSize
+from crossdock.state.sidecar_files import watermark
 from crossdock.state.sidecar_files.key_index import ORDERED, KeyIndex, from_bindings, merged, of_keys
 from crossdock.state.sidecar_files.reading_marks import ReadingMarks
 from crossdock.state.sidecar_files.watermark import Watermark
@@ -52,6 +53,7 @@ from crossdock.state.tables.run_history import Cursors, FullLists, Runs
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
 from crossdock.state.tables.suspected_inputs import SuspectedInputs
 from crossdock.state.tables.untrimmed_keys import UntrimmedKeys
+from crossdock.state.tables.unverified import Unverified
 from crossdock.state.tables.waiting_records import WaitingRecords
 from crossdock.state.upkeep.retention import Retention
 
@@ -67,6 +69,7 @@ class Transaction:
         self.stamps = Stamps(connection, expected)
         self.bindings = Bindings(connection, self.stamps)
         self.untrimmed_keys = UntrimmedKeys(connection)
+        self.unverified = Unverified(connection, self.bindings)
         self.runs = Runs(connection)
         self.intents = Intents(connection)
         self.intake = Intake(connection)
@@ -76,7 +79,7 @@ class Transaction:
         self.buckets = Buckets(connection)
         self.full_lists = FullLists(connection)
         self.followed_records = FollowedRecords(connection)
-        self.open_records = OpenRecords(connection)
+        self.open_records = OpenRecords(connection, self.unverified)
         self.known_records = KnownRecords(connection)
         self.migration_facts = MigrationFacts(connection)
         self.tracing = RecordHistory(connection)
@@ -153,7 +156,7 @@ class State:
             StateBusyError: If another run uses it.
             RefusedError: If it is older than the last run here that sent something, and not declared as restored.
         """
-        mark = Watermark(self._folder / "fence.json", identity(self._engine, self._url)) if self._folder else None
+        mark = self._watermark(self._folder) if self._folder else None
         above = mark.fence if mark and restored else 0
         with translated(self._url), ExitStack() as stack:
             if mark and not restored:
@@ -164,6 +167,10 @@ class State:
                 yield
             finally:
                 self._lease = self._unmarked = None
+
+    def _watermark(self, folder: Path) -> Watermark:
+        name = identity(self._engine, self._url)
+        return Watermark((folder / watermark.NAME, *watermark.of_user(name)), name)
 
     @contextmanager
     def expecting(self, deliveries: ExpectedDeliveries) -> Iterator[None]:

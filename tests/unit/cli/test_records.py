@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 from tests.report_page import AT, dead_letter, waiting
 from tests.unit.cli.conftest import CommandLine
-from tests.unit.state.samples import binding, intent
+from tests.unit.state.samples import SCOPE, binding, intent
 
 from crossdock.planning.references import key_hashes
 from crossdock.state import Scope
@@ -59,10 +59,13 @@ def test_the_counts_of_a_report_are_what_is_listed(filled: CommandLine) -> None:
         unsent = [intent(4, stream=stream), intent(5, stream=stream, status="sending", attempts=1, first_sent_at=AT)]
         tx.intents.add(unsent, run_id=1, fence=1, at=AT)
         tx.dead_letters.put([dead_letter(6, stream=stream, key="")], run_id=1, at=AT)
-        counts = tx.open_records.counts([stream])[stream]
+        bound = binding(7)
+        tx.bindings.put(SCOPE, [bound], run_id=1, at=AT)
+        tx.unverified.distrust(SCOPE, [bound])
+        counts = tx.open_records.counts([stream], {SCOPE: stream})[stream]
     listed = filled.run("records", "list", "--json").json
     states = Counter(item["state"].replace("-", "_") for item in listed)
-    assert counts.as_json() == states == {"rejected": 2, "waiting": 1, "in_doubt": 1, "pending": 2}
+    assert counts.as_json() == states == {"rejected": 2, "waiting": 1, "in_doubt": 1, "pending": 2, "unverified": 1}
     assert [item["why"] for item in listed if item["state"] == "pending"] == [
         "the next sync sends the create",
         "the next sync sends the create again, or looks it up",
@@ -127,7 +130,7 @@ def test_records_are_selected(filled: CommandLine, options: list[str], keys: lis
     assert [item["key"] for item in filled.run("records", "list", *options, "--json").json] == keys
     shown = filled.run("records", "list", *options).out
     assert all(key in shown for key in keys)
-    assert keys or shown == "no such record is rejected, waiting, in doubt or pending\n"
+    assert keys or shown == "no such record is rejected, waiting, in doubt, pending or unverified\n"
 
 
 def test_records_that_wait_for_the_same_record_are_one_line(filled: CommandLine) -> None:

@@ -37,7 +37,7 @@ def test_the_state_is_described_and_maintained(command_line: CommandLine) -> Non
     assert command_line.run("state", "stats", "--json").json["unsettled"] == {}
     assert "0 settled operations would be removed" in command_line.run("state", "purge", "--dry-run").out
     assert command_line.run("state", "compact", "--json").json.keys() == {"before", "after"}
-    assert command_line.run("state", "restored", "--json").json == {"restored": True}
+    assert command_line.run("state", "restored", "--json").json == {"restored": True, "unverified": 0}
 
 
 @pytest.mark.parametrize(

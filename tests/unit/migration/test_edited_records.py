@@ -8,7 +8,7 @@ import pytest
 from tests.unit.state.samples import AT, SCOPE, binding, start
 
 from crossdock.migration.edited_records import EditedRecords
-from crossdock.migration.live_comparison import bindings_to
+from crossdock.runs.bound_records import bindings_to
 from crossdock.state import State
 
 THEN, LATER = "2026-03-29T01:30:00.001Z", "2026-03-29T01:30:00.002Z"

@@ -12,12 +12,12 @@ from tests.unit.state.samples import AT, binding, intent, start
 from crossdock import exact_json
 from crossdock.delivery.operations import Operation
 from crossdock.migration import remaining_references
-from crossdock.migration.live_comparison import bindings_to
 from crossdock.migration.live_references import LiveReferences
 from crossdock.migration.remaining_references import RemainingReferences
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Record
 from crossdock.resource_types import WRITTEN
+from crossdock.runs.bound_records import bindings_to
 from crossdock.state import Binding, RecordIdentity, Scope, State
 from crossdock.targets import Target
 

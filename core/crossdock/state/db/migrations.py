@@ -114,6 +114,13 @@ def _add_suspected_inputs(connection: Connection) -> None:
     schema.metadata.create_all(connection, tables=[reading_tables.suspected_inputs])
 
 
+def _add_what_is_unverified(connection: Connection) -> None:
+    """Version 14: what a restored state must compare with its targets before it is used."""
+    connection.execute(text("ALTER TABLE bindings ADD COLUMN unverified BOOLEAN"))
+    schema.unverified_bindings.create(connection)
+    schema.metadata.create_all(connection, tables=[schema.unverified])
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _store_durations,
     _index_what_trace_searches_by,
@@ -127,6 +134,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _store_all_messages,
     _remember_begun_undos,
     _add_suspected_inputs,
+    _add_what_is_unverified,
 )
 """Step n upgrades a state from version n to n + 1. Steps after a release are added here."""
 

@@ -19,7 +19,7 @@ from sqlalchemy import (
 
 from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime, record, scope, stream_and_key
 
-VERSION = 13
+VERSION = 14
 
 metadata = MetaData()
 _Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids for INTEGER only
@@ -77,7 +77,21 @@ bindings = Table(
     Column("run_id", ForeignKey("runs.id"), nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
     Column("deleted_at", UtcDateTime),
+    Column("unverified", Boolean),  # what it says must be compared with the target before it is used
     Index("ix_bindings_run", "run_id"),
+)
+unverified_bindings = Index(
+    "ix_bindings_unverified",
+    *(bindings.c[name] for name in ("target", "resource", "namespace", "key_hash")),
+    sqlite_where=bindings.c.unverified.is_(True),
+    postgresql_where=bindings.c.unverified.is_(True),
+)
+
+unverified = Table(
+    "unverified",
+    metadata,
+    Column("kind", String(8), primary_key=True),  # resource: what a target holds; stream: what was read
+    Column("name", String(192), primary_key=True),
 )
 
 untrimmed_keys = Table(  # keys with white space around them, from before keys were trimmed

@@ -215,7 +215,11 @@ def upserting(table: Table, names: tuple[str, ...], *, ready: tuple[str, ...] = 
         statement = insert(table)
         keys = [column.name for column in table.primary_key]
         changes = {name: statement.excluded[name] for name in names if name not in keys}
-        built: Insert = statement.on_conflict_do_update(index_elements=keys, set_=changes)
+        built: Insert = (
+            statement.on_conflict_do_update(index_elements=keys, set_=changes)
+            if changes
+            else statement.on_conflict_do_nothing(index_elements=keys)
+        )
         return built
 
     return Bulk(build, names, ready=ready)

@@ -1,4 +1,4 @@
-"""Counts open records: those that are rejected, waiting, pending or in doubt.
+"""Counts open records: those that are rejected, waiting, pending, in doubt or unverified.
 
 The commands, the run's report and the exit code take their numbers from here.
 """
@@ -12,12 +12,13 @@ from sqlalchemy import Connection, func, select
 from crossdock.state.db.schema import dead_letters, intents, waiting_records
 from crossdock.state.tables.intents import UNSETTLED
 from crossdock.state.tables.key_scope import Scope
+from crossdock.state.tables.unverified import Unverified
 from crossdock.tally import OpenCounts
 
 
 class OpenRecords:
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: Connection, unverified: Unverified) -> None:
+        self._connection, self._unverified = connection, unverified
 
     def counts(self, streams: Collection[str], writers: Mapping[Scope, str] | None = None) -> dict[str, OpenCounts]:
         """What is open of each of *streams*, in their order.
@@ -45,3 +46,6 @@ class OpenRecords:
         unsettled = select(*by, func.count()).where(intents.c.status.in_(UNSETTLED)).group_by(*by)
         for stream, status, *scope, number in self._connection.execute(unsettled):
             yield writers.get(Scope(*scope), stream), "in_doubt" if status == "in_doubt" else "pending", number
+        for each, number in self._unverified.counts():
+            if each in writers:
+                yield writers[each], "unverified", number

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 import polars as pl
 from polars.exceptions import PolarsError
-from sqlalchemy import Connection, select
+from sqlalchemy import ColumnElement, Connection, case, null, select
 
 from crossdock.local_files import create_private, replace_file
 from crossdock.state.db import sql_statements
@@ -156,10 +156,13 @@ def nothing() -> pl.DataFrame:
     return pl.DataFrame(schema={KEY_HASH: HASH, KNOWN_FP: HASH})
 
 
+_VERIFIED_FP = case((bindings.c.unverified.is_(True), null()), else_=bindings.c.record_fp).label("record_fp")
+_COLUMNS: tuple[ColumnElement[Any], ...] = (bindings.c.key_hash, _VERIFIED_FP, bindings.c.position)
+
+
 def from_bindings(connection: Connection, scope: Scope) -> pl.DataFrame:
     """The live bindings of *scope*: `KEY_HASH`, `KNOWN_FP`, and `KNOWN_POSITION` if any has one."""
-    columns = (bindings.c.key_hash, bindings.c.record_fp, bindings.c.position)
-    stored = [sql_statements.as_stored(column) for column in columns]
+    stored = [sql_statements.as_stored(column) for column in _COLUMNS]
     query = select(*stored).where(within(bindings, scope), bindings.c.deleted_at.is_(None))
     result = connection.execute(query.execution_options(yield_per=_BATCH))
     frames = [_frame([tuple(row) for row in part]) for part in result.partitions()]
@@ -167,10 +170,7 @@ def from_bindings(connection: Connection, scope: Scope) -> pl.DataFrame:
 
 
 _OF_KEYS = sql_statements.ByKey(
-    select(bindings.c.key_hash, bindings.c.record_fp, bindings.c.position).where(
-        within_given(bindings), bindings.c.deleted_at.is_(None)
-    ),
-    bindings.c.key_hash,
+    select(*_COLUMNS).where(within_given(bindings), bindings.c.deleted_at.is_(None)), bindings.c.key_hash
 )
 
 

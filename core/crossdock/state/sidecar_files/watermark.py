@@ -1,12 +1,15 @@
-"""The fence of the last run on this machine that sent something, in a file beside the state.
+"""The fence of the last run on this machine that sent something, in files outside the database.
 
-Every run takes a higher fence than all before it, so a state with a lower fence than the file is an older copy: a
-restored backup. Unless ``crossdock state restored`` declares it, it would send again what it does not remember.
+Every run takes a higher fence than all before it, so a state with a lower fence than a file is an older copy: a
+restored backup. Unless ``crossdock state restored`` declares it, it would send again what it does not remember. One
+file is beside the state; a backup of the whole folder restores it as well, so the other is in the user's folder.
 """
 
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,23 +17,36 @@ from typing import Any
 from crossdock.errors import RefusedError
 from crossdock.local_files import replace_file
 
+NAME = "fence.json"
+
+
+def of_user(identity: str) -> Sequence[Path]:
+    """The file of a state in the user's folder (XDG Base Directory Specification); none without a home."""
+    with suppress(RuntimeError):  # there is no home
+        folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+        return (folder / "crossdock" / identity / NAME,)
+    return ()
+
 
 class Watermark:
-    """The file of one state.
+    """The files of one state.
 
     Args:
-        path: Its folder is created with the file.
+        paths: Their folders are created with them.
         identity: Of the state; the file of another state, which was at the same place before, is ignored.
     """
 
-    def __init__(self, path: Path, identity: str) -> None:
-        self._path, self._identity = path, identity
+    def __init__(self, paths: Sequence[Path], identity: str) -> None:
+        self._paths, self._identity = paths, identity
 
     @property
     def fence(self) -> int:
         """The fence of the last run that sent something; 0 without any."""
+        return max(map(self._fence_in, self._paths), default=0)
+
+    def _fence_in(self, path: Path) -> int:
         try:
-            content: Any = json.loads(self._path.read_bytes())
+            content: Any = json.loads(path.read_bytes())
             return int(content["fence"]) if content["state"] == self._identity else 0
         except (OSError, ValueError, TypeError, KeyError):
             return 0  # missing or damaged: it is an extra check, and the next run writes it again
@@ -49,7 +65,8 @@ class Watermark:
             )
 
     def write(self, fence: int) -> None:
-        """Store *fence* if the file can be written: an extra check must not stop a run."""
-        with suppress(OSError):
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            replace_file(self._path, json.dumps({"state": self._identity, "fence": fence}).encode())
+        """Store *fence* where a file can be written: an extra check must not stop a run."""
+        for path in self._paths:
+            with suppress(OSError):
+                path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                replace_file(path, json.dumps({"state": self._identity, "fence": fence}).encode())

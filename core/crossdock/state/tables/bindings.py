@@ -8,7 +8,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Connection, bindparam, func, literal_column, select, tuple_, update
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Select,
+    bindparam,
+    func,
+    literal_column,
+    select,
+    tuple_,
+    update,
+)
 
 from crossdock import exact_json
 from crossdock.state.db import sql_statements
@@ -32,6 +43,7 @@ class Binding:
         etag: The version that the target answered last; None if it is unknown.
         counter: Number of operations created for it; part of idempotency keys.
         changed_at: When the record was changed last, as the target's answer says; None if it is unknown.
+        unverified: True if it must be compared with the target before it is used, as after a restored backup.
     """
 
     key_hash: int
@@ -44,6 +56,12 @@ class Binding:
     etag: str | None
     counter: int
     changed_at: str | None = None
+    unverified: bool | None = None
+
+    def forget_content(self) -> None:
+        """Keep the id alone: what the target holds is unknown."""
+        self.fingerprint = self.etag = self.changed_at = None
+        self.step, self.payload = "import", {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +81,9 @@ class Accepted:
     changed_at: str | None = None
 
 
+Bound = tuple[Scope, Binding]
+
+
 def _unindexed(column: Column[str], parameter: str) -> ColumnElement[bool]:
     """The condition that *column* has the value of *parameter*, as an expression that no index has.
 
@@ -72,7 +93,8 @@ def _unindexed(column: Column[str], parameter: str) -> ColumnElement[bool]:
     return column.concat(literal_column("''")) == bindparam(parameter)
 
 
-_COLUMNS = {name: name for name in Binding.__slots__ if name != "fingerprint"} | {"record_fp": "fingerprint"}
+_COLUMNS = {name: name for name in Binding.__slots__ if name not in {"fingerprint", "unverified"}}
+_COLUMNS |= {"record_fp": "fingerprint"}
 _SCOPE = {name: f"scope.{name}" for name in Scope.__slots__}
 _FIELDS = tuple(table.c["record_fp" if name == "fingerprint" else name] for name in Binding.__slots__)
 _HERE = within_given(table)
@@ -102,7 +124,16 @@ _COUNTERS = sql_statements.ByKey(select(table.c.key_hash, table.c.counter).where
 _BURY = sql_statements.Bulk(
     update(table)
     .where(_HERE, table.c.key_hash == bindparam("gone"))
-    .values(deleted_at=bindparam("at"), payload={}, etag=None, changed_at=None)
+    .values(deleted_at=bindparam("at"), payload={}, etag=None, changed_at=None, unverified=None)
+)
+_VERIFY = sql_statements.Bulk(
+    update(table).where(_HERE, table.c.key_hash == bindparam("verified")).values(unverified=None)
+)
+_MAP_AGAIN = sql_statements.Bulk(
+    update(table).where(_HERE, table.c.key_hash == bindparam("created"), _IS_LIVE).values(record_fp=None)
+)
+_DISTRUST = sql_statements.Bulk(
+    update(table).where(_HERE, table.c.key_hash == bindparam("doubted")).values(unverified=True)
 )
 _DOUBT = sql_statements.Bulk(
     update(table)
@@ -119,8 +150,12 @@ class Bindings:
         self._untrimmed = UntrimmedKeys(connection)
 
     def get(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, Binding]:
-        """The live bindings among *key_hashes*, by key hash."""
-        return {row[0]: Binding(*row) for row in _GET.rows(self._connection, scope.columns, key_hashes)}
+        """The live bindings among *key_hashes*, by key hash; of unverified ones nothing but the id."""
+        found = {row[0]: Binding(*row) for row in _GET.rows(self._connection, scope.columns, key_hashes)}
+        for binding in found.values():
+            if binding.unverified:
+                binding.forget_content()
+        return found
 
     def ids(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, str]:
         """Target ids of the live bindings among *key_hashes*."""
@@ -143,24 +178,29 @@ class Bindings:
         after: tuple[str, int] | None,
         limit: int,
         contributions: bool = False,
-    ) -> list[tuple[Scope, Binding]]:
+    ) -> list[Bound]:
         """The next *limit* live bindings of whole records, by namespace and key hash.
 
         Args:
             after: Namespace and key hash of the last one of the page before; None at first.
             contributions: Include those of contributions.
         """
-        place = table.c.namespace, table.c.key_hash
         query = select(table.c.namespace, *_FIELDS).where(*_OF_RESOURCE, _IS_LIVE)
         if not contributions:
             query = query.where(_IS_WHOLE)
+        return self._page(query, target, resource, after, limit)
+
+    def _page(
+        self, query: Select[Any], target: str, resource: str, after: tuple[str, int] | None, limit: int
+    ) -> list[Bound]:
+        place = table.c.namespace, table.c.key_hash
         if after is not None:
             query = query.where(tuple_(*place) > after)  # with OR, SQLite would read the pages before it again
         rows = self._connection.execute(query.order_by(*place).limit(limit), {"target": target, "resource": resource})
         return [(Scope(target, resource, namespace), Binding(*fields)) for namespace, *fields in rows]
 
     def put(self, scope: Scope, items: Sequence[Binding], *, run_id: int, at: datetime) -> None:
-        """Write bindings of one scope."""
+        """Write bindings of one scope; an unverified one is unverified still."""
         if not items:
             return
         self._stamps.changed(scope, [_change(item) for item in items])
@@ -171,7 +211,7 @@ class Bindings:
         self._untrimmed.add(scope, [(item.key_hash, item.key) for item in items])
 
     def accept(self, items: Sequence[Accepted], *, run_id: int, at: datetime) -> None:
-        """Write what the target accepted, of any number of scopes."""
+        """Write what the target accepted, of any number of scopes; an unverified binding is unverified still."""
         if not items:
             return
         scopes: dict[Scope, list[Change]] = defaultdict(list)
@@ -189,6 +229,40 @@ class Bindings:
         if key_hashes:
             self._stamps.changed(scope, [Change(key_hash, None, None, is_live=False) for key_hash in key_hashes])
         _BURY.run(self._connection, {"gone": key_hashes}, {**scope.columns, "at": at})
+
+    def created_again(self, scope: Scope, key_hashes: Sequence[int]) -> None:
+        """Have what streams contributed to these records, which were just created, contributed again.
+
+        Without it, a contribution to a record that was deleted and created again would be unchanged for ever.
+        """
+        for each in self._stamps.contributions(scope):
+            self._stamps.changed(each, self._without_fingerprint(each, key_hashes))
+            _MAP_AGAIN.run(self._connection, {"created": key_hashes}, each.columns)
+
+    def _without_fingerprint(self, scope: Scope, key_hashes: Sequence[int]) -> list[Change]:
+        return [Change(key_hash, None, each.position) for key_hash, each in self.get(scope, key_hashes).items()]
+
+    def distrust(self, scope: Scope, items: Sequence[Binding]) -> None:
+        """Mark bindings as unverified."""
+        self._stamps.changed(scope, [Change(item.key_hash, None, item.position) for item in items])
+        _DISTRUST.run(self._connection, {"doubted": [item.key_hash for item in items]}, scope.columns)
+
+    def distrust_all(self, target: str, resource: str) -> None:
+        """Mark all live bindings of a resource as unverified."""
+        whole = table.c.target == target, table.c.resource == resource, _IS_LIVE
+        self._connection.execute(update(table).where(*whole).values(unverified=True))
+        self._stamps.changed_throughout(target, resource)
+
+    def verified(self, scope: Scope, items: Sequence[Binding | Accepted]) -> None:
+        """Mark bindings, which say what the target holds, as verified."""
+        if items:
+            self._stamps.changed(scope, [_change(item) for item in items])
+            _VERIFY.run(self._connection, {"verified": [item.key_hash for item in items]}, scope.columns)
+
+    def unverified(self, target: str, resource: str, *, after: tuple[str, int] | None, limit: int) -> list[Bound]:
+        """As `of_resource`, of unverified bindings, contributions included."""
+        query = select(table.c.namespace, *_FIELDS).where(*_OF_RESOURCE, table.c.unverified.is_(True))
+        return self._page(query, target, resource, after, limit)
 
     def doubt(self, target: str, resource: str, beginning: str) -> None:
         """Forget what the target accepted of records whose keys begin so: something else has changed them there."""
@@ -227,6 +301,15 @@ class Bindings:
     def counters(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, int]:
         """The counters of *key_hashes*, also of deleted bindings."""
         return dict(_COUNTERS.rows(self._connection, scope.columns, key_hashes))
+
+    def newest_change(self, target: str) -> datetime | None:
+        """When *target* changed a record last, by its own clock, as far as its answers told; None if none did."""
+        newest = select(func.max(table.c.changed_at)).where(table.c.target == target)
+        text: str | None = self._connection.execute(newest).scalar()
+        try:
+            return None if text is None else datetime.fromisoformat(text)
+        except ValueError:
+            return None
 
     def listed(self) -> Iterator[tuple[Scope, str, str]]:
         """Scope, key and target id of every live binding, sorted by scope and key."""

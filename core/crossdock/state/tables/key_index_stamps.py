@@ -11,7 +11,7 @@ from sqlalchemy import Connection, bindparam, select, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import key_stamps as table
-from crossdock.state.tables.key_scope import Scope, within, within_given
+from crossdock.state.tables.key_scope import CONTRIBUTION, Scope, within, within_given
 
 
 class Change(NamedTuple):
@@ -53,6 +53,21 @@ class Stamps:
         if scope not in self.touched:
             self.touched[scope] = self._renew(scope)
         self.touched[scope].changes += changes
+
+    def contributions(self, scope: Scope) -> list[Scope]:
+        """Where streams keep what they contributed to the records of *scope*, as far as they have contributed any."""
+        of_resource = table.c.target == scope.target, table.c.resource == scope.resource
+        begins = table.c.namespace.startswith(f"{scope.namespace}{CONTRIBUTION}", autoescape=True)
+        found = self._connection.execute(select(table.c.namespace).where(*of_resource, begins))
+        return [Scope(scope.target, scope.resource, namespace) for (namespace,) in found]
+
+    def changed_throughout(self, target: str, resource: str) -> None:
+        """Record that this transaction changes all bindings of these scopes: their key indexes are made anew."""
+        query = select(table.c.namespace).where(table.c.target == target, table.c.resource == resource)
+        for (namespace,) in self._connection.execute(query).all():
+            scope, after = Scope(target, resource, namespace), secrets.randbits(62) + 1
+            sql_statements.upsert(self._connection, table, [{**scope.columns, "stamp": after}])
+            self.touched[scope] = Touched(0, after)
 
     def _renew(self, scope: Scope) -> Touched:
         after, before = secrets.randbits(62) + 1, self._expected(scope)

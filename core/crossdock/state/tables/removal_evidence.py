@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from sqlalchemy import Connection, delete, func, select
+from sqlalchemy import Connection, case, delete, func, literal, select
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings, pending_removals, snapshots
@@ -69,8 +69,9 @@ class PendingApproval:
 
 
 _IS_LIVE = bindings.c.deleted_at.is_(None)
+_STEP = case((bindings.c.unverified.is_(True), literal("import")), else_=bindings.c.step).label("step")
 _STEPS = sql_statements.ByKey(
-    select(bindings.c.key_hash, bindings.c.step).where(within_given(bindings), _IS_LIVE), bindings.c.key_hash
+    select(bindings.c.key_hash, _STEP).where(within_given(bindings), _IS_LIVE), bindings.c.key_hash
 )
 _FIELDS = tuple(pending_removals.c[name] for name in PendingApproval.__slots__)
 
@@ -104,7 +105,7 @@ class SnapshotHistory:
         return found
 
     def steps(self, scope: Scope, key_hashes: Sequence[int]) -> Iterator[tuple[int, Step]]:
-        """Key hash and last accepted step of the live bindings among *key_hashes*."""
+        """Key hash and last accepted step of the live bindings among *key_hashes*; ``import`` if it is unverified."""
         yield from _STEPS.rows(self._connection, scope.columns, key_hashes)
 
     def present(self, scope: Scope) -> int:

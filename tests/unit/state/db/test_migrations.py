@@ -23,6 +23,10 @@ from crossdock.state.db import migrations, schema, trace_indexes
 
 def back_to(connection: Connection, version: int) -> None:
     """Give a new state the columns, tables and indexes of an older *version*, 1 to 3 or 6 to 11."""
+    if version < 14:
+        schema.metadata.drop_all(connection, tables=[schema.unverified])
+        schema.unverified_bindings.drop(connection)
+        connection.execute(text("ALTER TABLE bindings DROP COLUMN unverified"))
     if version < 12:
         schema.metadata.drop_all(connection, tables=[schema.begun_undos])
         connection.execute(text("ALTER TABLE intents DROP COLUMN only_unchanged"))

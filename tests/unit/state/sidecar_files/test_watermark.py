@@ -12,7 +12,7 @@ from tests.conftest import PIN
 
 from crossdock.errors import RefusedError
 from crossdock.state import State, StateUrl, create
-from crossdock.state.sidecar_files.watermark import Watermark
+from crossdock.state.sidecar_files.watermark import Watermark, of_user
 
 
 @contextmanager
@@ -32,7 +32,7 @@ def test_a_run_that_sends_leaves_a_mark(state_url: StateUrl, tmp_path: Path) -> 
     with opened(state_url, keys) as state:
         state.mark_sending()
     identity = json.loads((keys / "fence.json").read_bytes())["state"]
-    Watermark(keys / "fence.json", identity).write(50)  # by runs that this state does not know
+    Watermark([keys / "fence.json"], identity).write(50)  # by runs that this state does not know
     for _ in range(3):
         with pytest.raises(RefusedError, match="older than the last run here") as refused, opened(state_url, keys):
             pass
@@ -47,7 +47,7 @@ def test_a_run_that_sends_leaves_a_mark(state_url: StateUrl, tmp_path: Path) -> 
 def test_a_damaged_mark_is_ignored(tmp_path: Path, content: bytes) -> None:
     """It is an extra check, and stops nothing if it cannot be read."""
     (tmp_path / "fence.json").write_bytes(content)
-    mark = Watermark(tmp_path / "fence.json", "a")
+    mark = Watermark([tmp_path / "fence.json"], "a")
     mark.check(0, "here")
     mark.write(7)
     assert mark.fence == 7
@@ -56,13 +56,38 @@ def test_a_damaged_mark_is_ignored(tmp_path: Path, content: bytes) -> None:
 
 def test_the_mark_of_another_state_is_ignored(tmp_path: Path) -> None:
     """A state that was created again at the same place starts over."""
-    Watermark(tmp_path / "fence.json", "a").write(7)
-    Watermark(tmp_path / "fence.json", "b").check(1, "here")
+    Watermark([tmp_path / "fence.json"], "a").write(7)
+    Watermark([tmp_path / "fence.json"], "b").check(1, "here")
     with pytest.raises(RefusedError):
-        Watermark(tmp_path / "fence.json", "a").check(1, "here")
+        Watermark([tmp_path / "fence.json"], "a").check(1, "here")
 
 
 def test_a_mark_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
     """A file in place of its folder, as any other obstacle, only disables the check."""
     (tmp_path / "keys").write_text("")
-    Watermark(tmp_path / "keys" / "fence.json", "a").write(7)
+    Watermark([tmp_path / "keys" / "fence.json"], "a").write(7)
+
+
+def test_a_copy_of_the_whole_folder_is_refused(state_url: StateUrl, tmp_path: Path) -> None:
+    """A backup of everything beside the state restores the mark there; the one in the user's folder is newer."""
+    create(state_url, PIN)
+    for _ in range(2):
+        with opened(state_url, tmp_path / "keys") as state:
+            state.mark_sending()
+    identity = json.loads((tmp_path / "keys" / "fence.json").read_bytes())["state"]
+    (mine,) = of_user(identity)
+    Watermark([mine], identity).write(50)
+    with pytest.raises(RefusedError, match="older than the last run here"), opened(state_url, tmp_path / "keys"):
+        pass
+
+
+def test_a_user_without_a_home_has_no_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container: a state is used there, with the mark beside it alone."""
+    for name in ("XDG_STATE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", _no_home)
+    assert of_user("a") == ()
+
+
+def _no_home() -> Path:
+    raise RuntimeError("Could not determine home directory.")

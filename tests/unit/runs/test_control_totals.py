@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.migration import control_totals
-from crossdock.migration.control_totals import OTHERS, ControlTotals
+from crossdock.runs import control_totals
+from crossdock.runs.control_totals import OTHERS, ControlTotals
 
 _NUMBERS = st.decimals(min_value=-(10**15), max_value=10**15, places=4)
 _ITEMS = st.fixed_dictionaries({"productId": st.sampled_from("abc"), "quantity": _NUMBERS, "unitPrice": _NUMBERS})

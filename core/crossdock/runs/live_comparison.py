@@ -7,47 +7,26 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from crossdock.delivery.operations import payload_after
-from crossdock.migration.control_totals import ControlTotals
-from crossdock.migration.differences import UNKNOWN, Correction, Difference
-from crossdock.migration.record_content import content_of
 from crossdock.planning.references import key_hashes
+from crossdock.runs.bound_records import Bound, InDoubt, bindings_to
+from crossdock.runs.control_totals import ControlTotals
+from crossdock.runs.differences import UNKNOWN, Correction, Difference
+from crossdock.runs.record_content import changed_since, content_of, holds_member
 from crossdock.sources.id_set import IdSet
 from crossdock.state import Binding, Intent, Scope, State
 from crossdock.stream_facts import PLATFORM
 from crossdock.targets.merge_patch import as_wanted, holds
 
 Held = dict[str, Any]
-Bound = Mapping[str, Sequence[tuple[Scope, Binding]]]
-"""The live bindings to records of the platform, by the records' ids."""
 _PAGE = 5_000  # bindings that are read together
 _CLOCKS_DIFFER = timedelta(minutes=10)
 _ANOTHER, _OTHER_ID = "the state has the id of another record", "the state has another id"
 _NO_LONGER = "the platform no longer has it"
 _COPY = "holds the same as a record that was delivered"
 _VERIFIED_AT_MOST = 500  # records that seem to be missing, each with a request of its own
-
-
-class InDoubt(NamedTuple):
-    """Whether an operation in doubt was carried out.
-
-    Attributes:
-        target_id: Of the record, if it was; None for a delete.
-    """
-
-    outcome: Literal["delivered", "not delivered", "unknown"]
-    target_id: str | None = None
-
-
-def bindings_to(state: State, resource: str, ids: Sequence[str]) -> Bound:
-    """Those of each of *ids*, contributions included; empty for a record that the state does not know."""
-    found: dict[str, list[tuple[Scope, Binding]]] = {each: [] for each in ids}
-    with state.look() as tx:
-        for scope, binding in tx.bindings.of_ids(PLATFORM, resource, ids):
-            found[binding.target_id].append((scope, binding))
-    return found
 
 
 class LiveComparison:
@@ -59,6 +38,8 @@ class LiveComparison:
         namespaces: Whose records the streams write.
         unsettled: Scopes and key hashes of records with an operation that is not settled: they are left out.
         began: When the list was first requested.
+        remembered: Records without a name that the platform created before then are none that the state has forgotten;
+            None if that is unknown.
 
     Attributes:
         differences: By scope and key.
@@ -76,10 +57,11 @@ class LiveComparison:
         has_names: bool,
         write_once: bool,
         began: datetime,
+        remembered: datetime | None = None,
     ) -> None:
         self._state, self._resource, self._namespaces = state, resource, namespaces
         self._unsettled, self._has_names, self._write_once = unsettled, has_names, write_once
-        self._began = began - _CLOCKS_DIFFER
+        self._began, self._remembered = began - _CLOCKS_DIFFER, remembered
         self._seen, self._contents = IdSet(), IdSet()
         self._named: dict[str, str] = {}  # names with an unbound record -> its id
         self._unnamed = defaultdict[str, list[str]](list)  # contents of unbound records without a name -> their ids
@@ -107,7 +89,7 @@ class LiveComparison:
         return bound
 
     def _forget_relisted(self, records: Mapping[str, Held]) -> None:
-        changed = [name for name, held in records.items() if _changed_since(held, self._began)]
+        changed = [name for name, held in records.items() if changed_since(held, self._began)]
         again = self._seen.among(changed) if changed else set()
         if not again:
             return
@@ -127,11 +109,15 @@ class LiveComparison:
     def _compare_bound(
         self, held: Held, owners: list[tuple[Scope, Binding]], contributions: list[tuple[Scope, Binding]]
     ) -> None:
-        scope, binding = self._right_owner(held, owners)
+        right = self._right_owner(held, owners)
         for other, wrong in owners:
-            if wrong is not binding:
+            if right is None or wrong is not right[1]:
                 self._add(Difference("duplicate", other, wrong.key, wrong.target_id, remark=_ANOTHER))
                 self._lose(other, wrong)
+        if right is None:
+            self._take_unbound(held["id"], held)
+            return
+        scope, binding = right
         contributed: Held = {}
         for each, part in contributions:
             contributed |= part.payload
@@ -140,12 +126,28 @@ class LiveComparison:
         if not self._has_names:
             self._contents.add([content_of(binding.payload)])
 
-    def _right_owner(self, held: Held, owners: list[tuple[Scope, Binding]]) -> tuple[Scope, Binding]:
-        """The record that *held* is, by our name for it or, without one, by what it holds."""
+    def _right_owner(self, held: Held, owners: list[tuple[Scope, Binding]]) -> tuple[Scope, Binding] | None:
+        """The record that *held* is, by our name for it or, without one, by what it holds.
+
+        Returns:
+            None if it has our name for another record.
+        """
+        name = held.get("externalId")
         for scope, binding in owners:
-            if held.get("externalId") == f"{scope.namespace}:{binding.key}":
+            if name == f"{scope.namespace}:{binding.key}":
                 return scope, binding
+        if self._has_names and isinstance(name, str) and self._names_another(name):
+            return None
         return next((each for each in owners if holds(held, each[1].payload)), owners[0])
+
+    def _names_another(self, name: str) -> bool:
+        """Whether *name* is our name for a record that the state has, under another id or this one."""
+        namespace, _, key = name.partition(":")
+        if namespace not in self._namespaces:
+            return False
+        scope, key_hash = Scope(PLATFORM, self._resource, namespace), key_hashes([key])[key]
+        with self._state.look() as tx:
+            return bool(tx.bindings.ids(scope, [key_hash]))
 
     def _compare(self, scope: Scope, binding: Binding, held: Held, contributed: Held) -> None:
         """Compare one binding; members that other streams contribute are theirs."""
@@ -153,7 +155,7 @@ class LiveComparison:
             self._of_unsettled[scope, binding.key_hash] = held
             return
         wanted = {name: value for name, value in binding.payload.items() if name not in contributed}
-        differing = [name for name, value in wanted.items() if not _holds_member(held, name, value)]
+        differing = [name for name, value in wanted.items() if not holds_member(held, name, value)]
         if not differing:
             return
         self._add(Difference("diverged", scope, binding.key, binding.target_id, tuple(differing)))
@@ -165,7 +167,8 @@ class LiveComparison:
 
     def _take_unbound(self, target_id: str, held: Held) -> None:
         if not self._has_names:
-            self._unnamed[content_of(held)].append(target_id)
+            if self._remembered is None or changed_since(held, self._remembered, "createdAt"):
+                self._unnamed[content_of(held)].append(target_id)
             return
         name = held.get("externalId")
         if isinstance(name, str) and name.partition(":")[0] in self._namespaces:
@@ -280,6 +283,19 @@ class LiveComparison:
             self._add(Difference("duplicate", scope, target_id, target_id, remark=_COPY))
             self._moves[target_id] = None, look_up(target_id)
 
+    # ---- results of a part
+
+    def is_unsettled(self, scope: Scope, binding: Binding) -> bool:
+        """Whether the record is left out because an operation on it is not settled."""
+        return (scope, binding.key_hash) in self._unsettled
+
+    def written(self) -> dict[tuple[Scope, int], Correction]:
+        """The corrections so far, for a caller that writes them into the state now; they are no differences then."""
+        found, self.corrections = self.corrections, {}
+        self.differences = {place: each for place, each in self.differences.items() if each.difference != "diverged"}
+        self._moves.clear()
+        return found
+
     # ---- operations in doubt
 
     def outcome_of(self, intent: Intent) -> InDoubt:
@@ -329,15 +345,3 @@ class LiveComparison:
     def _correct(self, scope: Scope, before: Binding, binding: Binding | None, held: Held | None) -> None:
         place = scope, before.key_hash
         self.corrections[place] = Correction(scope, before.key_hash, before.key, binding, before, held)
-
-
-def _holds_member(held: Held, name: str, wanted: Any) -> bool:
-    return (wanted is None and held.get(name) is None) or (name in held and holds(held[name], wanted))
-
-
-def _changed_since(held: Held, began: datetime) -> bool:
-    changed = held.get("updatedAt")
-    try:
-        return not isinstance(changed, str) or datetime.fromisoformat(changed) >= began
-    except (ValueError, TypeError):
-        return True

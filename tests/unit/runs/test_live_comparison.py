@@ -17,8 +17,9 @@ from tests.conftest import PIN
 from tests.examples import examples
 from tests.unit.state.samples import AT, binding, intent, start
 
-from crossdock.migration.live_comparison import InDoubt, LiveComparison
 from crossdock.planning.references import key_hashes
+from crossdock.runs.bound_records import InDoubt
+from crossdock.runs.live_comparison import LiveComparison
 from crossdock.state import Binding, Scope, State, parse_url
 
 PRODUCTS, INVOICES = Scope("platform", "product", "wms"), Scope("platform", "invoice", "wms")

@@ -1,0 +1,32 @@
+"""The bindings to records of the platform, and what is known of operations in doubt about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from crossdock.state import Binding, Scope, State
+from crossdock.stream_facts import PLATFORM
+
+Bound = Mapping[str, Sequence[tuple[Scope, Binding]]]
+"""The live bindings to records of the platform, by the records' ids."""
+
+
+class InDoubt(NamedTuple):
+    """Whether an operation in doubt was carried out.
+
+    Attributes:
+        target_id: Of the record, if it was; None for a delete.
+    """
+
+    outcome: Literal["delivered", "not delivered", "unknown"]
+    target_id: str | None = None
+
+
+def bindings_to(state: State, resource: str, ids: Sequence[str]) -> Bound:
+    """Those of each of *ids*, contributions included; empty for a record that the state does not know."""
+    found: dict[str, list[tuple[Scope, Binding]]] = {each: [] for each in ids}
+    with state.look() as tx:
+        for scope, binding in tx.bindings.of_ids(PLATFORM, resource, ids):
+            found[binding.target_id].append((scope, binding))
+    return found

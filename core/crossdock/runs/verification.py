@@ -1,0 +1,258 @@
+"""Compares unverified bindings with what a target holds, before anything is decided by them.
+
+A restored state believes what was true when its backup was taken. What the target holds is read, the bindings are
+corrected, and so the streams deliver what differs from their sources. Records of the platform are read in lists, which
+also show those that the state has forgotten; those of another target are looked up one after the other.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import cast
+
+from crossdock.delivery import operator_actions
+from crossdock.delivery.operations import payload_after
+from crossdock.errors import StoppedError
+from crossdock.pacing.allowance import Allowance
+from crossdock.platform_source.live_records import LiveRecords
+from crossdock.project.connector_instances import BoundStream
+from crossdock.resource_types import Action
+from crossdock.resources import ResourceName
+from crossdock.runs.differences import Correction
+from crossdock.runs.live_comparison import LiveComparison
+from crossdock.runs.operator_look_ups import LookUps
+from crossdock.runs.record_content import content_of
+from crossdock.runs.state_session import Session
+from crossdock.sources.source_context import SourceContext
+from crossdock.state import Binding, Intent, Scope, Transaction
+from crossdock.stream_facts import PLATFORM
+from crossdock.targets import Target
+
+AT_ONCE = 500  # bindings that are read and written together
+
+
+def verifiable(targets: Iterable[Target]) -> list[tuple[str, str]]:
+    """The resources that are compared with their targets, each after its target's name; an action holds nothing."""
+    return [
+        (target.name, name)
+        for target in targets
+        for name, kind in target.resources.items()
+        if not isinstance(kind, Action)
+    ]
+
+
+class Forgotten:
+    """Records without a name that a target has and the state does not know, by what they hold.
+
+    Each may be what a create would send that the state has forgotten to have sent.
+    """
+
+    def __init__(self) -> None:
+        self._ids: dict[str, Mapping[str, list[str]]] = {}
+
+    def take(self, resource: str, found: Mapping[str, list[str]]) -> None:
+        """Everything that the target has of *resource* was read."""
+        self._ids[resource] = found
+
+    def knows(self, resource: str) -> bool:
+        """Whether it has read what the target has of *resource*."""
+        return resource in self._ids
+
+    def claim(self, intent: Intent) -> str | None:
+        """The id of the record that the create *intent* has made already, once; None if it made none."""
+        ids = self._ids[intent.resource].get(content_of(payload_after(intent)))
+        return ids.pop() if ids else None
+
+
+class Verification:
+    """Verifies the bindings of one run's targets.
+
+    Args:
+        run: Of the sources; its requests to the platform take the tokens of deliveries.
+        run_id: That writes what is found.
+        interrupt: Set when the run shall end early.
+
+    Attributes:
+        forgotten: What was found of the platform's records that have no name.
+    """
+
+    def __init__(self, session: Session, run: SourceContext, run_id: int, interrupt: threading.Event) -> None:
+        self._session, self._state, self._run, self._run_id = session, session.state, run, run_id
+        self._interrupt, self.forgotten = interrupt, Forgotten()
+
+    def forget_last_snapshots(self, streams: Iterable[BoundStream]) -> None:
+        """Have the last snapshots that a restored state knows read again: later ones may have changed their records."""
+        snapshots = [bound.name for bound in streams if bound.stream.mode == "snapshot"]
+
+        def forget(tx: Transaction) -> None:
+            for name in tx.unverified.streams().intersection(snapshots):
+                tx.unverified.forget_last_snapshot(name)
+
+        if snapshots:
+            self._state.apply(forget)
+
+    def verify(self, target: Target) -> None:
+        """Compare what is unverified of *target*; what it does not show stays unverified.
+
+        Raises:
+            StoppedError: If the run is interrupted.
+            CrossdockError: If the target cannot be read.
+        """
+        with self._state.look() as tx:
+            found = tx.unverified.resources(target.name)
+        resources = [name for name in target.resources if name in found]
+        if not resources:
+            return
+        if target.name != PLATFORM:
+            self._look_up_all(target, resources)
+            return
+        with LiveRecords(self._session.project.platform, self._run) as live:
+            for resource in resources:
+                self._read(live, target, cast("ResourceName", resource))
+
+    # ---- lists of the platform
+
+    def _read(self, live: LiveRecords, target: Target, resource: ResourceName) -> None:
+        comparison = self._comparison(target, resource)
+        self._begin(f"comparing {resource.replace('_', ' ')} records with the platform")
+        for page in live.pages(resource):
+            self._check()
+            listed = [each for bound in comparison.take(page).values() for each in bound]
+            self._write(comparison, listed)
+            self._run.progress.advance(len(page))
+        comparison.finish(partial(live.record, resource))
+        self._settle(comparison, resource)
+        self._write(comparison, [])
+        self._bury_contributions(comparison, resource)
+        if target.resources[resource].write_once:
+            self.forgotten.take(resource, comparison.unnamed)
+        else:
+            self._state.apply(lambda tx: tx.unverified.compared(target.name, resource))
+
+    def _bury_contributions(self, comparison: LiveComparison, resource: str) -> None:
+        """Forget what streams contributed to records that the platform no longer has."""
+        after: tuple[str, int] | None = None
+        while True:
+            with self._state.look() as tx:
+                page = tx.bindings.unverified(PLATFORM, resource, after=after, limit=AT_ONCE)
+            if not page:
+                return
+            after = page[-1][0].namespace, page[-1][1].key_hash
+            gone = [each for each in page if each[0].is_contribution and not comparison.is_unsettled(*each)]
+            self._state.apply(partial(self._bury, gone))
+
+    def _bury(self, gone: Sequence[tuple[Scope, Binding]], tx: Transaction) -> None:
+        for scope, binding in gone:
+            tx.bindings.bury(scope, [binding.key_hash], at=self._now())
+
+    def _settle(self, comparison: LiveComparison, resource: str) -> None:
+        """Decide about creates that may have been carried out before the state was restored."""
+
+        def write(tx: Transaction) -> None:
+            for intent in tx.intents.unsettled():
+                is_forgotten = intent.status == "in_doubt" and not intent.attempts and intent.operation == "create"
+                if not is_forgotten or (intent.scope.target, intent.resource) != (PLATFORM, resource):
+                    continue
+                outcome, target_id = comparison.outcome_of(intent)
+                if outcome == "delivered":
+                    operator_actions.delivered(tx, [intent], target_id, at=self._now())
+                elif outcome == "not delivered":
+                    operator_actions.not_delivered(tx, [intent], at=self._now())
+
+        self._state.apply(write)
+
+    # ---- look-ups at other targets
+
+    def _look_up_all(self, target: Target, resources: Sequence[str]) -> None:
+        session = self._session
+        allowance = Allowance(session.clock, session.bucket(target))
+        with closing(target.client()) as client:
+            look_ups = LookUps(target, client, allowance, session.clock, self._state)
+            for resource in resources:
+                self._look_up(look_ups, target, resource)
+
+    def _look_up(self, look_ups: LookUps, target: Target, resource: str) -> None:
+        comparison = self._comparison(target, resource)
+        self._begin(f"comparing {resource.replace('_', ' ')} records with {target.name}")
+        after: tuple[str, int] | None = None
+        while True:
+            with self._state.look() as tx:
+                page = tx.bindings.unverified(target.name, resource, after=after, limit=AT_ONCE)
+            if not page:
+                break
+            for scope, binding in page:
+                self._check()
+                comparison.take_one(scope, binding, look_ups.held(resource, binding.target_id))
+                self._run.progress.advance()
+            self._write(comparison, page)
+            after = page[-1][0].namespace, page[-1][1].key_hash
+        self._state.apply(lambda tx: tx.unverified.compared(target.name, resource))
+
+    # ---- results
+
+    def _comparison(self, target: Target, resource: str) -> LiveComparison:
+        kind, scopes = target.resources[resource], self._session.project.scopes.values()
+        with self._state.look() as tx:
+            unsettled = tx.intents.unsettled()
+            newest = tx.bindings.newest_change(target.name)
+        return LiveComparison(
+            self._state,
+            resource,
+            {each.whole.namespace for each in scopes if (each.target, each.resource) == (target.name, resource)},
+            {(intent.scope, intent.identity.key_hash) for intent in unsettled},
+            has_names=target.name_member(resource) is not None,
+            write_once=kind.write_once,
+            began=self._now(),
+            remembered=newest,
+        )
+
+    def _write(self, comparison: LiveComparison, compared: Sequence[tuple[Scope, Binding]]) -> None:
+        """Write what *comparison* has corrected; what it has *compared* otherwise is verified."""
+        corrections = comparison.written()
+        right = [
+            (scope, binding)
+            for scope, binding in compared
+            if binding.unverified
+            and (scope, binding.key_hash) not in corrections
+            and not comparison.is_unsettled(scope, binding)
+        ]
+
+        def write(tx: Transaction) -> None:
+            for scope, binding in right:
+                tx.bindings.verified(scope, [binding])
+            for (scope, key_hash), each in corrections.items():
+                self._correct(tx, scope, key_hash, each)
+
+        if right or corrections:
+            self._state.apply(write)
+
+    def _correct(self, tx: Transaction, scope: Scope, key_hash: int, correction: Correction) -> None:
+        before, found, at = correction.before, correction.binding, self._now()
+        if before is None and not tx.runs.restored():
+            return  # it has our name, but the state has forgotten nothing
+        if before is not None and not before.unverified:
+            return  # what others have changed is not decided here
+        if found is None and self._session.targets[scope.target].resources[scope.resource].write_once:
+            return  # it may exist under another id, and must not be created twice: a person decides
+        if found is None:
+            tx.bindings.bury(scope, [key_hash], at=at)
+            return
+        if before is None:
+            found = replace(found, step="whole")  # we gave it this name, so its removal is ours, too
+        tx.bindings.put(scope, [found], run_id=self._run_id, at=at)
+        tx.bindings.verified(scope, [found])
+
+    def _begin(self, what: str) -> None:
+        self._run.progress.begin(what, None)
+
+    def _now(self) -> datetime:
+        return self._session.clock.now()
+
+    def _check(self) -> None:
+        if self._interrupt.is_set():
+            raise StoppedError("stopped while comparing the state with a target", hint="run again to continue")

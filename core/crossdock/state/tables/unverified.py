@@ -1,0 +1,135 @@
+"""What a state must not use until it was compared with the outside: after a restored backup, everything."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from sqlalchemy import Connection, delete, func, literal, select, union, update
+
+from crossdock.state.db import sql_statements
+from crossdock.state.db.file_tables import taken_files
+from crossdock.state.db.schema import bindings, snapshots, unverified
+from crossdock.state.tables.bindings import Binding, Bindings
+from crossdock.state.tables.key_scope import Scope
+
+_RESOURCE, _STREAM = "resource", "stream"
+_IS_UNVERIFIED = bindings.c.unverified.is_(True)
+_SCOPE = tuple(bindings.c[name] for name in Scope.__slots__)
+
+
+class UnverifiedRecord(NamedTuple):
+    """A record of which it is unknown what its target holds.
+
+    Attributes:
+        key: In text form.
+    """
+
+    scope: Scope
+    key: str
+    target_id: str
+
+
+class Unverified:
+    """Resources of targets and streams that are unverified as a whole, and the bindings that are.
+
+    A resource is unverified until the target's records were compared with the bindings, since it may have records that
+    the state has forgotten. A stream is until the state has forgotten which snapshot it read last.
+    """
+
+    def __init__(self, connection: Connection, of_bindings: Bindings) -> None:
+        self._connection, self._bindings = connection, of_bindings
+
+    def declare(self, resources: Sequence[tuple[str, str]]) -> None:
+        """Mark *resources*, each a target and its resource, with their bindings, and all streams."""
+        for target, resource in resources:
+            self.declare_resource(target, resource)
+            self._bindings.distrust_all(target, resource)
+        names = union(select(taken_files.c.stream), select(snapshots.c.stream)).subquery()
+        found = [name for (name,) in self._connection.execute(select(names.c.stream))]
+        sql_statements.upsert(self._connection, unverified, [{"kind": _STREAM, "name": name} for name in found])
+
+    def declare_resource(self, target: str, resource: str) -> None:
+        """Have the records of a resource compared, as far as their bindings are unverified."""
+        sql_statements.upsert(self._connection, unverified, [{"kind": _RESOURCE, "name": f"{target}/{resource}"}])
+
+    def distrust(self, scope: Scope, items: Sequence[Binding]) -> None:
+        """Mark bindings of a scope, and their resource."""
+        self.declare_resource(scope.target, scope.resource)
+        self._bindings.distrust(scope, items)
+
+    def resources(self, target: str) -> set[str]:
+        """The resources of *target* that are unverified, or have bindings that are."""
+        prefix = f"{target}/"
+        query = select(unverified.c.name).where(
+            unverified.c.kind == _RESOURCE, unverified.c.name.startswith(prefix, autoescape=True)
+        )
+        found = {name.removeprefix(prefix) for (name,) in self._connection.execute(query)}
+        bound = select(bindings.c.resource).where(_IS_UNVERIFIED, bindings.c.target == target).distinct()
+        return found.union(resource for (resource,) in self._connection.execute(bound))
+
+    def compared(self, target: str, resource: str) -> None:
+        """Record that what *target* holds of *resource* was compared with the bindings."""
+        name = f"{target}/{resource}"
+        self._connection.execute(delete(unverified).where(unverified.c.kind == _RESOURCE, unverified.c.name == name))
+
+    def streams(self) -> set[str]:
+        """The streams that are unverified."""
+        query = select(unverified.c.name).where(unverified.c.kind == _STREAM)
+        return {name for (name,) in self._connection.execute(query)}
+
+    def has_resources(self, write_once: Sequence[tuple[str, str]]) -> bool:
+        """Whether any resource is unverified but for *write_once*, which are read again until a run is complete."""
+        known = [f"{target}/{resource}" for target, resource in write_once]
+        query = select(literal(1)).where(unverified.c.kind == _RESOURCE, unverified.c.name.not_in(known))
+        return self._connection.execute(query.limit(1)).first() is not None
+
+    def end(self) -> None:
+        """A complete run has found nothing unverified."""
+        self._connection.execute(delete(unverified))
+
+    def has_bindings(self) -> bool:
+        """Whether any binding is unverified."""
+        return self._connection.execute(select(literal(1)).where(_IS_UNVERIFIED).limit(1)).first() is not None
+
+    def forget_last_snapshot(self, stream: str) -> None:
+        """Have a *stream* that is unverified read its last snapshot again, and compare its removals with none.
+
+        What an older snapshot is called is known still, so that it is refused as stale.
+        """
+        gone = delete(unverified).where(unverified.c.kind == _STREAM, unverified.c.name == stream)
+        if not self._connection.execute(gone).rowcount:
+            return
+        done = taken_files.c.stream == stream, taken_files.c.status == "done"
+        last = select(func.max(taken_files.c.accepted_at)).where(*done).scalar_subquery()
+        self._connection.execute(delete(taken_files).where(*done, taken_files.c.accepted_at == last))
+        latest = select(func.max(snapshots.c.finished_at)).where(snapshots.c.stream == stream).scalar_subquery()
+        was_last = snapshots.c.stream == stream, snapshots.c.finished_at == latest
+        self._connection.execute(
+            update(snapshots)
+            .where(*was_last)
+            .values(content=func.substr(literal("restored-").concat(snapshots.c.content), 1, 64))
+        )
+
+    def counts(self) -> Iterator[tuple[Scope, int]]:
+        """How many bindings of each scope are unverified."""
+        query = select(*_SCOPE, func.count()).where(_IS_UNVERIFIED).group_by(*_SCOPE)
+        for *scope, number in self._connection.execute(query):
+            yield Scope(*scope), number
+
+    def count(self, scopes: Collection[Scope], key: str | None) -> int:
+        """How many records of *scopes* are unverified; of a *key*, if one is given."""
+        if key is None:
+            return sum(number for scope, number in self.counts() if scope in scopes)
+        query = select(*_SCOPE).where(_IS_UNVERIFIED, bindings.c.key == key)
+        return sum(Scope(*row) in scopes for row in self._connection.execute(query))
+
+    def listed(self, scopes: Collection[Scope], key: str | None, *, limit: int) -> list[UnverifiedRecord]:
+        """At most *limit* unverified records of *scopes*, by key."""
+        query = select(*_SCOPE, bindings.c.key, bindings.c.target_id).where(_IS_UNVERIFIED)
+        if key is not None:
+            query = query.where(bindings.c.key == key)
+        rows = self._connection.execute(query.order_by(*_SCOPE, bindings.c.key))
+        found = (UnverifiedRecord(Scope(*scope), name, target_id) for *scope, name, target_id in rows)
+        return list(islice((each for each in found if each.scope in scopes), limit))

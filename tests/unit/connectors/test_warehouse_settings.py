@@ -81,8 +81,8 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path, keys: str, others: str,
 
 def test_new_keys_change_no_version_where_they_are_not_used(tmp_path: Path) -> None:
     """What a state knows of a stream stays valid; how files arrive is no part of it either."""
-    keys = ("order: modified", 'ready: "{name}.ok"', "archive: done", 'manifest: {files: "M_*", name: F, rows: C}')
-    intake = "\n        ".join(keys)
+    forms = ("order: modified", 'ready: "{name}.ok"', "archive: done", 'manifest: {files: "M_*", name: F, rows: C}')
+    intake = "\n        ".join(forms)
     versions = set()
     for keys in ("", intake):
         (connection,) = load(tmp_path, keys, keys).connections

@@ -18,19 +18,25 @@ def bindings() -> None:
 
 
 @bindings.command("export", epilog=example("crossdock bindings export > bindings.csv"))
+@click.option("--raw", is_flag=True, help="Without apostrophes before formulas. Do not open it in a spreadsheet.")
 @config_option
-def export(config: Path) -> None:
-    """Write all bindings as CSV."""
+def export(config: Path, *, raw: bool) -> None:
+    """Write all bindings as CSV.
+
+    What a spreadsheet would take for a formula, such as an id that begins with =, is written with an apostrophe before
+    it. 'bindings import' removes it.
+    """
     from crossdock.planning import binding_import
 
     with load(config).look() as tx:
-        binding_import.export(tx, sys.stdout)
+        binding_import.export(tx, sys.stdout, raw=raw)
 
 
 @bindings.command("import", epilog=example("crossdock bindings import bindings.csv"))
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--raw", is_flag=True, help="FILE was written with --raw, or by another program: keep apostrophes.")
 @common_options
-def import_(file: Path, config: Path, *, as_json: bool) -> None:
+def import_(file: Path, config: Path, *, raw: bool, as_json: bool) -> None:
     """Take over records that a target already has.
 
     They are not created again. FILE is CSV as written by 'bindings export'. The next sync sends every field of a record
@@ -44,5 +50,5 @@ def import_(file: Path, config: Path, *, as_json: bool) -> None:
     loaded, clock = load(config), SystemClock()
     targets, at = loaded.targets(clock), clock.now()
     with loaded.alone() as state:
-        number = state.apply(lambda tx: binding_import.import_bindings(tx, file, targets, at=at))
+        number = state.apply(lambda tx: binding_import.import_bindings(tx, file, targets, at=at, raw=raw))
     terminal_output.print_result({"bound": number}, f"imported {counted(number, 'binding')}", as_json=as_json)

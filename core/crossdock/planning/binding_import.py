@@ -6,6 +6,7 @@ import csv
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import TextIO
 
@@ -15,6 +16,7 @@ from crossdock.planning.references import ScopedKey, key_hashes
 from crossdock.planning.undos_meanwhile import RESUME, check_no_undo
 from crossdock.printable import printable
 from crossdock.resource_types import Action
+from crossdock.spreadsheet_csv import unguarded, write_rows
 from crossdock.state import Binding, Scope, Transaction
 from crossdock.targets import Target
 
@@ -24,18 +26,17 @@ PART = 1000
 _Row = tuple[str, str, str]  # place in the file, key, target id
 
 
-def export(tx: Transaction, out: TextIO) -> int:
-    """Write all live bindings as CSV with `COLUMNS`; returns their number."""
-    writer, number = csv.writer(out, lineterminator="\n"), 0
-    writer.writerow(COLUMNS)
-    for scope, key, target_id in tx.bindings.listed():
-        writer.writerow((scope.target, scope.resource, scope.namespace, key, target_id))
-        number += 1
-    return number
+def export(tx: Transaction, out: TextIO, *, raw: bool = False) -> int:
+    """Write all live bindings as CSV with `COLUMNS`, with formulas as they are if *raw*; returns their number."""
+    listed = tx.bindings.listed()
+    rows = ((scope.target, scope.resource, scope.namespace, key, target_id) for scope, key, target_id in listed)
+    return write_rows(out, chain([COLUMNS], rows), raw=raw) - 1
 
 
-def import_bindings(tx: Transaction, path: Path, targets: Mapping[str, Target], *, at: datetime) -> int:
-    """Bind the records of a CSV file with `COLUMNS`; keys in text form, as 'bindings export' writes them.
+def import_bindings(
+    tx: Transaction, path: Path, targets: Mapping[str, Target], *, at: datetime, raw: bool = False
+) -> int:
+    """Bind the records of a CSV file with `COLUMNS`; keys in text form, as `export` writes them with the same *raw*.
 
     What the target holds is unknown, so the next sync compares the records with it first. Then it sends every member of
     a record that can be updated, and nothing for one that is written once. A record that the target does not have is
@@ -51,7 +52,7 @@ def import_bindings(tx: Transaction, path: Path, targets: Mapping[str, Target], 
     """
     check_no_undo(tx)
     run_id, number = tx.runs.start(business_date=at.date().isoformat(), at=at), 0
-    for scope, rows in _read(path, targets).items():
+    for scope, rows in _read(path, targets, raw=raw).items():
         for start in range(0, len(rows), PART):
             fresh = _new_bindings(tx, scope, rows[start : start + PART])
             tx.bindings.put(scope, fresh, run_id=run_id, at=at)
@@ -85,10 +86,10 @@ def _new_bindings(tx: Transaction, scope: Scope, rows: list[_Row]) -> list[Bindi
     return fresh
 
 
-def _read(path: Path, targets: Mapping[str, Target]) -> dict[Scope, list[_Row]]:
+def _read(path: Path, targets: Mapping[str, Target], *, raw: bool) -> dict[Scope, list[_Row]]:
     found: dict[Scope, list[_Row]] = defaultdict(list)
     lines: dict[ScopedKey, int] = {}
-    for line, (target, resource, namespace, key, target_id) in _lines(path):
+    for line, (target, resource, namespace, key, target_id) in _lines(path, raw=raw):
         where = f"{path}:{line}"
         if not (target and resource and namespace and key and target_id):
             raise ConfigError(f"needs a value in each of {', '.join(COLUMNS)}", where=where)
@@ -106,7 +107,7 @@ def _read(path: Path, targets: Mapping[str, Target]) -> dict[Scope, list[_Row]]:
     return found
 
 
-def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _lines(path: Path, *, raw: bool) -> Iterator[tuple[int, list[str]]]:
     """Line number and cells of each row."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
@@ -119,7 +120,7 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
                     raise ConfigError(f"has {len(cells)} cells; expected {len(COLUMNS)}", where=where)
                 if any(printable(cell) != cell for cell in cells):
                     raise ConfigError("has a character that is not printable", where=where)
-                yield reader.line_num, cells
+                yield reader.line_num, cells if raw else list(map(unguarded, cells))
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", where=str(path)) from error
     except (UnicodeDecodeError, csv.Error) as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
@@ -18,6 +17,7 @@ from crossdock.platform.platform_config import Profile
 from crossdock.project.project import Project
 from crossdock.resource_types import external_id
 from crossdock.runs.stream_trial import Trial
+from crossdock.spreadsheet_csv import write_rows
 from crossdock.stream_facts import PLATFORM
 from crossdock.targets.platform_target import PlatformTarget
 
@@ -50,7 +50,7 @@ def give(project: Project, names: Iterable[Name], file: Path, *, at: datetime) -
     """
     rows = [(PLATFORM, *name, _created(project.platform, name, number)) for number, name in enumerate(names)]
     with file.open("w", encoding="utf-8", newline="") as out:
-        csv.writer(out).writerows([COLUMNS, *rows])
+        write_rows(out, [COLUMNS, *rows])
     targets = project.targets(SystemClock())
     with project.alone() as state:
         state.apply(lambda tx: import_bindings(tx, file, targets, at=at))

@@ -92,3 +92,19 @@ def test_the_file_must_be_there_and_csv(state: State, tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_bytes(b"\xff")
     with pytest.raises(ConfigError, match="is not CSV in UTF-8"):
         imported(state, tmp_path / "b.csv")
+
+
+def test_ids_that_a_spreadsheet_would_evaluate_come_back_exactly(state: State, tmp_path: Path) -> None:
+    """An export that a spreadsheet can open safely, and a raw one, give the same keys and ids when imported."""
+    path = tmp_path / "raw.csv"
+    rows = ["platform,product,wms,=cmd|'/c'!A4,-5", "platform,product,wms,'=1,@x", "platform,product,wms,a;=1,+1"]
+    path.write_text("\n".join([HEADER, *rows]) + "\n", encoding="utf-8")
+    with state.begin() as tx:
+        assert import_bindings(tx, path, {"platform": platform_target()}, at=AT, raw=True) == 3
+    safe = exported(state)
+    assert safe == sorted(
+        ["platform,product,wms,'=cmd|'/c'!A4,-5", "platform,product,wms,''=1,'@x", "platform,product,wms,a;'=1,'+1"]
+    )
+    assert imported(state, write(tmp_path, *safe)) == 0
+    with state.begin() as tx:
+        assert import_bindings(tx, path, {"platform": platform_target()}, at=AT, raw=True) == 0

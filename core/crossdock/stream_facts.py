@@ -33,6 +33,8 @@ class GoneLimits(ConfigModel):
     """Where nothing states a snapshot's number of rows: how far it may differ from each of the last three."""
     every: Interval | None = None
     """How often a list of existing records is read; by default in each run."""
+    referenced: Literal["keep", "delete"] = "keep"
+    """Whether records are deleted that others refer to; ``keep`` holds the delete back until nothing refers to them."""
 
 
 class Reread(ConfigModel):

@@ -344,11 +344,11 @@ def test_only_what_we_delivered_is_removed(site: Site) -> None:
 def test_a_refused_removal_is_a_dead_letter(site: Site, front: Front) -> None:
     """What the platform will not part with is rejected, counted each night and not sent again, until a replay."""
     snapshots(site)
-    front.fate = lambda seen: Reply(409, b'{"title":"an order refers to it"}') if seen.method == "DELETE" else FORWARD
+    front.fate = lambda seen: Reply(422, b'{"title":"an order refers to it"}') if seen.method == "DELETE" else FORWARD
     result = night(site, "1", lines(ALL[1:]))
     assert (result.code, result.records("products")) == (1, {"read": 39, "unchanged": 39, "gone": 1, "rejected": 1})
     (dead_letter,) = site.listed()
-    assert (dead_letter["key"], dead_letter["why"].partition(":")[0]) == ("P0", "conflict")
+    assert (dead_letter["key"], dead_letter["why"].partition(":")[0]) == ("P0", "rejected")
     assert site.run("records", "show", "wms.products", "P0", "--raw").code == 0
     already = len(front.seen)
     result = night(site, "2", lines(reversed(ALL[1:])))
@@ -365,7 +365,7 @@ def test_a_refused_removal_is_a_dead_letter(site: Site, front: Front) -> None:
 def test_a_refused_removal_of_what_came_back_is_forgotten(site: Site, front: Front) -> None:
     """A record that is listed again needs no removal: its letter goes, and a replay deletes nothing."""
     snapshots(site)
-    front.fate = lambda seen: Reply(409) if seen.method == "DELETE" else FORWARD
+    front.fate = lambda seen: Reply(422) if seen.method == "DELETE" else FORWARD
     assert night(site, "1", lines(ALL[1:])).code == 1
     front.fate = lambda _: FORWARD
     result = night(site, "2", lines(reversed(ALL)))
@@ -374,10 +374,21 @@ def test_a_refused_removal_of_what_came_back_is_forgotten(site: Site, front: Fro
     assert removed(site) == []
 
 
+def test_a_removal_that_is_refused_because_of_references_is_tried_again(site: Site, front: Front) -> None:
+    """The platform knows references that we do not know: a 409 holds the delete back until the next snapshot."""
+    snapshots(site)
+    front.fate = lambda seen: Reply(409, b'{"title":"an order refers to it"}') if seen.method == "DELETE" else FORWARD
+    assert night(site, "1", lines(ALL[1:])).code == 1
+    assert site.listed()[0]["why"] == "referenced_by: an order refers to it"
+    front.fate = lambda _: FORWARD
+    assert night(site, "2", lines(reversed(ALL[1:]))).code == 0
+    assert (removed(site), site.listed()) == (["P0"], [])
+
+
 def test_a_removal_that_was_given_up_stays_so(site: Site, front: Front) -> None:
     """A dropped removal is counted and not sent."""
     snapshots(site)
-    front.fate = lambda seen: Reply(409) if seen.method == "DELETE" else FORWARD
+    front.fate = lambda seen: Reply(422) if seen.method == "DELETE" else FORWARD
     assert night(site, "1", lines(ALL[1:])).code == 1
     assert site.run("records", "drop", "wms.products", "P0").code == 0
     front.fate = lambda _: FORWARD

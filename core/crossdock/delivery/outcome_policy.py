@@ -22,6 +22,7 @@ from crossdock.targets import outcomes
 from crossdock.targets.outcomes import Outcome
 from crossdock.targets.target import Rule
 
+CONFLICT = 409  # to a delete: other records refer to it
 THROTTLED_AT_MOST_S = 1_800.0  # twice the longest Retry-After that is obeyed
 
 
@@ -253,8 +254,13 @@ class Policy:
             decisions.settle("delivered", intent, outcome)
         elif intent.operation == "update" and is_gone:
             decisions.settle("rejected", intent, replace(outcome, reason="missing"))
+        elif intent.operation == "delete" and outcome.status == CONFLICT and self._may_be_referred_to(intent.resource):
+            decisions.settle("rejected", intent, replace(outcome, reason="referenced_by"))
         elif intent.operation != "create" or not self._existing.conflicts(task, outcome, decisions):
             self._rejected(task, outcome, decisions)
+
+    def _may_be_referred_to(self, resource: str) -> bool:
+        return any(resource in kind.parents for kind in self._target.resources.values())
 
     def _rejected(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         concerns_all = in_doubt_rules.concerns_all(task.intent, outcome, self._target, self._accepted)

@@ -7,8 +7,8 @@ from itertools import islice
 
 from crossdock.delivery.operations import Operation, payload_after
 from crossdock.migration.live_references import LiveReferences
-from crossdock.migration.referred_ids import referred_ids
 from crossdock.migration.referred_records import ReferredRecords, place
+from crossdock.planning.referred_ids import referred_ids
 from crossdock.project.connector_instances import BoundStream
 from crossdock.sources.id_set import IdSet
 from crossdock.state import Binding, Scope, State

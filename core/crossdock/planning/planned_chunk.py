@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from crossdock.delivery.operations import Operation
+from crossdock.delta.keyed_records import KeyedRecord
+from crossdock.planning.references import ScopedKey
 from crossdock.project.connector_instances import BoundStream
 from crossdock.state import Binding, DeadLetter, NamedRecord, Transaction, WaitingRecord
 
@@ -34,6 +37,11 @@ class PlannedChunk:
         """The number of records decided about."""
         kept = len(self.dead_letters) + len(self.waits) + len(self.suppressed) + len(self.refetched)
         return len(self.operations) + kept
+
+    def wait(self, read: KeyedRecord, missing: Sequence[ScopedKey]) -> None:
+        """The record waits for those that are *missing*."""
+        waits_for = [{"resource": scope.resource, "namespace": scope.namespace, "key": key} for scope, key in missing]
+        self.waits.append(WaitingRecord(read.identity, waits_for, read.record.raw()))
 
     def write(self, tx: Transaction) -> None:
         """Store every decision except the operations, which are stored as intents."""

@@ -24,7 +24,7 @@ from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.references import References, ScopedKey
 from crossdock.planning.removals import Removals, removal
 from crossdock.project.connector_instances import BoundStream
-from crossdock.state import Binding, DeadLetter, NamedRecord, RecordIdentity, State, Step, WaitingRecord
+from crossdock.state import Binding, DeadLetter, NamedRecord, RecordIdentity, State, Step
 from crossdock.stream_facts import PLATFORM
 from crossdock.tally import Tally
 from crossdock.targets.merge_patch import difference
@@ -150,7 +150,7 @@ class Planner:
                     self._tally.count("carried_on", len(drafts) - number)
                     break
                 continue
-            planned.waits.append(_waiting(read, missing))
+            planned.wait(read, missing)
             is_bound = binding is not None or self._contributions.needed
             if not self._held.add(read, members, missing, is_bound=is_bound):
                 self._tally.count("carried_on")
@@ -294,6 +294,14 @@ class Planner:
                     self._held.take(key_hash)
             yield planned
 
+    def reject(self, kept: Iterator[DeadLetter]) -> Iterator[PlannedChunk]:
+        """Decisions to reject what *kept* says."""
+        while dead_letters := list(islice(kept, CHUNK)):
+            self._tally.count("rejected", len(dead_letters))
+            planned = self._chunk()
+            planned.dead_letters.extend(dead_letters)
+            yield planned
+
     def _removals(self) -> Iterator[PlannedChunk]:
         while self._to_remove:
             chunk = [self._to_remove.popleft() for _ in range(min(CHUNK, len(self._to_remove)))]
@@ -312,8 +320,6 @@ class Planner:
                     self._tally.count("suppressed")
                     planned.suppressed.append(replace(binding, fingerprint=None, step=operation.step))
             yield planned
-
-    # ---- operations
 
     def _chunk(self) -> PlannedChunk:
         return PlannedChunk(self._bound, self._run_id, self._bound.context.run.clock.now())
@@ -342,8 +348,3 @@ class Planner:
             with failing_target(operation.record):
                 mint(operation, self._target, 0)
         return operation
-
-
-def _waiting(read: KeyedRecord, missing: Sequence[ScopedKey]) -> WaitingRecord:
-    waits_for = [{"resource": scope.resource, "namespace": scope.namespace, "key": key} for scope, key in missing]
-    return WaitingRecord(read.identity, waits_for, read.record.raw())

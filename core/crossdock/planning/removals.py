@@ -20,13 +20,15 @@ from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.errors import CrossdockError, RefusedError
 from crossdock.planning.completeness import SnapshotFacts, blocker
 from crossdock.project.connector_instances import BoundStream
-from crossdock.records import Record
+from crossdock.records import Reason, Record
 from crossdock.state import Binding, Intent, PendingApproval, RecordIdentity, State, Transaction
 from crossdock.state.tables.removal_evidence import packed
 from crossdock.tally import Term
 
 LISTED = 5  # keys in a message
 PART = 50_000  # keys per look-up
+REFERENCED = "referenced: delete"  # the setting that deletes them nevertheless
+REFERENCED_BY: Reason = "referenced_by"
 _STEP = "_step"
 
 
@@ -130,11 +132,15 @@ def _within_limits(
     at: datetime,
     before: int = 0,
 ) -> Removals:
-    """Remove all of *removable* or none, after the checks of the limits and the approval."""
-    number = len(removable)
+    """Remove all of *removable* or none, after the checks of the limits and the approval.
+
+    Records whose delete was held back were within the limits when they went, and do not count again.
+    """
+    held_back = _held_back(tx, bound)
+    fresh = [each for each in removable.to_list() if each not in held_back]
     what = f"{bound.stream.on_gone} {bound.kind.name} in {bound.namespace}"
-    wanted = PendingApproval(bound.name, what, packed(removable.to_list()), at)
-    excess = _excess(tx, bound, before + number)
+    wanted = PendingApproval(bound.name, what, packed(fresh), at)
+    excess = _excess(tx, bound, before + len(fresh)) if fresh else None
     if excess is None or _is_approved(tx, bound, wanted, unsettled):
         return Removals(removed=tuple(removable.sort().to_list()))
     return Removals(withheld=wanted, refusal=_refusal(tx, bound, wanted, excess, source))
@@ -164,12 +170,24 @@ def verb(operation: Operation) -> str:
 
 
 def _removable(tx: Transaction, bound: BoundStream, facts: pl.DataFrame, terms: Counter[Term]) -> pl.Series:
-    """The records of *facts* that crossdock delivered and whose removal was not rejected; the others are counted."""
+    """The records of *facts* that crossdock delivered and whose removal was not rejected; the others are counted.
+
+    Those that others referred to are tried again.
+    """
     delivered = facts.filter(pl.col(_STEP) != "import")[KEY_HASH]
     terms["ignored"] += facts.height - len(delivered)
     rejected = [each for each in tx.dead_letters.facts(bound.name) if each.step == "remove"]
-    rest = _without(delivered, _keys(e.key_hash for e in rejected if e.status == "rejected"), terms, "rejected")
+    held_back = _held_back(tx, bound)
+    final = (e.key_hash for e in rejected if e.status == "rejected" and e.key_hash not in held_back)
+    rest = _without(delivered, _keys(final), terms, "rejected")
     return _without(rest, _keys(e.key_hash for e in rejected if e.status == "dropped"), terms, "dropped")
+
+
+def _held_back(tx: Transaction, bound: BoundStream) -> set[int]:
+    """The records whose delete was held back, because others referred to them."""
+    rejected = (e for e in tx.dead_letters.facts(bound.name) if e.step == "remove" and e.status == "rejected")
+    codes = tx.dead_letters.codes(bound.name, [each.key_hash for each in rejected])
+    return {key_hash for key_hash, code in codes.items() if code == REFERENCED_BY}
 
 
 def _steps(tx: Transaction, bound: BoundStream, keys: pl.Series) -> pl.DataFrame:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 
 from crossdock.clock import Clock
 from crossdock.delivery.in_doubt_rules import is_forgettable
@@ -20,6 +21,7 @@ from crossdock.planning.held_records import HeldRecords
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
+from crossdock.planning.referring_records import ReferringRecords
 from crossdock.planning.removals import Removals, verb
 from crossdock.progress import Progress
 from crossdock.project.connector_instances import BoundStream
@@ -137,6 +139,7 @@ class _Preview:
             self._restored = tx.runs.restored()
         self.result = Planned(self._forecast(PLATFORM, 0))
         self._coming = {bound.scope for bound in streams}
+        self._referring = {name: ReferringRecords(state, name, each.resources) for name, each in targets.items()}
         self._waiting: list[tuple[BoundStream, HeldRecords, WaitingOnce]] = []
         names = {bound.name for bound in streams}
         self._left = LeftOperations.sorted_out(unsettled, targets, now, streams=names, state_restored=self._restored)
@@ -191,7 +194,7 @@ class _Preview:
             self._coming.discard(bound.scope)
 
     def held(self) -> None:
-        """Decide about what waited for records that a later stream brings; the rest waits."""
+        """Decide about what waited for records that a later stream brings, and then about deletes; the rest waits."""
         is_done = False
         while not is_done:
             is_done = True
@@ -200,6 +203,9 @@ class _Preview:
                 chunks = None if bound.name in self.result.errors else planner.next_round()
                 is_done = is_done and chunks is None
                 self._pass_on_rounds(planner, chunks, waiting)
+        for each in chain.from_iterable(each.rounds(self._removing) for each in self._referring.values()):
+            for decided in each.chunks:
+                self._pass_on(decided)
         for bound, held, waiting in self._waiting:
             waiting.finish()
             self._tally(bound.name).count("carried_on", held.release())
@@ -226,13 +232,15 @@ class _Preview:
         self.result.repeated_keys.setdefault(bound.name, repeated)
         for dead_letter in stream_input.scan.keyless:
             self._listener.refused(dead_letter)
-        reads, failing, removals = stream_input.records(), stream_input.failure_count(), stream_input.removals
-        planner = self._planner(bound, tally, held, removals, failing, stream_input.operations)
+        referring = self._referring[bound.scope.target]
+        reads, failing, gone = stream_input.records(), stream_input.failure_count(), stream_input.removals
+        planner = self._planner(bound, tally, held, referring.defer(bound, gone), failing, stream_input.operations)
         self._pass_on_rounds(planner, planner.decide(reads), waiting)
         planner.pass_over(reads)
         planner.finish()
         if planner.stopped is not None:
             self.result.errors[bound.name] = planner.stopped
+            tally.count("carried_on", referring.give_up(bound))
             return False
         self._show_removals(bound, stream_input.removals)
         return True
@@ -285,6 +293,10 @@ class _Preview:
             at_once=_AT_ONCE,
         )
 
+    def _removing(self, bound: BoundStream, gone: Removals, tally: Tally | None = None) -> Planner:
+        nothing = HeldRecords(bound, self._state, self._references[bound.scope.target], frozenset())
+        return self._planner(bound, tally or self._tally(bound.name), nothing, gone, FailureCount(bound, None))
+
     def _show_removals(self, bound: BoundStream, gone: Removals) -> None:
         """Pass on the removals that need approval, and count the records that stay as they are."""
         held = gone.withheld
@@ -294,9 +306,7 @@ class _Preview:
             self.result.left_alone[bound.name] = left_alone
         if held is None:
             return
-        removed = replace(gone, removed=tuple(held.key_hashes))
-        nothing = HeldRecords(bound, self._state, self._references[bound.scope.target], frozenset())
-        planner = self._planner(bound, Tally(), nothing, removed, FailureCount(bound, None))
+        planner = self._removing(bound, replace(gone, removed=tuple(held.key_hashes)), Tally())
         for decided in planner.next_round() or ():
             for operation in decided.operations:
                 self._listener.withheld(operation)
@@ -323,6 +333,7 @@ class _Preview:
         if record in self._doubtful:
             return  # the second step of a create in doubt
         self._count_request(verb(operation), identity.stream, scope)
+        self._referring[scope.target].plan(operation)
         if operation.kind == "delete":
             self.expected.add(ExpectedDelivery(identity.stream, scope, identity.key_hash, None))
         else:

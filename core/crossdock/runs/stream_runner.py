@@ -20,6 +20,7 @@ from crossdock.planning.held_records import HeldRecords
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
+from crossdock.planning.referring_records import ReferringRecords
 from crossdock.planning.removals import Removals
 from crossdock.progress import Progress
 from crossdock.project.connector_instances import BoundStream
@@ -66,6 +67,8 @@ class StreamRunner:
         self._references = References(target.name)
         self._coming = set(scopes)
         self._held: dict[str, tuple[BoundStream, HeldRecords]] = {}
+        self._referring = ReferringRecords(state, target.name, target.resources)
+        self._deferred: dict[str, RecordSource] = {}  # by the stream whose deletes come at the end
 
     def run(self, bound: BoundStream, source: RecordSource) -> Steps:
         """Run one stream; returns False if nothing more can be delivered.
@@ -81,7 +84,8 @@ class StreamRunner:
             while goes_on and source.has_more and bound.name not in self._report.errors:
                 goes_on = yield from self._run_part(bound, source, held)
         finally:
-            source.close()
+            if bound.name not in self._deferred:
+                source.close()
         if not held:
             self._coming.discard(bound.scope)
         if missing := bound.context.run.failures.get(bound.name):
@@ -114,8 +118,34 @@ class StreamRunner:
         if (defect := self._target.take_defect()) is not None:
             self._report.messages.fail(self._place, defect)
 
+    def deliver_deletes(self) -> Steps:
+        """Delete what is gone and may be referred to, those that refer to others first; returns as `run`.
+
+        Raises:
+            StateError: If the state fails.
+        """
+        for each in self._referring.rounds(self._deleting):
+            if not (yield from self._deliver_chunks(each.chunks)):
+                each.planner.finish()
+                self._report.tally(each.bound.name).count("carried_on", each.left)
+                self._deferred.pop(each.bound.name).close()
+                return False
+            if not each.left:
+                source = self._deferred.pop(each.bound.name)
+                self._finish(each.bound, source)
+                source.close()
+        return True
+
+    def _deleting(self, bound: BoundStream, gone: Removals) -> Planner:
+        self._timings.proceed(f"deleting {bound.name}", len(gone.removed))
+        nothing = HeldRecords(bound, self._state, self._references, frozenset())
+        return self._planner(bound, nothing, gone, FailureCount(bound, None))
+
     def release_held(self) -> None:
-        """Count what still waits as carried on."""
+        """Count what still waits, and deletes that were not begun, as carried on."""
+        for name, source in self._deferred.items():
+            self._report.tally(name).count("carried_on", len(source.removals.removed))
+            source.close()
         for bound, held in self._held.values():
             self._report.tally(bound.name).count("carried_on", held.release())
 
@@ -197,7 +227,8 @@ class StreamRunner:
         )
 
     def _deliver_records(self, bound: BoundStream, source: RecordSource, held: HeldRecords) -> Steps:
-        planner = self._planner(bound, held, source.removals, source.failure_count(), source.operations)
+        gone = self._referring.defer(bound, source.removals)
+        planner = self._planner(bound, held, gone, source.failure_count(), source.operations)
         records = source.records()
         self._timings.proceed(f"sending {bound.name}", source.expected)
         chunks: Iterator[PlannedChunk] | None = planner.decide(records)
@@ -206,6 +237,7 @@ class StreamRunner:
             while chunks is not None:
                 if not (yield from self._deliver_chunks(missed.counted(chunks) if missed else chunks)):
                     planner.pass_over(records)  # they stay in files that are not finished
+                    self._carry_on(bound)
                     return False
                 chunks = planner.next_round()
             planner.pass_over(records)
@@ -215,9 +247,16 @@ class StreamRunner:
             missed.note()
         if planner.stopped is not None:
             self._report.messages.fail(bound.name, planner.stopped)
+            self._carry_on(bound)
+        elif gone is not source.removals:
+            self._deferred[bound.name] = source
         else:
             self._finish(bound, source)
         return True
+
+    def _carry_on(self, bound: BoundStream) -> None:
+        """Count deletes that were to come at the end, and do not."""
+        self._report.tally(bound.name).count("carried_on", self._referring.give_up(bound))
 
     def _finish(self, bound: BoundStream, source: RecordSource) -> None:
         self._timings.proceed(f"remembering {bound.name}", None)

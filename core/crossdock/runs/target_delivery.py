@@ -118,6 +118,7 @@ class RunningStreams:
             others_wait.close()
         try:
             done = (yield from self._each(delivery, source)) and (yield from runner.deliver_held())
+            done = done and (yield from runner.deliver_deletes())
         finally:
             runner.release_held()
             runner.report_defect()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -49,6 +50,12 @@ class ExpectedDeliveries:
         """The bindings of *scope* that differ from the stored ones, by key hash; None for a deleted record."""
         return self._bindings.get(scope, {})
 
+    def of_resource(self, target: str, resource: str) -> Iterator[tuple[Scope, int, str, dict[str, Any]]]:
+        """Scope, key hash, key and payload of the records of *resource* that differ from the stored ones."""
+        for scope, expected in self._bindings.items():
+            if (scope.target, scope.resource) == (target, resource):
+                yield from ((scope, each.key_hash, each.key, each.payload) for each in expected.values() if each)
+
     def finished(self, stream: str) -> set[int]:
         """Key hashes of the records of *stream* that are neither rejected nor waiting any more."""
         return self._finished.get(stream, set())
@@ -77,6 +84,14 @@ class ExpectedBindings(Bindings):
     def ids(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, str]:
         unchanged, expected = self._apart(scope, key_hashes)
         return super().ids(scope, unchanged) | {key_hash: each.target_id for key_hash, each in expected.items()}
+
+    def naming(
+        self, target: str, resource: str, ids: Sequence[str]
+    ) -> Iterator[tuple[Scope, int, str, dict[str, Any]]]:
+        for found in super().naming(target, resource, ids):
+            if found[1] not in self._expected.bindings(found[0]):
+                yield found
+        yield from self._expected.of_resource(target, resource)
 
     def _apart(self, scope: Scope, key_hashes: Sequence[int]) -> tuple[list[int], dict[int, Binding]]:
         """Those of *key_hashes* whose binding is as it is stored, and the expected bindings of the others."""

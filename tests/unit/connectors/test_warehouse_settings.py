@@ -81,11 +81,11 @@ def test_what_cannot_be_meant_is_refused(tmp_path: Path, keys: str, others: str,
 
 def test_new_keys_change_no_version_where_they_are_not_used(tmp_path: Path) -> None:
     """What a state knows of a stream stays valid; how files arrive is no part of it either."""
-    forms = ("order: modified", 'ready: "{name}.ok"', "archive: done", 'manifest: {files: "M_*", name: F, rows: C}')
-    intake = "\n        ".join(forms)
+    keys = ("order: modified", 'ready: "{name}.ok"', "archive: done", 'manifest: {files: "M_*", name: F, rows: C}')
+    intake = "\n        ".join(keys)
     versions = set()
-    for keys in ("", intake):
-        (connection,) = load(tmp_path, keys, keys).connections
+    for written in ("", intake):
+        (connection,) = load(tmp_path, written, written).connections
         versions.add(connection.streams[0].mapping_version)
     assert versions == {"05b67b7ae22fec189b4e0b3f05e99187821b8f67827ee3087a0726cf65e80287"}
     (connection,) = load(tmp_path, 'format: {row_end: "~"}').connections

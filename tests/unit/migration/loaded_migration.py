@@ -106,7 +106,6 @@ class LoadedMigration:
             requests=2,
             throttled=0,
             tally={f"wms.{wave}": tally.as_json()},
-            error=None,
             at=AT + timedelta(hours=1),
             duration_ms=3_600_000,
         )

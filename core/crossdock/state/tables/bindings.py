@@ -8,16 +8,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import polars as pl
 from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
     Select,
+    Text,
     bindparam,
     func,
     literal_column,
     select,
     tuple_,
+    type_coerce,
     update,
 )
 
@@ -28,6 +31,8 @@ from crossdock.state.tables.key_index_stamps import Change, Stamps
 from crossdock.state.tables.key_scope import CONTRIBUTION, Scope, within_given
 from crossdock.state.tables.record_version import Step
 from crossdock.state.tables.untrimmed_keys import UntrimmedKeys
+
+SEARCHED_AT_ONCE = 20_000  # payloads
 
 
 @dataclass(slots=True)  # creating a frozen one takes ten times as long, and a run creates one per change
@@ -297,6 +302,23 @@ class Bindings:
         names = ("of_target", "of_resource", "of_id")
         columns: dict[str, Sequence[Any]] = {name: [each[n] for each in records] for n, name in enumerate(names)}
         _DOUBT_CHANGE.run(self._connection, columns)
+
+    def naming(
+        self, target: str, resource: str, ids: Sequence[str]
+    ) -> Iterator[tuple[Scope, int, str, dict[str, Any]]]:
+        """Scope, key hash, key and payload of the live bindings whose payload has one of the texts *ids*.
+
+        Those of contributions are included. All payloads of the resource are searched as text, and few are decoded.
+        """
+        wanted = [exact_json.dumps(each).decode() for each in ids]
+        names = (table.c.namespace, table.c.key_hash, table.c.key, type_coerce(table.c.payload, Text).label("text"))
+        query = select(*names).where(*_OF_RESOURCE, _IS_LIVE).execution_options(yield_per=SEARCHED_AT_ONCE)
+        found = self._connection.execute(query, {"target": target, "resource": resource})
+        for rows in found.partitions():
+            has_one = pl.Series([row.text for row in rows], dtype=pl.String).str.contains_any(wanted)
+            for place in has_one.arg_true():
+                namespace, key_hash, key, text = rows[place]
+                yield Scope(target, resource, namespace), key_hash, key, exact_json.loads_own(text)
 
     def counters(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, int]:
         """The counters of *key_hashes*, also of deleted bindings."""

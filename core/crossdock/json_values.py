@@ -165,7 +165,7 @@ def _message(item: ErrorDetails) -> str:
 def at_path(value: Any, path: str) -> Any:
     """The value at a dotted *path* such as ``customer.id`` or ``lines.0.sku``; `MISSING` if there is none.
 
-    A member whose name is the whole *path* comes first.
+    A member whose name is the whole *path* comes first. A path may be a JSON pointer: ``/fields/com.acme.sku``.
     """
     for name in _names(value, path):
         value = member(value, name)
@@ -200,7 +200,9 @@ def exploded(item: Any, path: str) -> Iterator[tuple[Any, str | None]]:
 
 
 def _names(value: Any, path: str) -> Sequence[str]:
-    return [path] if isinstance(value, dict) and path in value else path.split(".")
+    if isinstance(value, dict) and path in value:
+        return [path]
+    return _names_of(path) if path.startswith("/") else path.split(".")
 
 
 def found_at(document: Any, pointer: str) -> Any:
@@ -232,7 +234,7 @@ def replaced_at(document: Any, path: str, value: Any) -> Any:
     Raises:
         ValueError: If what is around it has no members, or is a list without that element.
     """
-    return _with(document, _names_of(path) if path.startswith("/") else _names(document, path), value)
+    return _with(document, _names(document, path), value)
 
 
 def _with(value: Any, names: Sequence[str], element: Any) -> Any:

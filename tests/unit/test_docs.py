@@ -68,6 +68,7 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "LoginRequest": "connections.NAME.auth.",
     "RateLimit": "connections.NAME.rate.",
     "ThrottledAnswer": "connections.NAME.throttled.",
+    "ExpiredAnswer": "connections.NAME.auth.expired.",
     "TargetConfig": "connections.NAME.target.",
     "FailedAnswer": "failed.",
     "TargetResourceConfig": "resources.NAME.",

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import httpx
-from pydantic import AfterValidator, Discriminator, Field, Tag, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    Discriminator,
+    Field,
+    Tag,
+    TypeAdapter,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
 
-from crossdock import ConfigModel, SecretRef
+from crossdock import ConfigModel, SecretRef, exact_json
 from crossdock.addresses import endpoint, names_secret
-from crossdock.config_file import Secret
+from crossdock.config_file import Secret, misplaced
 from crossdock.sources import (
     BasicAuth,
     BearerAuth,
@@ -129,19 +138,100 @@ class RefreshTokenGrant(ConfigModel):
         )
 
 
+def _with_references(value: Any, info: ValidationInfo) -> Any:
+    """*value*, in which references are secrets.
+
+    Raises:
+        ValueError: If a member with a name that is usual for a secret is written as text.
+    """
+    if isinstance(value, Mapping):
+        without_literal_secrets({name: each for name, each in value.items() if _is_reference(each) == "text"})
+        return {name: _with_references(each, info) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_references(each, info) for each in value]
+    if isinstance(value, str) and _is_reference(value) == "reference":
+        return _REFERENCE.validate_python(value, context=info.context)
+    return value
+
+
+_REFERENCE: TypeAdapter[Secret] = TypeAdapter(SecretRef)
+_Credentials = Annotated[Mapping[str, Any], Field(min_length=1), AfterValidator(_with_references)]
+
+
+class ExpiredAnswer(ConfigModel):
+    """An answer against which a new token may help."""
+
+    status: Annotated[int, Field(ge=200, le=599)]
+    text: Annotated[str, Field(min_length=1)] | None = None
+    """Part of the JSON body, in upper or lower case; in an answer of success, of its members ``errors`` and ``error``.
+    Default: any answer of this status."""
+
+    @model_validator(mode="after")
+    def _says_what(self) -> Self:
+        if self.status < 300 and self.text is None:
+            raise misplaced(("text",), "is missing: without it, each answer of success would need a new token")
+        return self
+
+    def matches(self, status: int, body: Any) -> bool:
+        """Whether an answer with this *status* and JSON *body* is meant."""
+        if status != self.status or self.text is None:
+            return status == self.status
+        if status < 300:
+            body = {name: body[name] for name in ("errors", "error") if isinstance(body, Mapping) and body.get(name)}
+        return self.text.casefold() in exact_json.dumps(body).decode().casefold()
+
+
 class LoginRequest(ConfigModel):
     """A token that a login request returns."""
 
     kind: Literal["login"]
     login_url: TokenUrl
-    """Where the credentials are posted as a JSON object."""
-    credentials: Annotated[Mapping[str, TextOrSecret], Field(min_length=1), AfterValidator(without_literal_secrets)]
-    """The members of that object."""
-    token_member: str = "token"  # noqa: S105  the name of a member
-    """The member of the answer with the token."""
+    """Where the credentials are posted as JSON."""
+    credentials: _Credentials
+    """The members of the JSON object that is posted; values may be references, objects and lists."""
+    graphql: Annotated[str, Field(min_length=1)] | None = None
+    """A GraphQL mutation that logs in, of which ``credentials`` are the variables."""
+    token_member: Annotated[str, Field(min_length=1)] = "token"  # noqa: S105  the name of a member
+    """Where the answer has the token: a member, a dotted path or a JSON pointer; or a text with such places in braces,
+    of which it is made: ``export:{result.0}:{result.1}``."""
+    token_header: HeaderName | None = None
+    """The header of the answer that has the token instead, such as vendure-auth-token."""
+    token_cookie: HeaderName | None = None
+    """The cookie of the answer that has the token instead, such as session_id."""
+    base64: bool = False
+    """Whether the token is encoded in Base64 before it is sent."""
+    header: HeaderName = "Authorization"
+    """The header of requests that has the token."""
+    value: Annotated[str, Field(pattern=r"\{token\}")] = "Bearer {token}"
+    """What this header has, with ``{token}``."""
+    expired: tuple[ExpiredAnswer, ...] = ()
+    """Answers against which a new token may help, besides those with the status 401."""
+
+    @model_validator(mode="after")
+    def _one_token(self) -> Self:
+        given = [each for each in ("token_member", "token_header", "token_cookie") if each in self.model_fields_set]
+        if len(given) > 1:
+            raise misplaced((given[1],), f"cannot be used with {given[0]}: the token is in one place")
+        if self.base64 and (self.token_header or self.token_cookie):
+            raise misplaced(("base64",), "needs token_member")
+        return self
 
     def auth(self) -> httpx.Auth:
-        return LoginAuth(self.login_url, self.credentials, token=self.token_member)
+        return LoginAuth(
+            self.login_url,
+            self.credentials,
+            token=self.token_member,
+            token_header=self.token_header,
+            token_cookie=self.token_cookie,
+            graphql=self.graphql,
+            header=self.header,
+            value=self.value,
+            base64=self.base64,
+            expired=self._is_expired if self.expired else None,
+        )
+
+    def _is_expired(self, status: int, body: Any) -> bool:
+        return any(rule.matches(status, body) for rule in self.expired)
 
 
 Credential = Annotated[

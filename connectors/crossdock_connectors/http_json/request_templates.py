@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -16,6 +16,7 @@ from crossdock.json_values import MISSING
 NAMES = frozenset({"since", "start", "end"})
 _PLACE = re.compile(r"\{(since|start|end)\}")
 _IN_PATH = re.compile(r"\{([^{}]+)\}")
+_WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,18})")
 _NO_SEGMENTS = frozenset({"", ".", ".."})
 
 
@@ -76,8 +77,35 @@ def names_in(value: Any) -> Iterator[str]:
         yield from _PLACE.findall(text)
 
 
+def with_key(value: Any, key: Mapping[str, str], numbers: Collection[str] = ()) -> Any:
+    """*value* with the texts of *key* in place of its columns, each as ``{COLUMN}``.
+
+    Args:
+        numbers: Columns that are sent as numbers where a text is nothing but the column.
+
+    Raises:
+        ValueError: If one of them is no whole number as JSON has it: ``017`` is another key than 17.
+    """
+    match value:
+        case str() if value[1:-1] in numbers and value == f"{{{value[1:-1]}}}":
+            if _WHOLE.fullmatch(key[value[1:-1]]) is None:
+                raise ValueError("no whole number")
+            return int(key[value[1:-1]])
+        case str():
+            return _IN_PATH.sub(lambda place: key.get(place[1], place[0]), value)
+        case Mapping():
+            return {name: with_key(inner, key, numbers) for name, inner in value.items()}
+        case list() | tuple():
+            return [with_key(inner, key, numbers) for inner in value]
+    return value
+
+
 def filled(value: Any, values: Mapping[str, str | None]) -> Any:
-    """*value* with *values* in its texts; members and elements that need a missing one are left out."""
+    """*value* with *values* in its texts, without what needs a missing one.
+
+    A member is left out, and an object that has no other. A list in a body that compares with it, such as
+    ``[write_date, ">=", "{since}"]``, is left out whole; a list of such lists or objects stays without them.
+    """
     found = _filled(value, values)
     return None if found is MISSING else found
 
@@ -90,8 +118,12 @@ def _filled(value: Any, values: Mapping[str, str | None]) -> Any:
             return _PLACE.sub(lambda place: values[place[1]] or "", value)
         case Mapping():
             members = {name: _filled(inner, values) for name, inner in value.items()}
-            return {name: inner for name, inner in members.items() if inner is not MISSING}
+            kept = {name: inner for name, inner in members.items() if inner is not MISSING}
+            return MISSING if value and not kept else kept
         case list() | tuple():
-            return [inner for inner in (_filled(each, values) for each in value) if inner is not MISSING]
+            found = [_filled(each, values) for each in value]
+            kept_items = [inner for inner in found if inner is not MISSING]
+            compares = isinstance(value, list) and not all(isinstance(each, list | Mapping) for each in value)
+            return MISSING if compares and len(kept_items) < len(found) else kept_items
         case _:
             return value

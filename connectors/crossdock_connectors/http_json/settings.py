@@ -68,24 +68,53 @@ class Windows(ConfigModel):
     """IANA time zone of ``{start}`` and ``{end}`` where ``time_format`` has no offset; default: UTC."""
 
 
-class ExistingRecords(ConfigModel):
-    """A list of all records that exist, by their keys; a known record that it lacks is gone."""
+class _OtherRequest(ConfigModel):
+    """A request besides that of the list."""
 
     path: Path
     """Below the base URL, without a query."""
     params: Annotated[Mapping[str, Param], AfterValidator(without_literal_secrets)] = {}
     """The query; a list is a repeated parameter."""
+    body: Any = None
+    """A JSON body; the request is then a POST, which must only read."""
+    graphql: str | None = None
+    """A GraphQL query, posted with ``variables``."""
+    variables: Mapping[str, Any] = {}
+
+    @model_validator(mode="after")
+    def _request_fits(self) -> Self:
+        check_body(self.graphql, self.variables, self.body)
+        return self
+
+
+def check_body(graphql: str | None, variables: Mapping[str, Any], body: Any) -> None:
+    """Check that a request has one body.
+
+    Raises:
+        PydanticCustomError: If it has two, or variables without a query.
+    """
+    if graphql is not None and body is not None:
+        raise misplaced(("body",), "cannot be used with graphql")
+    if variables and graphql is None:
+        raise misplaced(("variables",), "needs graphql")
+
+
+class ExistingRecords(_OtherRequest):
+    """A list of all records that exist, by their keys; a known record that it lacks is gone."""
+
     records: Place
     """Where the list is in an answer: of objects with the members of the key, or of the keys themselves."""
     pagination: Pagination | None = None
     """How the API splits the list into pages; default: that of the stream."""
 
 
-class FetchedRecord(ConfigModel):
-    """A request for one record, such as one that a webhook names."""
+class FetchedRecord(_OtherRequest):
+    """A request for one record, such as one that a webhook names. Columns of the key are in braces in the path, in
+    ``params``, in ``body`` or in ``variables``: ``/orders/{id}``.
+    """
 
-    path: Path
-    """Below the base URL, with columns of the key in braces: ``/orders/{id}``."""
+    numbers: tuple[str, ...] = ()
+    """Columns of the key that ``body`` and ``variables`` have as numbers."""
     record: Place = ""
     """Where the record is in an answer; a list has the rows of one record. Default: the answer is the record."""
 
@@ -158,20 +187,20 @@ class HttpJsonStreamConfig(StreamConfig):
     def _fetch_fits(self) -> Self:
         if self.fetch is None:
             return self
-        columns = request_templates.columns_in(self.fetch.path)
-        if not columns:
+        fetch = self.fetch
+        columns = request_templates.columns_in(fetch.path)
+        texts = request_templates.texts_in([fetch.params, fetch.body, fetch.variables])
+        if not columns and not any(f"{{{column}}}" in text for text in texts for column in self.key):
             raise misplaced(("fetch", "path"), f"names no column of the key, such as {{{self.key[0]}}}")
-        for column in columns:
-            if column not in self.key:
-                raise misplaced(("fetch", "path"), f"{{{column}}} is no column of the key: {', '.join(self.key)}")
+        for place, names in (("path", columns), ("numbers", fetch.numbers)):
+            for column in names:
+                if column not in self.key:
+                    raise misplaced(("fetch", place), f"{{{column}}} is no column of the key: {', '.join(self.key)}")
         return self
 
     @model_validator(mode="after")
     def _request_fits(self) -> Self:
-        if self.graphql is not None and self.body is not None:
-            raise misplaced(("body",), "cannot be used with graphql")
-        if self.variables and self.graphql is None:
-            raise misplaced(("variables",), "needs graphql")
+        check_body(self.graphql, self.variables, self.body)
         return self
 
     @model_validator(mode="after")
@@ -245,12 +274,13 @@ class HttpJsonSettings(HttpSettings):
                 message = "says how the API splits the list into pages: set it here or in the connection; " + _NOT_SPLIT
                 raise misplaced(place, message)
             check_place(paging, place, graphql=stream.graphql, variables=stream.variables, body=stream.body)
-            listed = stream.existing and (stream.existing.pagination or paging)
-            if listed and stream.existing and not stream.existing.pagination and is_for_post(listed):
-                message = "needs a pagination of its own: this list is requested with GET"
-                raise misplaced(("streams", name, "existing"), message)
-            if listed:
-                check_place(listed, ("streams", name, "existing", "pagination"))
+            if (existing := stream.existing) is not None:
+                is_get = existing.body is None and existing.graphql is None
+                if existing.pagination is None and is_for_post(paging) and is_get:
+                    message = "needs a pagination of its own: this list is requested with GET"
+                    raise misplaced(("streams", name, "existing"), message)
+                sent: Any = {"graphql": existing.graphql, "variables": existing.variables, "body": existing.body}
+                check_place(existing.pagination or paging, ("streams", name, "existing", "pagination"), **sent)
         return self
 
     @model_validator(mode="after")

@@ -13,7 +13,7 @@ import polars as pl
 
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch, RefusedError, exact_json
 from crossdock.cursors import instant_cursor
-from crossdock.json_values import member_name
+from crossdock.json_values import found_at, member_name
 from crossdock.records import JSON, LINE, with_paths
 from crossdock.scheduling.times_and_durations import span
 from crossdock.sources import ApiAnswer, Checkpoint, CursorInBody, NextUrl, UnavailableError, windows
@@ -21,7 +21,7 @@ from crossdock.sources.pagination import SizedPages
 from crossdock.sources.retried_requests import NotFoundError
 from crossdock_connectors.http_json import request_templates, request_times
 from crossdock_connectors.http_json.pagination import Pagination
-from crossdock_connectors.http_json.settings import HttpJsonSettings, HttpJsonStreamConfig
+from crossdock_connectors.http_json.settings import FetchedRecord, HttpJsonSettings, HttpJsonStreamConfig
 
 _REQUEST = {"path", "params", "body", "graphql", "variables", "records", "explode", "windows", "first"}
 _MEMBER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}")  # a name and no data, such as the keys of a look-up table
@@ -111,10 +111,9 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         existing = self._config.existing
         assert existing is not None
         paginator = (existing.pagination or self._pagination).paginator(existing.records)
-        pages = ctx.api.pages(
-            existing.path, existing.params, paginator=paginator, records=existing.records, key=self._names_in_list
-        )
-        for page in pages:
+        sent: Any = {"json": existing.body, "graphql": existing.graphql, "variables": existing.variables}
+        listed: Any = {"records": existing.records, "key": self._names_in_list}
+        for page in ctx.api.pages(existing.path, existing.params, paginator=paginator, **sent, **listed):
             items = [self._with_key(item, page) for item in page.items(existing.records)]
             yield RawBatch.json(items, source=page.address, key=self.key)
 
@@ -139,16 +138,33 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         fetch, named = self._config.fetch, dict[str, list[tuple[str, ...]]]()
         assert fetch is not None
         for key in keys:
-            path = request_templates.path_of(fetch.path, dict(zip(self.key, key, strict=True)))
-            if path is not None:
-                named.setdefault(path, []).append(key)
-        for path, own in named.items():
+            named.setdefault(exact_json.dumps(self._request_for(fetch, key)).decode(), []).append(key)
+        for request, own in named.items():
+            sent = exact_json.loads(request)
+            if sent is None:
+                continue
+            is_post = sent["json"] is not None or sent["graphql"] is not None
             try:
-                answer = ctx.api.get(path)
+                answer = ctx.api.request("POST" if is_post else "GET", **sent)
+                is_missing = is_post and found_at(answer.body, fetch.record) in (None, [])  # and not without the member
             except NotFoundError:
-                yield RawBatch.json([], source=path, key=self.key, deleted=own if self.yields_deleted else ())
+                is_missing = True
+            if is_missing:
+                yield RawBatch.json([], source=sent["path"], key=self.key, deleted=own if self.yields_deleted else ())
             else:
                 yield self._fetched(ctx, answer, fetch.record)
+
+    def _request_for(self, fetch: FetchedRecord, texts: tuple[str, ...]) -> Mapping[str, Any] | None:
+        """The request for the record with this key; None if it would be about something else."""
+        key = dict(zip(self.key, texts, strict=True))
+        path = request_templates.path_of(fetch.path, key)
+        try:
+            sent = request_templates.with_key([fetch.params, fetch.body, fetch.variables], key, fetch.numbers)
+        except ValueError:
+            return None
+        params, body, variables = sent
+        found = {"path": path, "params": params, "json": body, "graphql": fetch.graphql, "variables": variables}
+        return None if path is None else found
 
     def _fetched(self, ctx: Context[HttpJsonSettings], answer: ApiAnswer, place: str) -> RawBatch:
         found = answer.at(place)

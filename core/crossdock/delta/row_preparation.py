@@ -41,7 +41,7 @@ def prepare(
         if a cell does not convert, or the row is incomplete), and with ``deleted`` `DELETED`.
 
     Raises:
-        RefusedError: If a column that the stream uses is missing, or a JSON pointer.
+        RefusedError: If a column that the stream uses is missing.
     """
     _check_types(source, frame)
     frame = _with_used_columns(stream, source, frame)
@@ -146,11 +146,6 @@ def _with_used_columns(stream: Stream[Any], source: str, frame: pl.DataFrame) ->
     if missing := sorted(needed - (set(frame.columns) - {LINE})):
         message = f"missing column {', '.join(map(repr, missing))}, which stream {stream.name!r} uses"
         raise RefusedError(message, where=f"{source}:1", hint=hint_for(needed, frame))
-    pointers = (name for name in sorted(needed) if name.startswith("/") and frame[name].null_count() == frame.height)
-    if JSON in frame.columns and frame.height and (pointer := next(pointers, None)):
-        message = f"no object has the member {pointer!r}, which stream {stream.name!r} uses"
-        hint = f"columns of JSON are dotted paths: {pointer[1:].replace('/', '.')}"
-        raise RefusedError(message, where=source, hint=hint)
     return frame
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
@@ -21,7 +22,7 @@ from pydantic import (
 
 from crossdock.config_file import NOT_NULL, ConfigModel, misplaced
 from crossdock.errors import RecordError
-from crossdock.field_types import MAX_DIGITS_BEFORE_POINT
+from crossdock.field_types import MAX_DIGITS_BEFORE_POINT, minor_unit
 from crossdock.mapping import convert
 from crossdock.mapping.convert import Row
 from crossdock.mapping.number_format import MAX_DECIMALS, DecimalMark, Rounding, Sign, Thousands
@@ -51,6 +52,13 @@ Factor = Annotated[Number, Field(gt=0, lt=10**MAX_DIGITS_BEFORE_POINT)]
 Scalar = StrictStr | StrictBool | Number
 
 
+def _units_of(code: str) -> int | None:
+    """The digits after the decimal point of a currency; None for any other text, and for one without minor units."""
+    with suppress(ValueError):
+        return minor_unit(code)
+    return None
+
+
 class FromColumn(ConfigModel):
     """A column, as text, converted, or looked up in a table. An empty cell leaves the member out."""
 
@@ -73,6 +81,9 @@ class FromColumn(ConfigModel):
     """How digits after the fourth of a decimal are rounded; they are refused by default."""
     decimals: Annotated[int, Field(ge=0, le=MAX_DECIMALS)] | None = None
     """How many of the last digits come after the decimal mark, which is not written."""
+    minor_units: Annotated[StrictStr, Field(min_length=1)] | None = None
+    """The currency of which the number counts minor units, or the column that holds its code: 129900 is 1299.00 with
+    EUR, and 129900 with JPY, which has none."""
     factor: StrictStr | Factor | None = None
     """What a number is multiplied by, exactly: a number, or the column that holds it, such as the size of a case."""
     true_text: str = "true"
@@ -98,6 +109,7 @@ class FromColumn(ConfigModel):
             "thousands": number or self._thousands_problem(),
             "sign": number,
             "decimals": number or ("cannot be used with thousands" if self.thousands else None),
+            "minor_units": self._minor_units_problem(),
             "factor": number,
             "round": None if self.as_ == "decimal" else "needs as: decimal",
             "table": None if self.as_ == "text" else "looks up the text of the column, so `as` cannot be used",
@@ -107,6 +119,12 @@ class FromColumn(ConfigModel):
             if problem and getattr(self, name) is not None:
                 raise misplaced((name,), problem)
         return self
+
+    def _minor_units_problem(self) -> str | None:
+        if self.as_ != "decimal":
+            return "needs as: decimal"
+        other = next((name for name in ("decimals", "thousands") if getattr(self, name) is not None), None)
+        return f"cannot be used with {other}" if other else None
 
     def _thousands_problem(self) -> str | None:
         if self.thousands != self.decimal_mark:
@@ -132,16 +150,17 @@ class FromColumn(ConfigModel):
             "decimal_mark": self.decimal_mark,
             "thousands": self.thousands,
             "sign": self.sign or "leading",
-            "decimals": self.decimals,
         }
-        factor = self._factor
+        factor, decimals = self._factor, self._decimals
         match self.as_:
             case "text":
                 return self._look_up if self.table is not None else None
             case "decimal":
-                return lambda row: convert.decimal(row, column, **marks, factor=factor(row), round=self.round)
+                return lambda row: convert.decimal(
+                    row, column, **marks, decimals=decimals(row), factor=factor(row), round=self.round
+                )
             case "integer":
-                return lambda row: convert.integer(row, column, **marks, factor=factor(row))
+                return lambda row: convert.integer(row, column, **marks, decimals=self.decimals, factor=factor(row))
             case "date":
                 return lambda row: convert.day(row, column, layout=self.format or "%Y-%m-%d")
             case "instant":
@@ -158,8 +177,20 @@ class FromColumn(ConfigModel):
             raise RecordError("bad_value", "is a factor, and not a number above 0", pointer=self.factor)
         return factor
 
+    def _decimals(self, row: Row) -> int | None:
+        if self.minor_units is None:
+            return self.decimals
+        if (known := _units_of(self.minor_units)) is not None:
+            return known
+        found = _units_of((row[self.minor_units] or "").strip().upper())
+        if found is None:
+            raise RecordError("bad_value", "is no currency with minor units (ISO 4217)", pointer=self.minor_units)
+        return found
+
     def columns(self) -> Iterator[str]:
         yield self.from_
+        if self.minor_units is not None and _units_of(self.minor_units) is None:
+            yield self.minor_units
         if isinstance(self.factor, str):
             yield self.factor
 

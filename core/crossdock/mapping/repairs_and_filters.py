@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Literal, Self
+from urllib.parse import unquote
 
 import polars as pl
 from pydantic import ConfigDict, Field, model_validator
@@ -23,9 +24,19 @@ _COMPARISONS = ("equals", "one_of", "starts_with", "ends_with", "empty")
 _KEYS = [*(("field", name) for name in _COMPARISONS), ("not",), ("any",), ("all",)]
 
 
+def _percent_decoded(text: str) -> str:
+    """*text* itself if it is not UTF-8: with replacement characters, two ids could become one."""
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        return text
+
+
 class Repair(ConfigModel):
     """Changes to the text of one column, in the order of these fields."""
 
+    decode: Literal["percent"] | None = None
+    """``percent`` decodes the percent-encoding of URLs, as some ids have it: ``a%2Fb`` is ``a/b``."""
     strip: Literal["both", "left", "right"] | None = None
     """Remove white space, and characters without a width."""
     line_breaks: GivenText = None
@@ -43,6 +54,8 @@ class Repair(ConfigModel):
 
     def expression(self, column: str) -> pl.Expr:
         text = pl.col(column)
+        if self.decode:
+            text = text.map_elements(_percent_decoded, return_dtype=pl.String)
         if self.strip:
             ways = {"both": text.str.strip_chars, "left": text.str.strip_chars_start, "right": text.str.strip_chars_end}
             text = ways[self.strip](BLANKS)

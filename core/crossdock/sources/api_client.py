@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
 from crossdock.errors import ConnectorError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
-from crossdock.sources import graphql_errors
+from crossdock.sources import graphql_errors, json_rpc_errors
 from crossdock.sources.api import Api
 from crossdock.sources.api_request import ApiAnswer, ApiRequest, Params, pairs
 from crossdock.sources.http_exchange import HttpExchange
@@ -219,6 +219,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             request, shown, lambda wanted: self._http.send(address, wanted), paginator.smaller
         )
         graphql_errors.check(request, answer, shown, self._http.redacted)
+        json_rpc_errors.check(request, answer, shown, self._http.redacted)
         return request, replace(answer, address=self._distinct(self._http.redacted(_shown(address, request, sent))))
 
     def _distinct(self, shown: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus
@@ -15,11 +15,12 @@ from crossdock.clock import Clock
 from crossdock.config_file import secrets_in
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.redaction import redacted
+from crossdock.sources import api_errors
 from crossdock.sources.api import Api
 from crossdock.sources.api_request import ApiRequest, pairs
 from crossdock.transport.connector_http_client import delivery_errors, httpx_client, unavailable_errors
 from crossdock.transport.http_answers import Answer, redacted_answer
-from crossdock.transport.http_auth import TimedAuth
+from crossdock.transport.http_auth import TimedAuth, TokenAuth
 from crossdock.transport.httpcore_client import UNQUOTED
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class HttpExchange:
         self._sent = set[str]()  # by the author, in the last request that had any; those of following pages are links
         if isinstance(api.auth, TimedAuth):
             api.auth.clock = clock
+        if isinstance(api.auth, TokenAuth):
+            api.auth.message_of = partial(api_errors.message_of, redacted=self.redacted)
         self._client = self._opened(api.total_timeout_s, api.max_answer_bytes, authorized=True)
 
     def _opened(self, total_timeout_s: float, most_bytes: int, *, authorized: bool) -> httpx.Client:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 from crossdock.clock import Clock
 from crossdock.errors import RefusedError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.pacing.backoff import pause_s
 from crossdock.pacing.rate_headers import retry_after_s
-from crossdock.sources import answer_bodies, api_errors, graphql_errors
+from crossdock.sources import answer_bodies, api_errors, graphql_errors, json_rpc_errors
 from crossdock.sources.api_request import ApiAnswer, ApiRequest
 from crossdock.sources.source_allowance import SourceAllowance
 from crossdock.transport.http_answers import Answer, TimedOutError, TooLargeError, UnreadableError
@@ -106,9 +107,10 @@ class RetriedRequests:
                 raise
             self.allowance.answered(sent, answer, throttled=throttled, body=read.body)
             if not throttled:
-                self._check(answer, shown, unreadable)
+                self._check(answer, shown, unreadable, body)
                 if graphql_errors.is_failed(request, read):
-                    raise UnavailableError("a GraphQL query failed with an internal error")
+                    said = api_errors.message_of(read.at("/errors"), self.redacted)
+                    raise UnavailableError(f"a GraphQL query failed with an internal error{said and f': {said}'}")
                 return read
             refusals += 1
             if self.clock.monotonic() >= until:
@@ -117,12 +119,12 @@ class RetriedRequests:
             if refusals > 1:
                 self.clock.sleep(self._pause_s(refusals - 1))
 
-    def _check(self, answer: Answer, shown: str, unreadable: str) -> None:
+    def _check(self, answer: Answer, shown: str, unreadable: str, body: Any) -> None:
         """Raise the error that *answer* stands for; none if it is a success and not *unreadable*."""
         status = answer.status
         if status in {408, 504}:
             raise TimedOutError(f"HTTP {status}")
-        if status >= 500:
+        if status >= 500 and not json_rpc_errors.is_permanent(status, body):
             raise _ServerError(answer)
         if not 200 <= status < 300:
             reason = api_errors.reason(answer.body, answer.headers.get("content-type", ""), self.redacted)

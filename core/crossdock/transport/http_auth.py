@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from abc import abstractmethod
 from base64 import b64encode
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
+from http.cookies import SimpleCookie
 from typing import Any
 
 import httpx
 
+from crossdock import exact_json
 from crossdock.addresses import endpoint
 from crossdock.clock import Clock, SystemClock
 from crossdock.config_file import Secret
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
+from crossdock.json_values import at_path, found_at, text_of
 from crossdock.transport import oauth_tokens
 from crossdock.transport.oauth_tokens import ClientAuth
 
@@ -74,11 +78,13 @@ class TokenAuth(TimedAuth):
     Attributes:
         header: That carries the token, after *scheme*.
         expired_statuses: Of answers that a new token may help against.
+        message_of: The message of an error document, without credentials; replaced by that of the API's client.
     """
 
     header, scheme = "authorization", "Bearer "
     expired_statuses: frozenset[int] = frozenset({401})
     requires_response_body = True
+    message_of: Callable[[Any], str] = staticmethod(lambda _: "")
 
     def __init__(self, token_url: str) -> None:
         try:
@@ -96,19 +102,36 @@ class TokenAuth(TimedAuth):
         """The token in the members of an answer; None without one."""
         return answer.get("access_token")
 
+    def granted_by(self, response: httpx.Response) -> object:
+        """The token in an answer of success; None without one."""
+        return self.granted(oauth_tokens.members(response.content))
+
+    def refused(self, response: httpx.Response) -> str:
+        """Why an answer has no token, if it says so; without credentials."""
+        del response
+        return ""
+
+    def is_expired(self, response: httpx.Response) -> bool:
+        """Whether a new token may help against an answer."""
+        return response.status_code in self.expired_statuses
+
+    def credential(self, token: str) -> str:
+        """What `header` has."""
+        return f"{self.scheme}{token}"
+
     def auth_flow(self, request: httpx.Request) -> Flow:
         with self._renewing:
             if not self._token or self.clock.monotonic() >= self._renew_at:
                 yield from self._renew()
             token = self._token
-        request.headers[self.header] = f"{self.scheme}{token}"
+        request.headers[self.header] = self.credential(token)
         response = yield request
-        if response.status_code in self.expired_statuses:
+        if self.is_expired(response):
             with self._renewing:
                 if self._token == token:  # else another thread has renewed it
                     yield from self._renew()
                 token = self._token
-            request.headers[self.header] = f"{self.scheme}{token}"
+            request.headers[self.header] = self.credential(token)
             yield request
 
     def _renew(self) -> Flow:
@@ -118,9 +141,12 @@ class TokenAuth(TimedAuth):
         if status in {408, 429} or status >= 500:
             raise UnavailableError(f"no token obtained: HTTP {status}", where=self._token_url)
         if not 200 <= status < 300:
-            reason = oauth_tokens.refusal(status, members.get("error"))
+            said = self.refused(response)
+            reason = oauth_tokens.refusal(status, members.get("error")) + (f": {said}" if said else "")
             raise UnauthorizedError(f"rejected the token request: {reason}", where=self._token_url)
-        token = self.granted(members)
+        token = self.granted_by(response)
+        if token is None and (refusal := self.refused(response)):
+            raise UnauthorizedError(f"rejected the token request: {refusal}", where=self._token_url)
         if not oauth_tokens.is_token(token):
             raise UnavailableError("the answer has no token that can be sent in a header", where=self._token_url)
         self._token = str(token)
@@ -199,23 +225,96 @@ class LoginAuth(TokenAuth):
     """A token that a login request returns.
 
     Args:
-        login_url: Where *credentials* are posted as a JSON object.
-        token: The member of the answer with the token.
+        login_url: Where *credentials* are posted as JSON: texts, secrets, and objects or lists of them.
+        token: Where the body of the answer has the token: a member, a dotted path or a JSON pointer. A text with such
+            places in braces is made of them: ``me:{result.0}:{result.1}``.
+        token_header: The header of the answer that has it instead.
+        token_cookie: The cookie of the answer that has it instead.
+        graphql: A mutation, of which *credentials* are the variables.
+        header, value: What requests are sent; ``{token}`` in *value* is the token.
+        base64: Encode the token.
+        expired: Recognizes an answer against which a new token may help, by its status and JSON body; by default 401.
 
     Raises:
         ConfigError: See `ClientCredentialsAuth`.
     """
 
-    def __init__(self, login_url: str, credentials: Mapping[str, Secret | str], *, token: str = "token") -> None:  # noqa: S107  the name of a member
+    def __init__(
+        self,
+        login_url: str,
+        credentials: Mapping[str, Any],
+        *,
+        token: str = "token",  # noqa: S107  the name of a member
+        token_header: str | None = None,
+        token_cookie: str | None = None,
+        graphql: str | None = None,
+        header: str = "authorization",
+        value: str = "Bearer {token}",
+        base64: bool = False,
+        expired: Callable[[int, Any], bool] | None = None,
+    ) -> None:
         super().__init__(login_url)
-        self._credentials, self._member = credentials, token
+        self._credentials, self._graphql, self._place = credentials, graphql, token
+        self._token_header, self._token_cookie = token_header, token_cookie
+        self.header, self._value, self._base64, self._expired = header, value, base64, expired
 
     def token_request(self) -> httpx.Request:
-        body = {name: _revealed(value) for name, value in self._credentials.items()}
-        return httpx.Request("POST", self._token_url, json=body, headers=_json({}))
+        body = _all_revealed(self._credentials)
+        if self._graphql is not None:
+            body = {"query": self._graphql, "variables": body}
+        headers = _json({"content-type": "application/json"})
+        return httpx.Request("POST", self._token_url, content=exact_json.dumps(body), headers=headers)
 
-    def granted(self, answer: Mapping[str, Any]) -> object:
-        return answer.get(self._member)
+    def granted_by(self, response: httpx.Response) -> object:
+        if self._token_header is not None:
+            return response.headers.get(self._token_header)
+        if self._token_cookie is not None:
+            found = (SimpleCookie(line).get(self._token_cookie) for line in response.headers.get_list("set-cookie"))
+            return next((cookie.value for cookie in found if cookie is not None), None)
+        members = oauth_tokens.members(response.content)
+        if "{" not in self._place:
+            return self._encoded(_text_at(members, self._place))
+        parts = {place: _text_at(members, place) for place in _PLACES.findall(self._place)}
+        if None in parts.values():
+            return None
+        return self._encoded(_PLACES.sub(lambda found: parts[found[1]] or "", self._place))
+
+    def _encoded(self, token: str | None) -> str | None:
+        return b64encode(token.encode()).decode() if token and self._base64 else token
+
+    def credential(self, token: str) -> str:
+        return self._value.replace("{token}", token)
+
+    def refused(self, response: httpx.Response) -> str:
+        document = oauth_tokens.members(response.content)
+        data = document.get("data")  # a GraphQL mutation may answer with a type of error
+        return self.message_of([document, *(data.values() if isinstance(data, dict) else ())])
+
+    def is_expired(self, response: httpx.Response) -> bool:
+        if self._expired is None or super().is_expired(response):
+            return super().is_expired(response)
+        return self._expired(response.status_code, oauth_tokens.members(response.content))
+
+
+_PLACES = re.compile(r"\{([^{}]+)\}")
+
+
+def _text_at(document: Any, place: str) -> str | None:
+    """The text of a value at a dotted path or JSON pointer, such as that of a session's number."""
+    found = found_at(document, place) if place.startswith("/") else at_path(document, place)
+    return text_of(found) if isinstance(found, str | int) else None
+
+
+def _all_revealed(value: Any) -> Any:
+    """*value* with its secrets as texts."""
+    match value:
+        case Secret():
+            return value.reveal()
+        case Mapping():
+            return {name: _all_revealed(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_all_revealed(each) for each in value]
+    return value
 
 
 def _json(headers: Mapping[str, str]) -> dict[str, str]:

@@ -93,6 +93,22 @@ def test_a_factor_is_a_number_or_a_column() -> None:
         assert refused.value.pointer == "SIZE"
 
 
+def test_minor_units_are_those_of_the_currency() -> None:
+    """Of a currency that is declared, or that a column names; another text there is a dead letter."""
+    price = FromColumn.model_validate({"from": "PRICE", "as": "decimal", "minor_units": "CURRENCY"})
+    assert list(price.columns()) == ["PRICE", "CURRENCY"]
+    found = [price.compile()({"PRICE": "129900", "CURRENCY": code}) for code in ("EUR", "usd", "JPY", "KWD")]
+    assert found == [Decimal(text) for text in ("1299.00", "1299.00", "129900", "129.900")]
+    assert value("-5", **{"as": "decimal"}, minor_units="EUR") == Decimal("-0.05")
+    assert list(FromColumn.model_validate({"from": "A", "as": "decimal", "minor_units": "EUR"}).columns()) == ["A"]
+    for code in ("XAU", "euro", "", None):
+        with pytest.raises(RecordError, match="no currency with minor units") as refused:
+            price.compile()({"PRICE": "129900", "CURRENCY": code})
+        assert refused.value.pointer == "CURRENCY"
+    with pytest.raises(RecordError):
+        price.compile()({"PRICE": "1299.00", "CURRENCY": "EUR"})
+
+
 @pytest.mark.parametrize(
     ("form", "problem"),
     [
@@ -102,6 +118,8 @@ def test_a_factor_is_a_number_or_a_column() -> None:
         ({"decimals": 2}, "needs as: decimal"),
         ({"as": "decimal", "decimals": 2, "thousands": ","}, "cannot be used with thousands"),
         ({"factor": 12}, "needs as: decimal"),
+        ({"as": "integer", "minor_units": "EUR"}, "needs as: decimal"),
+        ({"as": "decimal", "minor_units": "EUR", "decimals": 2}, "cannot be used with decimals"),
         ({"as": "decimal", "factor": 0}, "greater than 0"),
     ],
 )

@@ -97,6 +97,8 @@ def test_the_depth_of_a_condition_is_limited() -> None:
 @pytest.mark.parametrize(
     ("repair", "cell", "expected"),
     [
+        ({"decode": "percent"}, "a%2Fb%C3%BC+c%zz", "a/b\u00fc+c%zz"),
+        ({"decode": "percent"}, "a%FF", "a%FF"),
         ({"zfill": 8}, "17", "00000017"),
         ({"zfill": 8}, "-17", "-17"),
         ({"zfill": 8}, "A17", "A17"),

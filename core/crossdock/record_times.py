@@ -128,7 +128,7 @@ class TimeFormat:
                 return both[1]
         repeated = both[0].astimezone(local.tzinfo).replace(tzinfo=None) == moment
         when = "occurs twice" if repeated else "does not occur"
-        message = f"{when} in {self.timezone}, where the clocks change; declare ambiguous: earlier or later"
+        message = f"{when} in {self.timezone}, where the clocks change, and no rule says which instant is meant"
         raise RecordError("bad_value", message, pointer=place)
 
     def _not(self, kind: str, place: str) -> RecordError:

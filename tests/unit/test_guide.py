@@ -63,13 +63,14 @@ def test_the_guide_states_the_limits_of_the_receiver() -> None:
         f"not complete within {receiver._LIMITS.body_s:.0f} seconds each",
         f"about more than {endpoint.MOST_HINTS:,} records",
         f"at most {LOOK_S:.0f} seconds later",
+        f"bodies of more than {receiver.BODIES_AT_MOST >> 20} MiB in all",
         f"bodies of {WebhookScheme().max_body_bytes >> 20} MiB",
         "again after 1 second, and then after pauses that double up to an hour",
     )
     assert [text for text in stated if text not in page] == []
     rows = re.findall(r"\| (`[a-z_`, ]+`) \| [0-9]{3} \|", page)
     told = {code for row in rows for code in re.findall("[a-z_]+", row)}
-    of_receiver = {"unknown_connection", "not_stored", "unreadable"}
+    of_receiver = {"unknown_connection", "not_stored", "too_much_at_once", "unreadable"}
     assert told == {*get_args(Reason), *of_receiver} - {"replayed", "in_progress"}
 
 

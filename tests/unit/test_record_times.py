@@ -182,11 +182,11 @@ BERLIN = [  # the local time, and the hours in UTC that it may be
 def test_a_local_time_at_a_change_of_clocks_follows_the_declared_rule(
     text: str, earlier: int, later: int, layout: str | None
 ) -> None:
-    """It is rejected by default, and the message says what to declare."""
+    """It is rejected by default; the message does not advise a guess."""
     for rule, hour in (("earlier", earlier), ("later", later)):
         found = TimeFormat(layout, "Europe/Berlin", rule).instant(text, "A")  # type: ignore[arg-type]  # one of them
         assert (found.hour, found.minute) == (hour, 30)
-    with pytest.raises(RecordError, match="where the clocks change; declare ambiguous"):
+    with pytest.raises(RecordError, match="where the clocks change, and no rule says"):
         TimeFormat(layout, "Europe/Berlin").instant(text, "A")
     offset = TimeFormat(None, "Europe/Berlin").instant(f"{text}+02:00", "A")
     assert (offset.hour, offset.minute) == (0, 30)

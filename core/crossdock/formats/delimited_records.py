@@ -104,8 +104,7 @@ class DelimitedRecords:
                 self._refuse(f"{len(cells)} fields instead of {len(names)} in a record of {name}", line, hint)
             rows.setdefault(name, []).append((*fitted, line))
         if fault:
-            hint = "If the file comes from Windows, declare encoding: cp1252"
-            self._strict.refuse(f"byte {fault.byte:02X} is not utf-8", fault.line, fault.column, hint=hint)
+            self._strict.refuse(f"byte {fault.byte:02X} is not utf-8", fault.line, fault.column, hint=fault.hint)
         return {
             name: pl.DataFrame(
                 found, schema={**dict.fromkeys(self._types[name].names, pl.String()), LINE: pl.UInt64()}, orient="row"
@@ -117,7 +116,7 @@ class DelimitedRecords:
         name = self._codes.get(cells[self._field]) if self._field < len(cells) else None
         name = name or self._otherwise
         if name is None:
-            hint = "Declare its type in record_types; a type with otherwise: true is that of all other records."
+            hint = "Declare its type in record_types, or ask the sender what it is."
             self._refuse(f"a record of no declared type in field {self._field}", line, hint)
         return name
 

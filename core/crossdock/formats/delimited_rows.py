@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _PICKED_BYTES, _PICKED_CELLS = 1 << 20, 100_000  # most of one frame of picked records
 _SMALLEST_PART_BYTES = 64 << 10
 _STRICT_CELLS = 100_000  # cells that are Python objects at a time
+_OTHER_LINES = 2  # header and trailer
 _BESIDE = "_beside"  # no column has such a name
 _COUNT = re.compile("[0-9]{1,18}")
 
@@ -140,8 +141,7 @@ class DelimitedRows:
         return text
 
     def _refuse_bytes(self, fault: NotText) -> NoReturn:
-        hint = "If the file comes from Windows, declare encoding: cp1252"
-        self._strict_parser.refuse(f"byte {fault.byte:02X} is not utf-8", fault.line, fault.column, hint=hint)
+        self._strict_parser.refuse(f"byte {fault.byte:02X} is not utf-8", fault.line, fault.column, hint=fault.hint)
 
     def _strict_rows(self, text: str, line: int) -> Iterator[tuple[str | int, ...]]:
         """The rows of *text* as the strict parser reads them."""
@@ -197,7 +197,9 @@ class DelimitedRows:
             self._strict_parser.refuse(f"field {trailer.count} of the trailer is not a count", line, hint=hint)
         counted = self.rows + trailer.count_includes
         if int(number) != counted:
-            hint = "The file is truncated, or the count includes header or trailer: then declare count_includes."
+            hint = "The file is not whole: fetch it again."
+            if 0 < int(number) - counted <= _OTHER_LINES:  # a file that lacks rows looks the same
+                hint += " Only if the sender says that it counts header or trailer too, declare count_includes."
             self._strict_parser.refuse(f"the trailer counts {int(number)}, the file has {counted}", line, hint=hint)
 
     def _refuse_missing_trailer(self, line: int) -> NoReturn:

@@ -117,7 +117,7 @@ class _FixedWidthRows:
         if self._otherwise is None:
             unknown = lines.filter(~code.is_in(list(self._codes)))
             if unknown.height:
-                hint = "Declare its type in record_types; a type with otherwise: true is that of all other records."
+                hint = "Declare its type in record_types, or ask the sender what it is."
                 self._lines.refuse("a record of no declared type", unknown[LINE][0], position.at, hint=hint)
         told = lines.with_columns(
             code.replace_strict(list(self._codes), names, default=self._otherwise, return_dtype=pl.String).alias(

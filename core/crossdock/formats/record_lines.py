@@ -71,7 +71,7 @@ class RecordLines:
             f"byte {fault.byte:02X} is not utf-8",
             fault.line,
             fault.column,
-            hint="If the file comes from Windows, declare encoding: cp1252",
+            hint=fault.hint,
         )
         return frame.with_columns(numbers.alias(LINE)), error or None
 

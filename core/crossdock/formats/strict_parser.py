@@ -16,7 +16,7 @@ from crossdock.errors import RefusedError
 MAX_COLUMNS = 4_096
 """The limit of MySQL and Oracle; each column costs memory, however few rows there are."""
 _CONTROLS = "".join(map(chr, [*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), *range(0x7F, 0xA0)]))
-_DOUBLE = "A quote inside a quoted field must be doubled; if quotes are ordinary characters, declare quote: null."
+_DOUBLE = "A quote inside a quoted field must be doubled: ask the sender to correct the export."
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,9 @@ class StrictParser:
         stop = self._cell_end.search(text, start)
         assert stop is not None
         if stop.group() == self.quote:
-            hint = "The sender must quote the whole field; if quotes are ordinary characters, declare quote: null."
+            hint = "The sender must quote the whole field, and double the quotes in it."
+            if not re.search(f"(?:^|{re.escape(self.delimiter)}) *{re.escape(self.quote or '')}", text, re.MULTILINE):
+                hint += " If no field is ever quoted, and quotes are ordinary characters, declare quote: null."
             message = f"field {field + 1} contains a quote, but does not begin with one"
             self.refuse(message, line, _column(text, stop.start()), hint=hint)
         return text[start : stop.start()], stop.start()

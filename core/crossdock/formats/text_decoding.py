@@ -49,11 +49,19 @@ class DecodingError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NotText:
-    """A byte that is not UTF-8, and its place, from 1."""
+    """A byte that is not UTF-8, and its place, from 1; *after_utf_8* if characters of several bytes precede it."""
 
     line: int
     column: int
     byte: int
+    after_utf_8: bool
+
+    @property
+    def hint(self) -> str:
+        """What to do; another encoding is only advised where what was read before it has none."""
+        if self.after_utf_8:
+            return "The text before it is UTF-8: the file is damaged, or joins texts in two encodings. Fetch it again."
+        return "Ask the sender for the encoding and declare it, such as cp1252 (Windows); others give other letters."
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +138,8 @@ def as_text(piece: Piece, quote: str | None) -> tuple[str, NotText | None]:
     except UnicodeDecodeError as error:
         data, at = piece.data, error.start
         begin = data.rfind(b"\n", 0, at) + 1
-        fault = NotText(piece.line + data.count(b"\n", 0, at), len(data[begin:at].decode()) + 1, data[at])
+        line, column = piece.line + data.count(b"\n", 0, at), len(data[begin:at].decode()) + 1
+        fault = NotText(line, column, data[at], not data[:at].isascii())
         return data[: _last_end(data[:at], quote.encode() if quote else None)].decode(), fault
 
 

@@ -184,7 +184,7 @@ class _Cells:
                 self._cell = attributes.get("r") or cell_name(self._row, self._column)
                 self._has_formula, self._has_value = False, attributes.get("t") == "str"  # a text may be empty
                 if attributes.get("t") == "e":
-                    hint = "Correct the formula; or declare error_cells: empty."
+                    hint = "Correct the formula, and export the sheet again."
                     raise CellError("the cell holds an error such as #N/A", self._cell, hint)
             case "f":
                 self._has_formula = True
@@ -212,5 +212,5 @@ class _Cells:
         if self._has_value:
             self._place(self._cell)
         elif self._has_formula:
-            hint = "Open and save the file in a spreadsheet program; or declare error_cells: empty."
+            hint = "Open and save the file in a spreadsheet program, which calculates it."
             raise CellError("the formula was never calculated", self._cell, hint)

@@ -22,12 +22,13 @@ from crossdock.errors import ConfigError, CrossdockError
 from crossdock.inbox.endpoint import Endpoint
 from crossdock.inbox.webhook_writer import WebhookWriter
 from crossdock.platform.webhooks import WebhookError
-from crossdock.serving import ConnectionLimits, problem, serve_in_thread
-from crossdock.state import State
+from crossdock.serving import BodyBudget, ConnectionLimits, HeldBody, OverBudgetError, problem, serve_in_thread
+from crossdock.state import ReceivedWebhook, State
 
 PATH = "/webhooks/"
 STORED_WITHIN_S = 4.0  # Shopify waits for 5 s: shopify.dev/docs/apps/build/webhooks/subscribe/https
 RETRY_AFTER_S = 5
+BODIES_AT_MOST = 64 << 20  # bytes of all bodies that are being read, without those of small ones
 READ_AT_MOST = 64 << 20  # bytes of a body that is too large
 _STOPS_WITHIN_S, _QUEUED = 5, 1024
 _LIMITS = ConnectionLimits(header_s=10.0, body_s=10.0, answer_s=10.0, connections=512)
@@ -51,6 +52,7 @@ class Receiver:
 
     def __init__(self, endpoints: Mapping[str, Endpoint], writer: WebhookWriter, refused: Refused) -> None:
         self._endpoints, self._writer, self._refused = endpoints, writer, refused
+        self._bodies = BodyBudget(BODIES_AT_MOST)
         self.app = Starlette(routes=[Route(f"{PATH}{{connection}}", self._receive, methods=["POST"])])
         self.app.router.redirect_slashes = False
 
@@ -66,16 +68,22 @@ class Receiver:
             self._refused("", "unknown_connection")
             return problem(404, "No connection of this name receives webhooks.")
         try:
-            body = await _body(request, endpoint.max_body_bytes)
+            with self._bodies.body() as held:
+                body = await _body(request, endpoint.max_body_bytes, held)
             received = endpoint.accept(body, request.scope["headers"])
         except WebhookError as error:
             self._refused(name, error.reason)
             headers = {"connection": "close"} if error.reason == "too_large" else None
             return problem(error.status, f"{error.message[:1].upper()}{error.message[1:]}.", headers=headers)
+        except OverBudgetError:
+            self._refused(name, "too_much_at_once")
+            detail = "Too many large webhooks arrive at once. Send it again."
+            return problem(503, detail, headers={"retry-after": str(RETRY_AFTER_S), "connection": "close"})
         except ClientDisconnect:
             return Response(status_code=400)  # nobody reads it
-        if received is None:
-            return Response()
+        return Response() if received is None else await self._store(name, received)
+
+    async def _store(self, name: str, received: ReceivedWebhook) -> Response:
         stored = asyncio.wrap_future(self._writer.put(received))
         try:
             await asyncio.wait_for(asyncio.shield(stored), STORED_WITHIN_S)
@@ -88,17 +96,19 @@ class Receiver:
         return Response()
 
 
-async def _body(request: Request, most: int) -> bytes:
+async def _body(request: Request, most: int, held: HeldBody) -> bytes:
     """The body.
 
     Raises:
         WebhookError: If it is larger than *most* bytes. Up to `READ_AT_MOST` bytes of it are read and not kept, since a
             sender whose connection is closed while it sends may not see the answer.
+        OverBudgetError: If all bodies that are being read are too large together.
     """
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)
         if size <= most:
+            held.add(len(part))
             parts.append(part)
         elif size > READ_AT_MOST:
             break

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import polars as pl
 import pytest
 from pydantic import ValidationError
+from tests.unit.formats.layouts import Content
 
 from crossdock.docstring_schemas import DocumentedModel
 from crossdock.errors import RefusedError
@@ -297,3 +298,27 @@ def test_memory_does_not_grow_with_the_file(path: Path) -> None:
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.5 * peaks[0]
+
+
+@pytest.mark.parametrize(
+    ("data", "advised"),
+    [
+        (b"SKU;NAME\n0017;M\xfcller\n", "declare it, such as cp1252"),
+        (b"SKU;NAME\n0016;M\xc3\xbcller\n0017;M\xfcller\n", "joins texts in two encodings"),
+    ],
+)
+def test_another_encoding_is_not_advised_for_a_damaged_file(data: bytes, advised: str) -> None:
+    """Followed, all of its letters with accents would be others."""
+    with pytest.raises(RefusedError, match="byte FC is not utf-8") as refused:
+        list(read_rows(Content(data), DelimitedFormat(delimiter=";"), name="f"))
+    assert advised in str(refused.value.hint)
+
+
+@pytest.mark.parametrize(("stated", "advised"), [(1, False), (3, True), (4, True), (5, False)])
+def test_a_count_that_may_include_other_lines_is_not_called_right(stated: int, advised: bool) -> None:
+    """A file that lacks a row looks the same: the hint asks for what the sender says."""
+    layout = DelimitedFormat.model_validate({"delimiter": ";", "trailer": {"prefix": "TRL;", "count": 1}})
+    with pytest.raises(RefusedError, match=f"the trailer counts {stated}, the file has 2") as refused:
+        list(read_rows(Content(f"A;B\n1;2\n3;4\nTRL;{stated}\n".encode()), layout, name="f"))
+    assert "The file is not whole: fetch it again." in str(refused.value.hint)
+    assert ("count_includes" in str(refused.value.hint)) is advised

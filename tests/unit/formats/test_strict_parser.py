@@ -39,3 +39,11 @@ def test_a_deviation_is_refused_at_its_place(text: str, where: str, message: str
     assert refused.value.where == where
     assert message in refused.value.message
     assert refused.value.hint
+
+
+def test_advice_to_read_quotes_as_text_is_given_only_where_no_field_is_quoted() -> None:
+    """Followed elsewhere, the quotes around other cells would become a part of them, and of keys."""
+    for text, advised in (('0017;5" bolt\n', True), ('"0016";Nut\n0017;5" bolt\n', False)):
+        with pytest.raises(RefusedError) as refused:
+            list(StrictParser("f", ";", '"').records(text, 1))
+        assert ("quote: null" in str(refused.value.hint)) is advised

@@ -6,7 +6,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -35,6 +35,7 @@ class Stage:
     secret: str
     refused: RefusedCounts
     woken: threading.Event
+    folder: Path
     client: httpx.Client = field(default_factory=lambda: httpx.Client(trust_env=False, timeout=30))
 
     def send(self, body: bytes = BODY, *, name: str | None = None, to: str = "depot") -> httpx.Response:
@@ -61,7 +62,7 @@ def stage(folder: Path, url: StateUrl, open_state: Callable[[], State] | None = 
     try:
         made = Receiver({"depot": endpoint(folder, secret)}, writer, refused)
         with receiver.serve(made, "127.0.0.1", 0) as base_url:
-            opened = Stage(base_url, url, secret, refused, woken)
+            opened = Stage(base_url, url, secret, refused, woken, folder)
             with opened.client:
                 yield opened
     finally:
@@ -142,6 +143,27 @@ def test_a_body_that_says_less_than_it_sends_is_cut_off(each: Stage) -> None:
 
     url = f"{each.base_url}/webhooks/depot"
     assert each.client.post(url, content=chunks(), headers=signed(each.secret, BODY)).status_code == 413
+
+
+def test_bodies_that_trickle_do_not_keep_others_from_being_read(each: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of bodies that are too large together those that have taken longest are given up, and later ones are read."""
+    monkeypatch.setattr(receiver, "BODIES_AT_MOST", 1 << 20)
+    parts, slow = urlsplit(each.base_url), list[socket.socket]()
+    head = b"POST /webhooks/depot HTTP/1.1\r\nhost: x\r\ncontent-length: 2000000\r\n\r\n"
+    with stage(each.folder, each.url) as bounded, ExitStack() as stack:
+        parts = urlsplit(bounded.base_url)
+        for _ in range(12):
+            connection = stack.enter_context(
+                socket.create_connection((str(parts.hostname), parts.port or 0), timeout=30)
+            )
+            connection.sendall(head + b" " * 200_000)
+            slow.append(connection)
+        large = b'{"keys": [["2"]], "more": "%s"}' % (b"x" * 500_000)
+        assert bounded.send(large, name="msg_1").status_code == 200
+        assert bounded.send(BODY, name="msg_2").status_code == 200
+        answers = [connection.recv(1_000) for connection in slow[:4]]
+        assert all(b" 503 " in answer and b"retry-after: 5" in answer.lower() for answer in answers), answers
+        assert bounded.refused.take()["depot", "too_much_at_once"] >= 8
 
 
 def test_an_unreadable_body_is_no_error_of_the_sender(each: Stage) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -59,6 +60,7 @@ class Case:
 
     Attributes:
         pages: What the API states as its number of pages, as `TOTALS`.
+        ahead_s: By how much the clock of the API is ahead of ours.
         events: What happens to the records after the first requests; each a number of requests, and an event.
     """
 
@@ -74,6 +76,7 @@ class Case:
     mode: str
     by_change: bool
     part_rows: int
+    ahead_s: int
     events: tuple[tuple[int, str], ...]
 
     @classmethod
@@ -98,6 +101,7 @@ class Case:
             mode=mode,
             by_change=kind != "after_id" and random.random() < 0.5,
             part_rows=random.choice((1, 500)),
+            ahead_s=random.choice((0, 0, -120, 120, -7_200, 7_200, -86_400, 86_400)),
             events=many if fault == "drifting" else (),
         )
 
@@ -145,8 +149,13 @@ class Api:
         body, headers = self._page(asked, fault)
         if fault == "repeated" and self._requests == self._repeated:
             return httpx.Response(200, content=self._last, headers=headers)
+        headers["date"] = format_datetime(self._now(), usegmt=True)
         self._last = json.dumps(body).encode()
         return httpx.Response(200, content=self._last, headers=headers)
+
+    def change_one(self) -> None:
+        """A record changes between two runs."""
+        self._happen("changed")
 
     def _happen(self, event: str) -> None:
         known = sorted(self.records)
@@ -322,7 +331,7 @@ class Stage:
         platform, clock = Platform(keys=True), ManualClock()
         self.server.answer = platform.answer
         self.patch.setattr(read_parts, "PART_ROWS", case.part_rows)
-        api = Api(case, clock.now)
+        api = Api(case, lambda: clock.now() + timedelta(seconds=case.ahead_s))
         read = self._project(case, api)
         for _ in range(4 if case.mode == "on_gone" and case.number else 0):
             self._sync(read, clock, api, honest=True)
@@ -331,6 +340,7 @@ class Stage:
         untouched = {number: item for number, item in api.records.items() if number not in api.touched}
         if report.exit_code == 0 and not case.is_blind and (wrong := _wrong(platform, untouched)):
             return f"exit 0, and the platform {wrong}"
+        api.change_one()
         last = self._sync(read, clock, api, honest=True)
         if last.exit_code == 0 and not case.is_blind and (wrong := _wrong(platform, api.records)):
             return f"after another run, of a list that stands still, the platform {wrong}"

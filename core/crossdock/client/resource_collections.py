@@ -87,8 +87,9 @@ class ResourceCollection(Generic[Input, Kept]):
         return f"{self._path}/{quote(resource_id, safe='')}{below}"
 
     def _pages(self, path: str, model: type[Answered], query: dict[str, str], page_size: int) -> Iterator[Answered]:
-        cursor: str | None = None
+        cursor, asked_for = None, set[str | None]()
         while True:
+            asked_for.add(cursor)
             asked = {**query, "limit": str(page_size), **({"cursor": cursor} if cursor else {})}
             page = self._sender.read(path, asked)
             data = page.get("data") if isinstance(page, dict) else None
@@ -98,8 +99,8 @@ class ResourceCollection(Generic[Input, Kept]):
             following = page.get("nextCursor")
             if not following:
                 return
-            if not isinstance(following, str) or following == cursor:
-                raise RemoteError("the page names no next page, or itself", where=f"GET {path}")
+            if not isinstance(following, str) or following in asked_for:
+                raise RemoteError("the page names no next page, or one that was read", where=f"GET {path}")
             cursor = following
 
 

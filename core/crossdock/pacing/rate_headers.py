@@ -18,6 +18,8 @@ import http_sf
 
 MAX_WAIT_S = 900.0  # longest wait that a server can demand
 MOST = 1e9  # a larger number is a mistake or an attack
+_DATE_IS_ROUNDED_S = 2.0
+_BELIEVED_S = 26 * 3_600.0  # a clock may be in a wrong time zone
 LONGEST_FIELD = 256  # the slowest text of this length takes an eighth of a millisecond to parse
 _WINDOWS = ("w", "window")  # the second name is that of the first drafts, and still in use
 
@@ -226,6 +228,25 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
         return min(float(value), MAX_WAIT_S)
     until, date = http_date(value), http_date(headers.get("date", ""))
     return None if until is None or date is None else min(max(until - date, 0.0), MAX_WAIT_S)
+
+
+def behind_s(headers: Mapping[str, str], now: float) -> float | None:
+    """By how many seconds the clock of the server that gave an answer is behind ours, by its ``Date`` and ``Age``.
+
+    A difference of two seconds counts as none: a ``Date`` has whole seconds, and an answer takes time.
+
+    Args:
+        headers: Names in lower case.
+        now: Our time since the epoch, in seconds.
+
+    Returns:
+        0 if it is not behind; None if the answer does not show it, or shows more than a day: it was stored somewhere.
+    """
+    date, age = http_date(headers.get("date", "")), headers.get("age", "0")
+    if date is None or not (age.isascii() and age.isdigit() and len(age) < 10):
+        return None
+    found = now - date - int(age) - _DATE_IS_ROUNDED_S
+    return max(0.0, found) if found <= _BELIEVED_S else None
 
 
 def http_date(text: str) -> float | None:

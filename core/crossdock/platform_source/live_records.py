@@ -63,7 +63,8 @@ class LiveRecords(AbstractContextManager["LiveRecords"]):
         paginator = CursorInBody("/nextCursor", size=PAGE_SIZE)
         params = {} if since is None else {"updatedSince": since.isoformat()}
         with naming_scope(self._profile, resource):
-            for page in self._client.pages(self._profile.path(resource), params, paginator=paginator):
+            path = self._profile.path(resource)
+            for page in self._client.pages(path, params, paginator=paginator, records="/data", key="id"):
                 yield [each for each in page.items("/data") if isinstance(each, dict)]
 
     def record(self, resource: ResourceName, record_id: str) -> dict[str, Any] | None:

@@ -57,7 +57,8 @@ class PlatformStream(DeclaredStream[PlatformSourceSettings]):
         settings, resource = ctx.settings, self._config.read
         paginator = CursorInBody("/nextCursor", size=settings.page_size)
         with naming_scope(settings.profile, resource):
-            yield from ctx.api.pages(settings.profile.path(resource), params, paginator=paginator)
+            path = settings.profile.path(resource)
+            yield from ctx.api.pages(path, params, paginator=paginator, records=_RECORDS, key="id")
 
     def _batch(self, items: Iterable[Any], page: ApiAnswer) -> RawBatch:
         return RawBatch.json(items, source=page.address, key=self.key)

@@ -30,7 +30,7 @@ class PlatformSubscriptions(SubscriptionApi[PlatformSourceSettings]):
 
     def listed(self, ctx: PlatformContext) -> Iterator[Subscription]:
         paginator = CursorInBody("/nextCursor", size=ctx.settings.page_size)
-        for page in ctx.api.pages(_PATH, paginator=paginator):
+        for page in ctx.api.pages(_PATH, paginator=paginator, records="/data", key="id"):
             yield from (_read(item, page.address) for item in page.items("/data"))
 
     def create(self, ctx: PlatformContext, topic: str, address: str) -> Subscription:

@@ -28,7 +28,7 @@ from crossdock.transport.http_answers import Answer
 ATTEMPTS = 3  # of one request that the rate limit refuses
 PAGES = 20
 PAGE_SIZE = 100
-BEFORE = timedelta(minutes=10)  # the first attempt: the clocks may differ
+BEFORE = timedelta(minutes=10)  # the first attempt: its time is not exact
 _NO_LOOK_UP = "to record it without a look-up, add --no-lookup"
 
 
@@ -129,7 +129,9 @@ class LookUps:
             return [] if found.held is None else [self._candidate(intent, found)], True
         if not isinstance(target, PlatformTarget):
             return [], False
-        since = (intent.first_sent_at or self._clock.now()) - BEFORE
+        ping = self._send(resource, target.ping(resource))
+        behind_s = rate_headers.behind_s(ping.headers, self._clock.now().timestamp()) or 0
+        since = (intent.first_sent_at or self._clock.now()) - BEFORE - timedelta(seconds=behind_s)
         cursor, similar = None, list[Candidate]()
         for _ in range(PAGES):
             text = exact_json.time_text(since)
@@ -172,7 +174,7 @@ class LookUps:
             raise UnavailableError(f"answered a list with HTTP {answer.status}", where=request.path)
         cursor = body.get("nextCursor")
         records = [each for each in listed if isinstance(each, dict) and isinstance(each.get("id"), str)]
-        return records, cursor if isinstance(cursor, str) and listed else None
+        return records, cursor if isinstance(cursor, str) and cursor else None
 
     def _send(self, resource: str, request: Request) -> Answer:
         for _ in range(ATTEMPTS):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
+from datetime import datetime
 from itertools import pairwise
 
 import polars as pl
 
 from crossdock.clock import Clock
-from crossdock.cursors import Checkpoint, Cursor
+from crossdock.cursors import Checkpoint, Cursor, instant_cursor
 from crossdock.errors import RecordError, RefusedError
 from crossdock.records import LINE, RawBatch, with_paths
 from crossdock.sources.list_evidence import MovedListError
@@ -32,9 +33,10 @@ class ReadParts:
         whole: Ignore checkpoints: there is one part.
         is_open: Whether a list is being read of which only the end shows whether records were passed over: nothing of
             it moves the cursor before.
+        by_its_clock: What the source's clock showed at a moment of ours, which is not later, as far as it was measured
+            until now: its changes have the times of its own clock.
 
     Attributes:
-        began: When the reading began.
         cursor: Of the last checkpoint; None if there was none.
         ended: Everything has been read.
         doubt: Why records may be missing, although everything was read; None if there is no reason.
@@ -49,16 +51,23 @@ class ReadParts:
         *,
         whole: bool,
         is_open: Callable[[], bool] = lambda: False,
+        by_its_clock: Callable[[datetime], datetime] = lambda moment: moment,
     ) -> None:
         self._items, self._declared, self._clock, self._whole = items, declared, clock, whole
+        self._by_its_clock = by_its_clock
         self._is_open, self._reached = is_open, ""  # a cursor that may be stored once no list is open
         self.doubt: MovedListError | None = None
-        self._asked_at = self.began = clock.now()
+        self._asked_at = self._began = clock.now()
         self._highest = self._highest_position = ""
         self._is_young = False
         self.cursor: str | None = None
         self.ended = False
         self.rows = 0
+
+    @property
+    def began(self) -> datetime:
+        """When the reading began, by the source's clock if that is behind ours."""
+        return self._by_its_clock(self._began)
 
     @property
     def missing_cursor(self) -> str:
@@ -80,7 +89,7 @@ class ReadParts:
             for item in self._items:
                 is_checkpoint = isinstance(item, Checkpoint)
                 if isinstance(item, Checkpoint):
-                    self._reached = item.cursor
+                    self._reached = self._not_in_future(item.cursor)
                 else:
                     read = item.rows.height if isinstance(item.rows, pl.DataFrame) else 0
                     rows, self.rows = rows + read, self.rows + read
@@ -99,6 +108,14 @@ class ReadParts:
     def close(self) -> None:
         self._items.close()
 
+    def _not_in_future(self, cursor: str) -> str:
+        """*cursor*, or when the reading began by the source's clock, if that is behind ours and *cursor* is later."""
+        try:
+            is_later = self.began < self._began and datetime.fromisoformat(cursor) > self.began
+        except (ValueError, TypeError):  # it is no instant
+            return cursor
+        return instant_cursor(self.began) if is_later else cursor
+
     def _take(self, batch: RawBatch, cursor: Cursor) -> bool:
         """Move the cursor to the last row of *batch*; false if the source is not sorted."""
         if not cursor.sorted:
@@ -116,7 +133,7 @@ class ReadParts:
         if self._is_young or not self._highest:
             return self._reached != ""
         self._reached = self._highest
-        if cursor.as_ == "instant" and self._highest > (settled := cursor.settled(self._asked_at)):
+        if cursor.as_ == "instant" and self._highest > (settled := cursor.settled(self._by_its_clock(self._asked_at))):
             self._reached, self._is_young = settled, True
         return True
 

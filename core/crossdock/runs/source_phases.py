@@ -59,7 +59,12 @@ class SourcePhases:
     def _parts(self, since: str | None, declared: Cursor | None, *, whole: bool) -> ReadParts:
         bound, run = self._bound, self._bound.context.run
         return ReadParts(
-            pulled(bound, since), declared, run.clock, whole=whole, is_open=lambda: bound.name in run.open_lists
+            pulled(bound, since),
+            declared,
+            run.clock,
+            whole=whole,
+            is_open=lambda: bound.name in run.open_lists,
+            by_its_clock=lambda moment: run.by_clock_of(bound.context.connection, moment),
         )
 
     def _others(self) -> list[Phase]:

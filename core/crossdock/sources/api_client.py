@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
 from crossdock.errors import ConnectorError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
+from crossdock.pacing.rate_headers import behind_s
 from crossdock.sources import graphql_errors, json_rpc_errors
 from crossdock.sources.api import Api
 from crossdock.sources.api_request import ApiAnswer, ApiRequest, Params, pairs
@@ -42,6 +43,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
 
     def __init__(self, api: Api, run: SourceContext, connection: str = "api") -> None:
         self._api, self._run, self._base_url = api, run, api.base_url.rstrip("/")
+        self._connection = connection
         self._http = HttpExchange(api, run.clock, run.transport, run.recorded)
         self._leave = ExitStack()
         bucket = run.buckets.join(connection, run.clock, api.rate, run.limits.get(connection))
@@ -218,9 +220,16 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         request, answer = self._retried.answer(
             request, shown, lambda wanted: self._http.send(address, wanted), paginator.smaller
         )
+        self._measure_clock(answer)
         graphql_errors.check(request, answer, shown, self._http.redacted)
         json_rpc_errors.check(request, answer, shown, self._http.redacted)
         return request, replace(answer, address=self._distinct(self._http.redacted(_shown(address, request, sent))))
+
+    def _measure_clock(self, answer: ApiAnswer) -> None:
+        """Note by how much the API's clock is behind ours, as its freshest answer shows."""
+        found, clocks = behind_s(answer.headers, self._run.clock.now().timestamp()), self._run.clocks_behind_s
+        if found is not None:
+            clocks[self._connection] = min(found, clocks.get(self._connection, found))
 
     def _distinct(self, shown: str) -> str:
         """*shown* with a number from its second answer on: bodies and masked values do not show in an address."""

@@ -80,6 +80,7 @@ class ListEvidence:
     def __init__(self, key: Sequence[str] = (), *, counted: bool = False) -> None:
         self._key, self._counted = tuple(key), counted
         self._seen = IdSet()
+        self._contents, self._orders, self._order = IdSet(), IdSet(), ""  # where records may be listed again
         self._alike = 0  # records that may be others with the same key, such as two on one page
         self._again = 0  # records that an earlier page had
         self._totals: tuple[int, int] | None = None  # the lowest and the highest
@@ -90,12 +91,15 @@ class ListEvidence:
     def take(self, records: Sequence[Any], total: int | None = None) -> bool:
         """Add a page; false if it has records, and earlier pages had each of them.
 
+        Where the API marks the places of pages, a record that changes may be listed again: it has another content then,
+        and its page other records than an earlier one.
+
         Args:
             total: How many records there are, as the API says.
         """
         names = [self._name(record) for record in records]
         distinct, new = len(set(names)), self._seen.add(names)
-        if names and not new:
+        if not self._may_follow(names, records) and names and not new:
             return False
         self._alike += len(names) - distinct
         if self._key:
@@ -109,6 +113,15 @@ class ListEvidence:
         self._last = len(names)
         self.pages += bool(new)
         return True
+
+    def _may_follow(self, names: Sequence[str], records: Sequence[Any]) -> bool:
+        """Whether a page of known records has other contents, and is none of the earlier pages."""
+        if self._counted or not self._key:
+            return False
+        order, before = "\n".join(names), self._order
+        self._order, is_other_order = order, bool(self._orders.add([order]))
+        changed = self._contents.add([exact_json.dumps(record).decode() for record in records])
+        return bool(changed) and (is_other_order or (len(names) == 1 and order != before))
 
     @property
     def has_all(self) -> bool:

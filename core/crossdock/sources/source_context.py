@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -149,6 +149,7 @@ class SourceContext:
         live: Whether its requests go before those of batches.
         api_usage: What was requested of HTTP APIs, by connection.
         open_lists: Which streams are reading a list of which only the end shows whether it was complete.
+        clocks_behind_s: By how many seconds the clocks of HTTP APIs are behind ours, by connection, where measured.
         observe: None if nobody looks at what is read.
         reading: Marks what is read.
     """
@@ -172,6 +173,7 @@ class SourceContext:
     live: bool = False
     api_usage: dict[str, ApiUsage] = field(default_factory=dict)
     open_lists: OpenLists = field(default_factory=OpenLists)
+    clocks_behind_s: dict[str, float] = field(default_factory=dict)
     observe: Observe | None = None
     reading: Reading = field(default_factory=Reading)
 
@@ -184,6 +186,10 @@ class SourceContext:
         with writing(self.spool):
             private_folder(self.spool)
         return replace(self, spool=self.spool / name, kept=self.kept / name)
+
+    def by_clock_of(self, connection: str, moment: datetime) -> datetime:
+        """What the clock of a connection's API showed at our *moment*, if it was measured to be behind ours."""
+        return moment - timedelta(seconds=self.clocks_behind_s.get(connection, 0.0))
 
     def note(self, stream: str, text: str) -> None:
         """Show a remark on *stream*, or on the run if it is empty, now and in the report of the run."""

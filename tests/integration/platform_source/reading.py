@@ -35,11 +35,14 @@ COPIES = {
 
 
 class Reading:
-    """A config in *folder* that reads *server*; syncs happen days after the records changed, so that none is young."""
+    """A config in *folder* that reads *server*; syncs happen days after the records changed, so that none is young.
+
+    The clocks differ by more than what is believed of an answer.
+    """
 
     def __init__(self, server: SandboxServer, folder: Path) -> None:
         self.server, self.folder = server, folder
-        self.clock = ManualClock(datetime.now(UTC) + timedelta(days=1))
+        self.clock = ManualClock(datetime.now(UTC) + timedelta(days=7))
         self.client = Client(server.base_url, server.tenant, server.api_key)
         self._key = private_file(folder / "platform-key", server.api_key)
 

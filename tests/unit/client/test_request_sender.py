@@ -80,6 +80,17 @@ def test_an_answer_that_cannot_be_read_is_an_error(body: bytes) -> None:
         list(client(lambda _: httpx.Response(200, content=body), ManualClock()).products.list())
 
 
+def test_a_list_whose_cursors_form_a_circle_ends() -> None:
+    """A cursor that was asked for before is an error and not an endless loop."""
+    cursors = iter(["a", "b", "a"])
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json={"data": [], "nextCursor": next(cursors)})
+
+    with pytest.raises(RemoteError, match="one that was read"):
+        list(client(answer, ManualClock()).products.list())
+
+
 def test_a_list_that_names_the_same_page_again_ends() -> None:
     """A cursor that does not advance is an error and not an endless loop."""
     page = b'{"data": [], "nextCursor": "a"}'

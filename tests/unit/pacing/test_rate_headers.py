@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import astuple
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import example, given
@@ -360,3 +361,22 @@ def test_retry_after_of_shipbob() -> None:
     """ShipBob writes ``x-retry-after``; the standard field counts before it."""
     assert rate_headers.retry_after_s({"x-retry-after": "7"}) == 7
     assert rate_headers.retry_after_s({"x-retry-after": "7", "retry-after": "2"}) == 2
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"date": "Sun, 06 Nov 1994 08:49:37 GMT"}, 0.0),
+        ({"date": "Sun, 06 Nov 1994 08:49:35 GMT"}, 0.0),
+        ({"date": "Sun, 06 Nov 1994 08:51:37 GMT"}, 0.0),
+        ({"date": "Sun, 06 Nov 1994 08:47:37 GMT"}, 118.0),
+        ({"date": "Sun, 06 Nov 1994 08:47:37 GMT", "age": "100"}, 18.0),
+        ({"date": "Fri, 04 Nov 1994 08:49:37 GMT"}, None),
+        ({"date": "Sun, 06 Nov 1994 08:47:37 GMT", "age": "soon"}, None),
+        ({}, None),
+    ],
+)
+def test_how_far_a_clock_is_behind(headers: dict[str, str], seconds: float | None) -> None:
+    """Date and Age of an answer show it; one that is days old was stored somewhere, and shows nothing."""
+    at_0849_37 = datetime(1994, 11, 6, 8, 49, 37, tzinfo=UTC).timestamp()
+    assert rate_headers.behind_s(headers, at_0849_37) == seconds

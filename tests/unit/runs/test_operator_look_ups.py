@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -131,6 +132,18 @@ def test_a_record_with_an_external_id_is_compared_by_it(site: CommandLine, platf
     assert "this product is another record: its externalId is 'wms:P1', not 'wms:P2'" in refused.err
     none = site.run("records", "resolve", "wms.products", "P2", "--json").json
     assert none == {"candidates": [], "complete": True}
+
+
+def test_candidates_have_the_times_of_the_platform(
+    site: CommandLine, platform: Platform, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it has is found although its clock is two hours behind ours."""
+    now = SystemClock.now
+    monkeypatch.setattr(SystemClock, "now", lambda clock: now(clock) + timedelta(hours=2))
+    doubt(site, "wms.invoices", "8", "invoice", platform.invoice(21))
+    made = platform.make_invoice(21)
+    found = site.run("records", "resolve", "wms.invoices", "8", "--json").json
+    assert [each["id"] for each in found["candidates"]] == [made]
 
 
 def test_candidates_are_invoices_of_the_same_customer_and_amount(site: CommandLine, platform: Platform) -> None:

@@ -128,3 +128,29 @@ def test_a_cursor_that_no_record_has_is_told(pages: list[RawBatch], remark: str)
     found = parts(pages, CURSOR)
     read(found)
     assert found.missing_cursor.partition(":")[0] == remark
+
+
+def by_a_clock_behind(items: Iterable[RawBatch | Checkpoint], declared: Cursor | None = None) -> list[str | None]:
+    """The cursors after each part, of a source whose clock is an hour behind ours."""
+
+    def pull() -> Generator[RawBatch | Checkpoint, None, None]:
+        yield from items
+
+    def hour_before(moment: datetime) -> datetime:
+        return moment - timedelta(hours=1)
+
+    found = ReadParts(pull(), declared, ManualClock(NOW), whole=False, by_its_clock=hour_before)
+    return [cursor for _, cursor in read(found)]
+
+
+def test_a_cursor_is_no_time_that_the_clock_of_the_source_has_not_shown() -> None:
+    """The next changes will have earlier times: a connector's checkpoint, and young values, count by that clock."""
+    began = "2026-03-01T12:00:00Z"
+    for later in ("2026-03-01T13:00:00Z", "2026-03-01T14:00:00+01:00"):
+        assert by_a_clock_behind([Checkpoint(later)]) == [began]
+    for kept in ("2026-03-01T11:59:00Z", "2026-03-01", '{"open": []}', "4711"):
+        assert by_a_clock_behind([Checkpoint(kept)]) == [kept]
+    rows = [{"id": "1", "change": {"at": "2026-03-01T11:58:00Z"}}]
+    assert by_a_clock_behind([RawBatch.json(rows, source="page", key=["id"])], CURSOR) == [
+        "2026-03-01T11:50:00.000000000Z"
+    ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from decimal import Decimal
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -348,3 +350,18 @@ def test_throttling_in_a_403() -> None:
     assert shop.clock.monotonic() >= 2.5
     with pytest.raises(UnauthorizedError, match="no access"):
         shop.api.get("/items")
+
+
+def test_the_freshest_answer_shows_how_far_the_clock_of_an_api_is_behind() -> None:
+    """An answer from a cache has an older time, and one of another API says nothing of this one."""
+    shop = Shop(httpx.Response(200, json={}))
+    for ago_s in (7_200, 3_602, 9_000):
+        shop.answers = [httpx.Response(200, json={}, headers={"Date": _http_date(shop.clock.now(), ago_s)})]
+        shop.api.get("/items")
+    now = shop.clock.now()
+    assert shop.run.by_clock_of("api", now) == now - timedelta(hours=1)
+    assert shop.run.by_clock_of("other", now) == now
+
+
+def _http_date(now: datetime, ago_s: int) -> str:
+    return format_datetime(now - timedelta(seconds=ago_s), usegmt=True)

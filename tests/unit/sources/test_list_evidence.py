@@ -150,6 +150,20 @@ def test_many_records_take_little_memory() -> None:
     evidence.check_end(ApiAnswer("https://shop.example", None))
 
 
+def test_a_record_that_changed_may_be_listed_again() -> None:
+    """Where the API marks the places of pages, it moves to their end; the same page once more is refused."""
+    cursor = CursorInBody("/next")
+    again = page([1, 2], next="a"), page([3, 4], next="b"), page([2], at=7)
+    assert read(cursor, *again)[0] == [1, 2, 3, 4, 2]
+    for bodies in (
+        (page([1, 2], next="a"), page([3, 4], next="b"), page([2])),  # it is as before
+        (page([1, 2], next="a"), page([3, 4], next="b"), page([1, 2], at=7)),  # an earlier page, with another time
+        (page([1], next="a", at=1), page([1], at=2)),
+    ):
+        with pytest.raises(IncompleteListError, match="only records that earlier pages had"):
+            read(cursor, *bodies)
+
+
 def test_an_open_list_is_that_of_its_reader() -> None:
     """A stream that reads between the pages of another one has lists of its own."""
     lists = OpenLists()

@@ -33,7 +33,7 @@ def listed(ctx: ShopifyContext, path: str, query: str, size: int, /, **variables
         path: A JSON pointer to the connection.
     """
     paginator = GraphQLConnection(path, size=min(size, ctx.settings.page_size or size))
-    for page in ctx.api.pages(ctx.settings.endpoint, graphql=query, variables=variables, paginator=paginator):
+    for page in ctx.api.pages(ctx.settings.endpoint, graphql=query, variables=variables, paginator=paginator, key="id"):
         _note_version(ctx, page)
         yield page
 
@@ -54,7 +54,7 @@ def record_pages(ctx: ShopifyContext, shop_list: ShopList, since: str | None = N
             ):
                 records = page.items(f"/data/{shop_list.name}/nodes")
                 yield whole(ctx, shop_list, records), page.address
-                latest = _latest(records, moved) or latest
+                latest = _latest(records, ctx.run.by_clock_of(ctx.connection, moved)) or latest
         except GraphQLError as error:
             if _EXPIRED not in error.codes or latest == begun:
                 raise
@@ -104,7 +104,7 @@ def _whole(ctx: ShopifyContext, shop_list: ShopList, record: Any) -> Any:
         pointer = f"/data/node/{child.inside}/{child.name}" if child.inside else f"/data/node/{child.name}"
         more = GraphQLConnection(pointer)
         for answer in ctx.api.pages(
-            ctx.settings.endpoint, graphql=shop_list.more_children, variables=variables, paginator=more
+            ctx.settings.endpoint, graphql=shop_list.more_children, variables=variables, paginator=more, key="id"
         ):
             if answer.at("/data/node") is None:
                 ctx.run.note(ctx.connection, f"{record.get('id')} was deleted while it was read, and is left out")

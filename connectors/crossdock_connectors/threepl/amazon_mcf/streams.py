@@ -57,8 +57,9 @@ class AmazonStream(Stream[AmazonMcfSettings]):
         place = self.settings.marketplace
         params = {"granularityType": "Marketplace", "granularityId": place, "marketplaceIds": place, "details": "true"}
         paginator = CursorInBody("/pagination/nextToken", param="nextToken")
-        for page in ctx.api.pages(INVENTORY, params, paginator=paginator):
-            items = page.items("/payload/inventorySummaries")
+        place_of_records = "/payload/inventorySummaries"
+        for page in ctx.api.pages(INVENTORY, params, paginator=paginator, records=place_of_records):
+            items = page.items(place_of_records)
             yield [joined(item, marketplace=place) for item in items], page.address
 
 
@@ -132,7 +133,7 @@ class Shipments(AmazonStream):
         for name in sorted(left):
             summary = {"sellerFulfillmentOrderId": name}
             yield RawBatch.json([self._order(ctx, summary, still_open)], source=_path(name))
-        position = {"since": instant_cursor(now), "open": sorted(set(still_open))}
+        position = {"since": instant_cursor(ctx.run.by_clock_of(ctx.connection, now)), "open": sorted(set(still_open))}
         yield Checkpoint(exact_json.dumps(position).decode())
 
     def fetch(self, ctx: AmazonContext, keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
@@ -145,8 +146,10 @@ class Shipments(AmazonStream):
 
     def _listed(self, ctx: AmazonContext, begin: datetime) -> Iterator[tuple[list[Any], str]]:
         paginator = CursorInBody("/payload/nextToken", param="nextToken")
-        for page in ctx.api.pages(ORDERS, {"queryStartDate": instant_cursor(begin)}, paginator=paginator):
-            yield page.items("/payload/fulfillmentOrders"), page.address
+        params, records = {"queryStartDate": instant_cursor(begin)}, "/payload/fulfillmentOrders"
+        key = "sellerFulfillmentOrderId"
+        for page in ctx.api.pages(ORDERS, params, paginator=paginator, records=records, key=key):
+            yield page.items(records), page.address
 
     def _order(self, ctx: AmazonContext, summary: Any, still_open: list[str]) -> Any:
         """An order with its shipments; of one that is not ours, the summary.

@@ -37,7 +37,7 @@ class ShipBobStream(Stream[ShipBobSettings]):
 
 def cursor_pages(ctx: ShipBobContext, path: str, **params: str) -> Pages:
     """The pages of a list with cursors."""
-    for page in ctx.api.pages(path, {"PageSize": PAGE_SIZE, **params}, paginator=NextUrl("/next")):
+    for page in ctx.api.pages(path, {"PageSize": PAGE_SIZE, **params}, paginator=NextUrl("/next"), records="/items"):
         yield page.items("/items"), page.address
 
 

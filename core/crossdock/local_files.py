@@ -155,3 +155,14 @@ def _objection(path: Path) -> str | None:
     if found.st_mode & _OTHERS:
         return f"is open to other users (mode {stat.S_IMODE(found.st_mode):o})"
     return None
+
+
+def is_alive(process: int) -> bool:
+    """True if a process with this id is running on this machine."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -25,6 +25,7 @@ from tests.waiting import WITHIN_S
 
 from crossdock.state import store
 from crossdock.state.db import engine as state_engine
+from crossdock.state.db import run_lease
 from crossdock.testing.postgres_server import PostgresServer
 
 GOES_ON = "the run continues from what was delivered"
@@ -64,6 +65,30 @@ def assert_stopped(result: Result, reason: str, hint: str) -> None:
     assert f"the state cannot be used: {reason}" in first
     assert len(rest) == 1, result.err
     assert hint in rest[0]
+
+
+def assert_ended(site: Site) -> None:
+    """The run is not ``running`` any more, whether or not its end was recorded, and its partial tally is no defect."""
+    found = site.run("runs", "--limit", "1", "--json").json
+    if not found:  # its begin could not be written
+        return
+    (newest,) = found
+    assert newest["status"] == "incomplete"
+    (error,) = (each for each in newest["messages"] if each["level"] == "error")
+    assert error["code"] in {"state", "unrecorded"}
+    for command in (("show",), ("runs",)):
+        shown = site.run(*command).out
+        assert "DOES NOT BALANCE" not in shown
+        assert "running" not in shown
+
+
+@contextmanager
+def a_lease_later(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The clock of the lease, at the time when one that was not released ends."""
+    now = run_lease._now
+    with monkeypatch.context() as patch:
+        patch.setattr(run_lease, "_now", lambda connection: now(connection) + timedelta(seconds=run_lease.LEASE_S))
+        yield
 
 
 def assert_goes_on(site: Site, invoices: str = INVOICES) -> None:
@@ -275,6 +300,7 @@ def no_writes(cursor: sqlite3.Cursor) -> None:
 )
 def test_a_file_that_cannot_be_written(
     site: Site,
+    monkeypatch: pytest.MonkeyPatch,
     table: str,
     after: int,
     strike: Callable[[sqlite3.Cursor], object],
@@ -286,6 +312,8 @@ def test_a_file_that_cannot_be_written(
     fill(site, SOME)
     with struck(table, after, strike):
         assert_stopped(site.run("sync"), reason, hint)
+    with a_lease_later(monkeypatch):  # this process has not ended, so the lease lasts
+        assert_ended(site)
     assert_goes_on(site, SOME)
 
 
@@ -304,6 +332,7 @@ def goes_on_after_a_failed_write(site: Site, invoices: str) -> None:
     process.join(WITHIN_S)
     assert process.exitcode is not None
     assert_stopped(Result(process.exitcode, out.read_text(), err.read_text()), "disk I/O error", "check its disk")
+    assert_ended(site)
     assert_goes_on(site, invoices)
 
 

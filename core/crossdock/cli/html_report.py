@@ -59,8 +59,8 @@ def _errors(run: RunRecord) -> Iterator[str]:
         yield f'<p class="bad">Error: {lines}</p>'
     if run.tally is None:
         yield '<p class="bad">This run has no tally.</p>'
-    elif not tally_lines.facts(run)["balanced"]:
-        yield '<p class="bad">THE TALLY DOES NOT BALANCE</p>'
+    elif (balanced := tally_lines.facts(run)["balanced"]) is not True:
+        yield f'<p class="bad">{text(tally_lines.BALANCE[balanced])}</p>'
 
 
 def _notes(run: RunRecord) -> Iterator[str]:

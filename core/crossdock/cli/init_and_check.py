@@ -113,6 +113,9 @@ def _findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
     yield from _platform(loaded)
     if state.ok:  # otherwise the allowance fails for the same reason
         yield "allowance", _try(lambda: _allowance(loaded))
+        from crossdock.cli import disk_check
+
+        yield from (("disk", finding) for finding in disk_check.findings(loaded))
     for connection in loaded.connections:
         yield from ((connection.name, finding) for finding in _connection(connection))
         read = [stream for _, stream in connection.named_streams() if stream.reads_changes]

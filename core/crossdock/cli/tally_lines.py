@@ -52,10 +52,24 @@ def facts(run: RunRecord) -> dict[str, Any]:
         "seconds": None if run.duration is None else run.duration.total_seconds(),
         "requests": run.requests,
         "throttled": run.throttled,
-        "balanced": run.tally is not None and all(stream["balanced"] for stream in tally.values()),
+        "balanced": balance(None if run.tally is None else [stream["balanced"] for stream in tally.values()]),
         "open": None if run.open is None else run.open.as_json(),
         **document_of(tally, run.messages),
     }
+
+
+def balance(balanced: Sequence[bool | None] | None) -> bool | None:
+    """Whether a run balances, from whether its streams do; None if it has no tally, or a partial one."""
+    if balanced is None:
+        return None
+    return False if False in balanced else None if None in balanced else True
+
+
+BALANCE = {
+    True: "the tally balances",
+    False: "THE TALLY DOES NOT BALANCE",
+    None: "its tally is partial: an error ended it in the middle of a step",
+}
 
 
 def open_records(streams: Mapping[str, Any]) -> list[str]:

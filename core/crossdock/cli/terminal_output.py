@@ -191,7 +191,7 @@ def show_run(console: Console, report: Mapping[str, Any]) -> None:
         console.print(sentence)
     for sentence in tally_lines.open_records(report["streams"]):
         console.print(sentence)
-    balanced = "the tally balances" if report["balanced"] else "THE TALLY DOES NOT BALANCE"
+    balanced = tally_lines.BALANCE[report["balanced"]]
     console.print(
         f"run {report['run']}: {report['status']}, {counted(report['requests'], 'request')}"
         f" ({report['throttled']:,} throttled) in {duration_text(report['seconds'])}; {balanced}"

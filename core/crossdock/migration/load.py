@@ -243,7 +243,7 @@ def _rate_per_s(session: Session, wave: NumberedWave) -> float | None:
 def _was_stopped(report: Report) -> bool:
     """Whether nothing else went wrong in a run that did not reach its end."""
     errors = report.errors.values()
-    return report.balanced and bool(errors) and all(isinstance(error, StoppedError) for error in errors)
+    return report.balanced is not False and bool(errors) and all(isinstance(error, StoppedError) for error in errors)
 
 
 def _refuse_closed(status: WaveStatus) -> None:

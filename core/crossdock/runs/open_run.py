@@ -140,6 +140,7 @@ class OpenRun:
                 self._bind(stack, names)
                 yield
         except BaseException as error:
+            self.report.is_partial = True
             self.report.messages.fail("", error_of_author(error) or as_crossdock_error(error))
             raise
         finally:

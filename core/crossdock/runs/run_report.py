@@ -29,6 +29,7 @@ class Report:
         messages: What stopped a stream or the run, warnings and notes.
         inputs: What the sources of files found, by the stream's name.
         api_usage: What was requested of the APIs that were read, by connection.
+        is_partial: An error ended the run in the middle of a step, so that its tally need not balance.
         open: What is open at the end of the run, by stream, whether or not the run read it again.
     """
 
@@ -41,6 +42,7 @@ class Report:
     inputs: dict[str, InputFacts] = field(default_factory=dict)
     api_usage: dict[str, ApiUsage] = field(default_factory=dict)
     open: dict[str, OpenCounts] = field(default_factory=dict)
+    is_partial: bool = False
 
     @classmethod
     def of_earlier(cls, run: RunRecord) -> Self:
@@ -77,8 +79,9 @@ class Report:
         return self.tallies.setdefault(stream, Tally())
 
     @property
-    def balanced(self) -> bool:
-        return all(tally.balanced for tally in self.tallies.values())
+    def balanced(self) -> bool | None:
+        """None if it does not balance because it is partial."""
+        return all(tally.balanced for tally in self.tallies.values()) or (None if self.is_partial else False)
 
     @property
     def all_open(self) -> OpenCounts:
@@ -102,7 +105,7 @@ class Report:
     @property
     def exit_code(self) -> int:
         """The most severe of what happened; ``crossdock sync --help`` lists the codes."""
-        if not self.balanced:
+        if self.balanced is False:
             return InternalError.exit_code
         return self.messages.exit_code or (1 if self.all_open.total else 0)
 
@@ -110,6 +113,7 @@ class Report:
         """The tally of each stream, with its open records and the files it read."""
         return {
             name: tally.as_json()
+            | {"balanced": tally.balanced or (None if self.is_partial else False)}
             | {"open": self.open.get(name, NOTHING_OPEN).as_json()}
             | (self.inputs[name].as_json() if name in self.inputs else {})
             for name, tally in self.tallies.items()

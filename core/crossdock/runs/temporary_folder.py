@@ -8,7 +8,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from crossdock.local_files import private_folder
+from crossdock.local_files import is_alive, private_folder
 from crossdock.sources.source_context import writing
 
 
@@ -27,16 +27,5 @@ def _sweep(spool: Path) -> None:
     """Remove the folders of killed runs."""
     for folder in spool.glob("run-*"):
         owner = folder.name.split("-")[1]
-        if owner.isdecimal() and not alive(int(owner)):
+        if owner.isdecimal() and not is_alive(int(owner)):
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def alive(process: int) -> bool:
-    """True if a process with this id is running on this machine."""
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -16,7 +16,7 @@ from crossdock.state import RunRecord
 
 def run(**kept: Any) -> RunRecord:
     found = {"steps": [], "samples": []} | kept
-    return RunRecord(1, None, "2026-03-29", AT, AT, "done", 0, 0, None, None, None, found)
+    return RunRecord(1, None, "2026-03-29", AT, AT, "done", 0, 0, None, None, (), found)
 
 
 def test_the_slowest_steps_come_first() -> None:
@@ -47,7 +47,7 @@ def test_the_allowance_in_a_sentence() -> None:
 
 def test_a_run_without_timings() -> None:
     """A killed run has no timings, and one that sent nothing has no allowance."""
-    killed = RunRecord(1, None, "2026-03-29", AT, None, "incomplete", 0, 0, None, None, None)
+    killed = RunRecord(1, None, "2026-03-29", AT, None, "incomplete", 0, 0, None, None)
     assert (timing_lines.facts(killed), timing_lines.slowest(killed), timing_lines.allowance(killed)) == ({}, [], None)
     assert timing_lines.facts(run()) == {"slowest_steps": [], "allowance": None, "apis": {}}
 

@@ -9,7 +9,8 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from crossdock.runs.temporary_folder import alive, run_folder
+from crossdock.local_files import is_alive
+from crossdock.runs.temporary_folder import run_folder
 
 
 def ended_process() -> int:
@@ -51,5 +52,5 @@ def test_a_plan_uses_the_temporary_folder() -> None:
 
 def test_a_process_is_alive_until_it_ends() -> None:
     """This process is alive, an ended one is not."""
-    assert alive(os.getpid())
-    assert not alive(ended_process())
+    assert is_alive(os.getpid())
+    assert not is_alive(ended_process())

@@ -10,6 +10,7 @@ Of several runs that start together the one with the lock wins, so that the next
 from __future__ import annotations
 
 import fcntl
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -25,7 +26,7 @@ from sqlalchemy.exc import DBAPIError
 
 from crossdock.clock import SystemClock
 from crossdock.errors import StateBusyError, StateError
-from crossdock.local_files import open_private
+from crossdock.local_files import is_alive, open_private
 from crossdock.state.db import sql_statements
 from crossdock.state.db.database_errors import place_of, translated_os_errors
 from crossdock.state.db.engine import reading
@@ -74,6 +75,16 @@ def fence(engine: Engine) -> int:
         return int(connection.execute(_LAST).one().fence)
 
 
+def is_held(connection: Connection) -> bool:
+    """Whether a run holds it, so that one without an end is running; false once its process has ended on this host."""
+    last = connection.execute(_LAST).one()
+    now = _now(connection)
+    if not now < last.until <= now + timedelta(seconds=LEASE_S):
+        return False
+    host, _, process = last.owner.rpartition(":")
+    return not (host == socket.gethostname() and process.isdecimal() and not is_alive(int(process)))
+
+
 @contextmanager
 def held(engine: Engine, url: URL, owner: str, *, above: int = 0) -> Iterator[Lease]:
     """Hold the lease of a state during the block.
@@ -86,10 +97,19 @@ def held(engine: Engine, url: URL, owner: str, *, above: int = 0) -> Iterator[Le
     """
     with _lock(engine, url) as try_lock:
         lease = Lease(url, _acquire(engine, url, owner, above, try_lock))
-        with _kept_alive(engine, lease):
-            yield lease
-        with engine.begin() as connection:
-            connection.execute(_HELD.values(until=LONG_AGO, locked=False), {"held": lease.fence})
+        try:
+            with _kept_alive(engine, lease):
+                yield lease
+        except BaseException:
+            with suppress(DBAPIError):  # what ended the block may be the database
+                _release(engine, lease)
+            raise
+        _release(engine, lease)
+
+
+def _release(engine: Engine, lease: Lease) -> None:
+    with engine.begin() as connection:
+        connection.execute(_HELD.values(until=LONG_AGO, locked=False), {"held": lease.fence})
 
 
 def _acquire(engine: Engine, url: URL, owner: str, above: int, try_lock: Callable[[], bool]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, bindparam, delete, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, select, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.file_tables import passed_files
@@ -86,6 +86,11 @@ class Intake:
         """All files that *stream* has accepted under any version, oldest first, as far as retention keeps them."""
         query = select(*_FACTS).where(table.c.stream == stream).order_by(table.c.accepted_at, table.c.stamp)
         return [FileFacts(*row) for row in self._connection.execute(query)]
+
+    def largest(self) -> dict[str, int]:
+        """The size in bytes of the largest file of each stream, as far as retention keeps them."""
+        query = select(table.c.stream, func.max(table.c.size)).group_by(table.c.stream)
+        return {stream: size for stream, size in self._connection.execute(query)}
 
     def last_finished(self, stream: str) -> FinishedImport | None:
         """The import of the file that *stream* accepted last among the finished ones; None without any."""

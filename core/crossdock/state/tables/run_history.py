@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, select, update
 
 from crossdock.run_messages import RunMessage
-from crossdock.state.db import sql_statements
+from crossdock.state.db import run_lease, sql_statements
 from crossdock.state.db.reading_tables import full_lists
 from crossdock.state.db.schema import cursors, meta, run_messages, runs
 from crossdock.tally import NOTHING_OPEN, OpenCounts
@@ -133,14 +133,24 @@ class Runs:
         query = select(*_LISTED).order_by(runs.c.id.desc()).limit(limit)
         found = [RunRecord(*row) for row in self._connection.execute(query)]
         said = self._messages([run.id for run in found])
-        return [replace(run, messages=said.get(run.id, ())) for run in found]
+        return self._as_they_are([replace(run, messages=said.get(run.id, ())) for run in found])
 
     def get(self, run_id: int) -> RunRecord | None:
         row = self._connection.execute(select(*_LISTED, runs.c.timings).where(runs.c.id == run_id)).first()
         if row is None:
             return None
         listed: RunRecord = RunRecord(*row[:-1])
-        return replace(listed, messages=self.messages(run_id), timings=row[-1])
+        (found,) = self._as_they_are([replace(listed, messages=self.messages(run_id), timings=row[-1])])
+        return found
+
+    def _as_they_are(self, found: Sequence[RunRecord]) -> list[RunRecord]:
+        """*found*, where a run whose end was not recorded, and whose process has ended, is not ``running``."""
+        if not any(run.status == "running" for run in found) or run_lease.is_held(self._connection):
+            return list(found)
+        return [
+            replace(run, status="incomplete", messages=(*run.messages, UNRECORDED)) if run.status == "running" else run
+            for run in found
+        ]
 
     def messages(self, run_id: int) -> tuple[RunMessage, ...]:
         """What a run had to say, in order."""

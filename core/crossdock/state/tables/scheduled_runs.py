@@ -8,17 +8,17 @@ write.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from statistics import median
 from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, insert, or_, select, update
 
-from crossdock.state.db import sql_statements
+from crossdock.state.db import run_lease, sql_statements
 from crossdock.state.db.schema import jobs, runs
 from crossdock.state.db.schema import scheduled_runs as table
-from crossdock.state.tables.run_history import COMPLETED
+from crossdock.state.tables.run_history import COMPLETED, UNRECORDED
 
 Status = Literal["running", "done", "degraded", "incomplete", "failed", "skipped"]
 RECENT = 5  # scheduled runs from which the duration of the next one is estimated
@@ -163,9 +163,12 @@ class ScheduledRuns:
         return until is not None and due_run.due <= until
 
     def listed(self, *, limit: int, job: str | None = None) -> list[ScheduledRun]:
-        """The latest scheduled runs, newest first."""
+        """The latest scheduled runs, newest first; one whose process has ended without recording it is incomplete."""
         query = select(*_FIELDS).order_by(table.c.due.desc(), table.c.job).limit(limit)
-        return self._rows(query if job is None else query.where(table.c.job == job))
+        found = self._rows(query if job is None else query.where(table.c.job == job))
+        if all(run.finished for run in found) or run_lease.is_held(self._connection):
+            return found
+        return [run if run.finished else replace(run, status="incomplete", note=UNRECORDED.message) for run in found]
 
     def expected(self, job: str) -> tuple[float, int] | None:
         """Seconds and requests that the next run of *job* will take: medians of the latest; None without any."""

@@ -1,0 +1,38 @@
+"""What `crossdock check` says about free space on the disks of this machine."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from crossdock.cli.state import size_text
+from crossdock.connector import Finding
+from crossdock.project.project import Project
+
+ALWAYS = 64 * 2**20
+"""Bytes that a run needs on each disk, whatever it reads: logs of the database, temporary files."""
+COPIES, PLANNED, STORED = 2, 1, 3
+"""How often a file may be there at once: in the spool, and sorted beside it; as a plan keeps it; in the state, as the
+raw form, the payload and the request of each record."""
+
+
+def findings(loaded: Project) -> Iterator[Finding]:
+    """For each disk that a run writes to, whether the free space is enough for the largest files so far."""
+    with loaded.look() as tx:
+        read = sum(size for stream, size in tx.intake.largest().items() if stream in loaded.scopes)
+    needs = [("spool", loaded.spool, COPIES), ("temporary files", Path(tempfile.gettempdir()), PLANNED)]
+    if loaded.state_url.drivername == "sqlite":
+        needs.append(("state", Path(loaded.state_url.database or "").parent, STORED))
+    disks: dict[int, list[tuple[str, Path, int]]] = {}
+    for name, folder, times in needs:
+        there = next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
+        disks.setdefault(there.stat().st_dev, []).append((name, there, times))
+    for uses in disks.values():
+        free = shutil.disk_usage(uses[0][1]).free
+        need = ALWAYS + read * sum(times for *_, times in uses)
+        places = ", ".join(f"{name} in {folder}" for name, folder, _ in uses)
+        seen = f"; the largest files of its streams have {size_text(read)}" if read else ""
+        text = f"{size_text(free)} free for {places}; a run may need {size_text(need)}{seen}"
+        yield Finding(ok=free >= need, text=text if free >= need else f"{text}; free some space, or move 'spool'")

@@ -1,0 +1,42 @@
+"""Free space, against what a run needs."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from tests.e2e.warehouse import Site
+
+from crossdock.cli.disk_check import ALWAYS, COPIES, PLANNED, STORED, findings
+from crossdock.project import project
+
+
+class Usage(NamedTuple):
+    total: int
+    used: int
+    free: int
+
+
+@pytest.mark.parametrize(("spare", "is_enough"), [(0, True), (-1, False)])
+def test_a_run_needs_space_for_its_largest_files(
+    site: Site, monkeypatch: pytest.MonkeyPatch, spare: int, is_enough: bool
+) -> None:
+    """Several times their size, where spool, state and temporary files are on one disk; one byte less is a failure."""
+    site.init()
+    site.fill()
+    assert site.sync().code == 0
+    read = sum(path.stat().st_size for path in site.out.iterdir())
+    need = ALWAYS + read * (COPIES + PLANNED + STORED)
+    asked: list[Path] = []
+
+    def usage(folder: Path) -> Usage:
+        asked.append(folder)
+        return Usage(0, 0, need + spare)
+
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+    (found,) = findings(project.load(site.config))
+    assert (found.ok, len(asked)) == (is_enough, 1)
+    assert f"the largest files of its streams have {read} B" in found.text
+    assert ("free some space" in found.text) is not is_enough

@@ -37,9 +37,6 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", "") and not sys.pycache_prefix:
     _compiled = TemporaryDirectory(prefix="crossdock-compiled-")
     os.environ["PYTHONPYCACHEPREFIX"] = _compiled.name
 
-_homes = TemporaryDirectory(prefix="crossdock-home-")
-os.environ["XDG_STATE_HOME"] = _homes.name  # what crossdock keeps in a user's folder
-
 PIN = Pin("http://127.0.0.1:9", "acme")
 
 
@@ -59,6 +56,12 @@ def commands_are_quick() -> Iterator[None]:
     """Those in this process, which are many; a process of its own works as users' do."""
     with quick_states(), quick_entry_points(), quick_configs(), quick_tls(), quick_readings():
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def a_home_of_the_tests(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What crossdock keeps in a user's folder is not kept in that of the user who runs the tests."""
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("home"))
 
 
 @pytest.fixture

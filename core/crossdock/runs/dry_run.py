@@ -34,6 +34,7 @@ from crossdock.runs.plan_results import PlanListener, Planned, WaitingOnce
 from crossdock.runs.settlement_count import delivered_term
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.temporary_folder import run_folder
+from crossdock.runs.verification import note_unverified
 from crossdock.sources.source_context import Observe, SourceContext
 from crossdock.state import ExpectedDeliveries, ExpectedDelivery, Intent, Scope, State
 from crossdock.stream_facts import PLATFORM
@@ -106,6 +107,7 @@ def look_ahead(
             preview.held()
         for bound in streams if observe is None else ():  # a rehearsal, which observes, says it in its own words
             note_matches(bound, preview.result.tallies.get(bound.name, Tally()).records["created"])
+            note_unverified(bound, state)
         return preview.finished()
 
 

@@ -29,7 +29,7 @@ from crossdock.runs.operator_look_ups import LookUps
 from crossdock.runs.record_content import content_of
 from crossdock.runs.state_session import Session
 from crossdock.sources.source_context import SourceContext
-from crossdock.state import Binding, Intent, Scope, Transaction
+from crossdock.state import Binding, Intent, Scope, State, Transaction
 from crossdock.stream_facts import PLATFORM
 from crossdock.targets import Target
 
@@ -256,3 +256,13 @@ class Verification:
     def _check(self) -> None:
         if self._interrupt.is_set():
             raise StoppedError("stopped while comparing the state with a target", hint="run again to continue")
+
+
+def note_unverified(bound: BoundStream, state: State) -> None:
+    """Remark of a plan, which asks no target: what is sent of unverified records depends on what their target holds."""
+    with state.look() as tx:
+        number = tx.unverified.count([bound.scope], None)
+    if number:
+        records = "1 record is" if number == 1 else f"{number:,} records are"
+        text = f"{records} unverified: a sync compares them with {bound.scope.target} first, and sends what differs"
+        bound.context.run.note(bound.name, text)

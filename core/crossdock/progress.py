@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Protocol
+from typing import Literal, Protocol
+
+Unit = Literal["records", "bytes", "requests"]
+"""What the steps of a stage are."""
 
 
 class Progress(Protocol):
     """A listener; every call returns at once."""
 
-    def begin(self, stage: str, total: int | None) -> None:
+    def begin(self, stage: str, total: int | None, unit: Unit = "records") -> None:
         """A stage begins; *total* is None if its size is unknown."""
 
     def advance(self, steps: int = 1) -> None:
@@ -28,7 +31,7 @@ class Progress(Protocol):
 class Silent:
     """No listener."""
 
-    def begin(self, stage: str, total: int | None) -> None:
+    def begin(self, stage: str, total: int | None, unit: Unit = "records") -> None:
         """Ignore it."""
 
     def advance(self, steps: int = 1) -> None:

@@ -14,7 +14,7 @@ from crossdock.cli import api_lines, input_lines, tally_lines
 from crossdock.cli.shared_options import counted, say, warn
 from crossdock.exact_json import time_text
 from crossdock.printable import printable, printable_json
-from crossdock.progress import Silent
+from crossdock.progress import Silent, Unit
 from crossdock.run_messages import RunMessage, error_texts, remarks
 from crossdock.times_in_text import duration_text, instant_text
 
@@ -114,7 +114,7 @@ class _Bars(Shown):
             self._whole = self._bars.add_task(printable(name), total=None, rate="", tokens="", tells=True)
         self._bars.update(self._whole, completed=done, total=total or None, tokens=note)
 
-    def begin(self, stage: str, total: int | None) -> None:
+    def begin(self, stage: str, total: int | None, unit: Unit = "records") -> None:  # noqa: ARG002  the stage says it
         if self._task is not None:
             self._bars.remove_task(self._task)
         self._task = self._bars.add_task(printable(stage), total=total, rate="", tokens="")

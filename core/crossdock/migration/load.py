@@ -14,6 +14,7 @@ from typing import Literal
 
 from crossdock.clock import Clock
 from crossdock.errors import ConfigError, CrossdockError, RefusedError, StoppedError
+from crossdock.migration.delivery_rate import DeliveryRate
 from crossdock.migration.halts import Halt, Halts
 from crossdock.migration.load_progress import LoadListener, LoadProgress
 from crossdock.migration.rehearsal import Rehearsal
@@ -122,7 +123,7 @@ class _Load:
         self._project, self._choice, self._clock, self._listener = project, choice, clock, listener
         self._config, self._interrupt = config_of(project), interrupt
         self._halts = Halts(project, self._config, clock, interrupt)
-        self._loaded = Loaded()
+        self._loaded, self._delivery = Loaded(), DeliveryRate()
         self._has_begun_another = False
 
     def run(self, waves: Sequence[NumberedWave]) -> Loaded:
@@ -228,7 +229,7 @@ class _Load:
         def rate_per_s() -> float | None:
             return _rate_per_s(session, wave)
 
-        arguments = self._listener, self._clock, self._config, wave, numbers, rate_per_s
+        arguments = self._listener, self._clock, self._config, wave, numbers, rate_per_s, self._delivery
         return LoadProgress(*arguments, most=self._choice.percent)
 
 

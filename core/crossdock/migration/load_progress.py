@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
 from crossdock.clock import Clock
+from crossdock.migration.delivery_rate import DeliveryRate
 from crossdock.migration.time_left import time_left
 from crossdock.migration.wave_numbers import WaveNumbers
 from crossdock.migration.waves import NumberedWave
-from crossdock.progress import Progress
+from crossdock.progress import Progress, Unit
 from crossdock.project.migration_config import MigrationConfig
 
 SHOWN_EVERY_S = 0.5
@@ -24,7 +26,7 @@ class WaveProgress:
     Attributes:
         done: Records that are delivered, by this run and earlier ones.
         expected: Records in all, as far as they are known.
-        left: How long the others take at the allowance; None if that is unknown.
+        left: How long the others take at the rate of the last minute, or at the allowance; None if that is unknown.
         all_left: The same with the waves that follow; None without a rehearsal.
     """
 
@@ -50,6 +52,7 @@ class LoadProgress:
 
     Args:
         rate_per_s: The rate of the whole allowance at present; None while it is unknown.
+        delivery: What was really delivered, in this wave and those before.
         most: Percent of it that are used where the hours leave more.
     """
 
@@ -61,13 +64,15 @@ class LoadProgress:
         wave: NumberedWave,
         numbers: WaveNumbers,
         rate_per_s: Callable[[], float | None],
+        delivery: DeliveryRate,
         *,
         most: int,
     ) -> None:
         self._listener, self._clock, self._config, self._wave = listener, clock, config, wave
-        self._numbers, self._rate_per_s, self._most = numbers, rate_per_s, most
+        self._numbers, self._rate_per_s, self._delivery, self._most = numbers, rate_per_s, delivery, most
         self._done, self._announced = numbers.delivered, 0
-        self._counts, self._shown_at = False, clock.monotonic()
+        self._counts, self._others_left = False, 0
+        self._shown_at = self._measured_at = clock.monotonic()
         self._listener.proceeding(self.present())
 
     def present(self) -> WaveProgress:
@@ -87,19 +92,32 @@ class LoadProgress:
         rate_per_s = self._rate_per_s()
         if rate_per_s is None:
             return None
-        return time_left(requests, rate_per_s, self._config, self._clock.now(), most=self._most)
+        now = self._clock.now()
+        allowed = rate_per_s * min(self._most, self._config.percent(now)) / 100
+        taken = self._delivery.slower_than(allowed) or math.inf
+        return time_left(requests, rate_per_s, self._config, now, most=self._most, taken_per_s=taken)
 
-    def begin(self, stage: str, total: int | None) -> None:
-        self._listener.begin(stage, total)
-        self._counts = total is not None  # only where records are sent; what is read is not known before
+    def begin(self, stage: str, total: int | None, unit: Unit = "records") -> None:
+        self._listener.begin(stage, total, unit)
+        if total is not None and unit != "records":  # within the present stage, which continues after it
+            self._others_left = total
+            return
+        self._others_left, self._counts = 0, total is not None  # only where records are sent: not what is read
+        self._measured_at = self._clock.monotonic()
         self._announced += total or 0
         self._listener.proceeding(self.present())
 
     def advance(self, steps: int = 1) -> None:
         self._listener.advance(steps)
+        if self._others_left > 0:
+            self._others_left -= steps
+            return
         if not self._counts:
             return
         self._done += steps
+        now = self._clock.monotonic()
+        self._delivery.add(now - self._measured_at, steps)
+        self._measured_at = now
         if self._clock.monotonic() - self._shown_at >= SHOWN_EVERY_S:
             self._shown_at = self._clock.monotonic()
             self._listener.proceeding(self.present())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
@@ -32,13 +33,20 @@ def allowed_again(config: MigrationConfig, at: datetime) -> datetime | None:
 
 
 def time_left(
-    requests: int, rate_per_s: float, config: MigrationConfig, now: datetime, *, most: int = 100
+    requests: int,
+    rate_per_s: float,
+    config: MigrationConfig,
+    now: datetime,
+    *,
+    most: int = 100,
+    taken_per_s: float = math.inf,
 ) -> timedelta | None:
     """How long it takes from *now* to send *requests*.
 
     Args:
         rate_per_s: Of the whole allowance.
         most: Percent of it that are used where the hours leave more.
+        taken_per_s: What the target takes, whatever the allowance.
 
     Returns:
         None if it takes longer than `LONGEST`, as where the hours never allow requests.
@@ -46,7 +54,7 @@ def time_left(
     left, at = float(requests), now
     while left > 0:
         until = min(next_change(config, at) or now + LONGEST, now + LONGEST)
-        per_s = rate_per_s * min(most, config.percent(at)) / 100
+        per_s = min(taken_per_s, rate_per_s * min(most, config.percent(at)) / 100)
         capacity = per_s * (until - at).total_seconds()
         if capacity >= left:
             return at - now + timedelta(seconds=left / per_s)

@@ -51,7 +51,7 @@ class LiveReader:
         """
         resource = cast("ResourceName", self.scope.resource)
         since = None if self._newest is None else self._newest - timedelta(seconds=OVERLAP_S)
-        self.run.progress.begin(f"reading each {resource.replace('_', ' ')} of the platform", 1)
+        self.run.progress.begin(f"reading each {resource.replace('_', ' ')} of the platform", 1, "requests")
         newest = self._newest
         with LiveRecords(self.profile, self.run) as live:
             for page in live.pages(resource, since):

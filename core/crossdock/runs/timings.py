@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from crossdock.clock import Clock
-from crossdock.progress import Progress, Silent
+from crossdock.progress import Progress, Silent, Unit
 from crossdock.runs.run_report import Report
 
 MOST_STEPS = 100  # steps are merged to this number when there are twice as many
@@ -81,9 +81,9 @@ class Timings:
         self._listener.begin(stage, total)
         self._switch(stage)
 
-    def begin(self, stage: str, total: int | None) -> None:
+    def begin(self, stage: str, total: int | None, unit: Unit = "records") -> None:
         """A stage begins; one of known size is part of the present one, which continues after it."""
-        self._listener.begin(stage, total)
+        self._listener.begin(stage, total, unit)
         if total is None:
             self._switch(stage)
         elif total > 0:

@@ -70,7 +70,7 @@ class Spool:
 
     def _hash(self, store: FileStore, file: RemoteFile, *sinks: Sink) -> str:
         """Copy *file* to *sinks*, and return its content hash."""
-        self._run.progress.begin(f"fetching {file.name}", file.size)
+        self._run.progress.begin(f"fetching {file.name}", file.size, "bytes")
         hashing = _Hashing(sinks)
         store.fetch(file.path, hashing, self._run.progress.advance)
         return hashing.sum.hexdigest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from crossdock.migration.delivery_rate import DeliveryRate
 from crossdock.migration.load_progress import SHOWN_EVERY_S, LoadProgress, WaveProgress
 from crossdock.migration.wave_numbers import WaveNumbers
 from crossdock.migration.waves import NumberedWave
@@ -28,7 +29,8 @@ class Listener(Silent):
 
 def begun(numbers: WaveNumbers, rate_per_s: float | None = 10.0, most: int = 100) -> tuple[LoadProgress, ManualClock]:
     clock = ManualClock()
-    return LoadProgress(Listener(), clock, CONFIG, LOTS, numbers, lambda: rate_per_s, most=most), clock
+    arguments = Listener(), clock, CONFIG, LOTS, numbers, lambda: rate_per_s, DeliveryRate()
+    return LoadProgress(*arguments, most=most), clock
 
 
 def test_with_a_rehearsal() -> None:
@@ -50,6 +52,44 @@ def test_without_a_rehearsal() -> None:
     assert progress.present() == WaveProgress(LOTS, 200, 1_000, timedelta(seconds=80), None)
 
 
+def test_bytes_are_no_records() -> None:
+    """A file that is fetched, before or while records are sent, counts neither as delivered nor as expected."""
+    progress, _ = begun(WaveNumbers(0, 0, None))
+    progress.begin("reading wms.lots", None)
+    progress.begin("fetching LOTS.csv", 83_207, "bytes")
+    progress.advance(83_207)
+    progress.begin("sending wms.lots", 753)
+    progress.begin("fetching LOTS.csv", 83_207, "bytes")
+    progress.advance(83_207)
+    progress.advance(3)
+    assert progress.present() == WaveProgress(LOTS, 3, 753, timedelta(seconds=75), None)
+
+
+def test_what_the_target_really_takes_counts() -> None:
+    """Also in the waves that follow: not the allowance, of which a slow target leaves a part."""
+    progress, clock = begun(WaveNumbers(0, 1_000, 500))
+    progress.begin("reading wms.lots", None)
+    clock.advance(600)
+    progress.begin("sending wms.lots", 1_000)
+    assert progress.present().left == timedelta(seconds=100), "nothing is measured yet"
+    for _ in range(100):
+        clock.advance(0.5)
+        progress.advance(2)
+    assert progress.present() == WaveProgress(LOTS, 200, 1_000, timedelta(seconds=200), timedelta(seconds=325))
+
+
+def test_a_wait_is_no_slowness() -> None:
+    """Times in which nothing is sent are not measured, nor what is within the allowance."""
+    progress, clock = begun(WaveNumbers(0, 1_000, None))
+    for _ in range(10):
+        progress.begin("sending wms.lots", 50)
+        clock.advance(5)
+        progress.advance(50)
+        progress.begin("reading wms.lots", None)
+        clock.advance(100)
+    assert progress.present().left == timedelta(seconds=50)
+
+
 def test_without_a_rate_or_records() -> None:
     """What is unknown is not guessed."""
     assert begun(WaveNumbers(0, 0, None))[0].present() == WaveProgress(LOTS, 0, 0, None, None)
@@ -64,7 +104,9 @@ def test_a_percentage_by_hand_takes_longer() -> None:
 def test_it_is_shown_now_and_then() -> None:
     """At the begin of each stage, and every half a second."""
     listener, clock = Listener(), ManualClock()
-    progress = LoadProgress(listener, clock, CONFIG, LOTS, WaveNumbers(0, 0, None), lambda: 1.0, most=100)
+    progress = LoadProgress(
+        listener, clock, CONFIG, LOTS, WaveNumbers(0, 0, None), lambda: 1.0, DeliveryRate(), most=100
+    )
     progress.begin("sending wms.lots", 10)
     for _ in range(5):
         progress.advance()

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock import exact_json
-from crossdock.progress import Silent
+from crossdock.progress import Silent, Unit
 from crossdock.runs.run_report import Report
 from crossdock.runs.timings import MOST_STEPS, OTHERS, SLOTS, Timings
 from crossdock.testing.manual_clock import ManualClock
@@ -43,8 +43,8 @@ def test_who_looks_on_is_told_everything(clock: ManualClock) -> None:
     told: list[object] = []
 
     class Listener(Silent):
-        def begin(self, stage: str, total: int | None) -> None:
-            told.append((stage, total))
+        def begin(self, stage: str, total: int | None, unit: Unit = "records") -> None:
+            told.append((stage, total) if unit == "records" else (stage, total, unit))
 
         def advance(self, steps: int = 1) -> None:
             told.append(steps)

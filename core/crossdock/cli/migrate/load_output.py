@@ -14,6 +14,7 @@ from crossdock.times_in_text import duration_text
 
 if TYPE_CHECKING:
     from crossdock.migration.load_progress import WaveProgress
+    from crossdock.progress import Unit
 
 
 def sentence(progress: WaveProgress) -> str:
@@ -52,8 +53,8 @@ class LoadOutput:
         if self._wanted:
             say(text, err=True)
 
-    def begin(self, stage: str, total: int | None) -> None:
-        self._shown.begin(stage, total)
+    def begin(self, stage: str, total: int | None, unit: Unit = "records") -> None:
+        self._shown.begin(stage, total, unit)
 
     def advance(self, steps: int = 1) -> None:
         self._shown.advance(steps)

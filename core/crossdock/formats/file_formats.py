@@ -55,7 +55,7 @@ def read_rows(
     if isinstance(layout, DelimitedFormat):
         return delimited_files.read_rows(path, layout, name=name, batch_rows=batch_rows, leniencies=leniencies)
     if isinstance(layout, SheetFormat):
-        return read_sheet(path, layout, name=name, batch_rows=batch_rows)
+        return read_sheet(path, layout, name=name, batch_rows=batch_rows, leniencies=leniencies)
     return read_fixed_width(path, layout, name=name, batch_rows=batch_rows, leniencies=leniencies)
 
 

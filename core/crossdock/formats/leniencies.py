@@ -1,4 +1,4 @@
-"""What was read of a file only because its format declares it; counted, and shown in the run's report."""
+"""What was read of a file only because its format declares it, or was not; counted, and shown in the run's report."""
 
 from __future__ import annotations
 
@@ -10,13 +10,19 @@ from typing import Literal
 ShortLines = Literal["refuse", "pad"]
 LongLines = Literal["refuse", "drop_empty", "drop"]
 BlankLines = Literal["refuse", "at_end", "skip"]
-Leniency = Literal["short", "long", "blank"]
+Leniency = Literal["short", "long", "blank", "sheet"]
 _SENTENCES: dict[Leniency, str] = {
     "short": "{} filled up",
     "long": "{} cut to the declared columns",
     "blank": "{} left out",
+    "sheet": "{} not read",
 }
-_LINES: dict[Leniency, str] = {"short": "short line", "long": "long line", "blank": "blank line"}
+_LINES: dict[Leniency, str] = {
+    "short": "short line",
+    "long": "long line",
+    "blank": "blank line",
+    "sheet": "other sheet",
+}
 
 
 class Leniencies:

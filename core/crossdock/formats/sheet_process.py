@@ -28,6 +28,8 @@ from crossdock.formats.xlsx_check import CellError, check_cells, check_parts
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet, CalamineWorkbook
 
+    from crossdock.formats.shown_zeros import ShownZeros
+
 Range = tuple[tuple[int, int], tuple[int, int]]
 
 _BASE_BYTES, _BYTES_PER_BYTE, _MOST_BYTES = 128 << 20, 64, 2 << 30
@@ -58,11 +60,15 @@ class SheetCells:
     """One sheet.
 
     Attributes:
+        visible: How many sheets of the file are not hidden.
+        is_empty: Whether it has no cell with a value.
         merged: The first and the last of merged cells, as row and column from 0.
         rows: Its cells from A1 on; ends with an error if the process does.
     """
 
     title: str
+    visible: int
+    is_empty: bool
     merged: Sequence[Range]
     rows: Iterator[list[Any]]
 
@@ -73,12 +79,13 @@ def can_read_sheets() -> bool:
 
 
 @contextmanager
-def opened_sheet(file: BinaryIO, sheet: str | int, *, finds_errors: bool) -> Iterator[SheetCells]:
+def opened_sheet(file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_zeros: bool) -> Iterator[SheetCells]:
     """The cells of a sheet, read by another process that ends with the context.
 
     Args:
         sheet: Its name, or its number among the visible ones, from 1.
         finds_errors: Refuse cells with errors, and files in which they cannot be found.
+        shows_zeros: Whole numbers have the leading zeros that their cells show, where the file is xlsx.
 
     Raises:
         CellError: If the file cannot be read, or takes more memory or time than one of its size may; also by the rows.
@@ -87,7 +94,7 @@ def opened_sheet(file: BinaryIO, sheet: str | int, *, finds_errors: bool) -> Ite
     memory = min(_BASE_BYTES + _BYTES_PER_BYTE * size, _MOST_BYTES)
     seconds = _BASE_S + size // _BYTES_PER_S
     with _real_file(file) as readable:
-        request = {"file": readable.fileno(), "sheet": sheet, "errors": finds_errors}
+        request = {"file": readable.fileno(), "sheet": sheet, "errors": finds_errors, "zeros": shows_zeros}
         limits = {"memory": memory, "seconds": seconds}
         command = [
             sys.executable,
@@ -110,7 +117,7 @@ def opened_sheet(file: BinaryIO, sheet: str | int, *, finds_errors: bool) -> Ite
             answers = _answers(process, process.stdout, f"{memory >> 20:,} MiB of memory", f"{seconds:,} s")
             first = next(answers)
             merged = [((row, column), (last, end)) for (row, column), (last, end) in first["merged"]]
-            yield SheetCells(first["title"], merged, answers)
+            yield SheetCells(first["title"], first["visible"], first["empty"], merged, answers)
         finally:
             process.kill()
             process.stdout.close()
@@ -186,7 +193,8 @@ def main() -> None:
     try:
         file = fdopen(request["file"], "rb")
         file.seek(0)
-        for answer in _read(BytesIO(file.read()), request["sheet"], finds_errors=request["errors"]):
+        data = BytesIO(file.read())
+        for answer in _read(data, request["sheet"], finds_errors=request["errors"], shows_zeros=request["zeros"]):
             text = json.dumps(answer, default=_plain)
             if len(text) > _MAX_ROW:
                 raise CellError(f"a row of more than {_MAX_ROW >> 20} MiB", "", _TOO_MUCH)
@@ -199,58 +207,67 @@ def main() -> None:
     out.flush()
 
 
-def _read(file: BinaryIO, sheet: str | int, *, finds_errors: bool) -> Iterator[Any]:
+def _read(file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_zeros: bool) -> Iterator[Any]:
     from python_calamine import CalamineError, CalamineWorkbook, PasswordError  # noqa: PLC0415  an optional extra
 
     try:
         check_parts(file)
         file.seek(0)
         workbook = CalamineWorkbook.from_filelike(file)
-        title = _title(workbook, sheet)
-        if finds_errors:
-            _check_cells(file, title)
+        visible = _visible(workbook)
+        title = _title(workbook, visible, sheet)
+        zeros = _check_cells(file, title, finds_errors=finds_errors) if finds_errors or shows_zeros else None
         found = workbook.get_sheet_by_name(title)
     except PasswordError as error:
         raise CellError("is protected by a password", "", "Ask for a file without one.") from error
     except (CalamineError, OSError) as error:
         raise CellError("cannot be read as a sheet file", "", _DAMAGED) from error
-    yield {"title": title, "merged": found.merged_cell_ranges or ()}
-    yield from _rows(found)
+    counts = {"visible": len(visible), "empty": not found.height}
+    yield {"title": title, "merged": found.merged_cell_ranges or (), **counts}
+    yield from _rows(found, zeros if shows_zeros else None)
 
 
-def _check_cells(file: BinaryIO, title: str) -> None:
+def _check_cells(file: BinaryIO, title: str, *, finds_errors: bool) -> ShownZeros | None:
     try:
-        is_checked = check_cells(file, title)
+        zeros = check_cells(file, title, finds_errors=finds_errors)
     except CellError as error:
         raise CellError(error.message, f"{title}!{error.cell}" if error.cell else "", error.hint) from error
-    if not is_checked:
+    if zeros is None and finds_errors:
         hint = "Ask for xlsx; or declare error_cells: empty, if errors in formulas may be read as empty cells."
         raise CellError("errors in cells can only be found in xlsx files", "", hint)
+    return zeros
 
 
-def _rows(sheet: CalamineSheet) -> Iterator[list[Any]]:
+def _rows(sheet: CalamineSheet, zeros: ShownZeros | None) -> Iterator[list[Any]]:
     """The rows from A1 on."""
-    row, column = sheet.start or (0, 0)
-    for _ in range(row):
+    first, column = sheet.start or (0, 0)
+    for _ in range(first):
         yield []
     before = [""] * column
-    for cells in sheet.iter_rows():
-        yield before + cells
+    for row, cells in enumerate(sheet.iter_rows(), first + 1):
+        found = before + cells
+        if zeros:
+            zeros.apply(row, found)
+        yield found
 
 
-def _title(workbook: CalamineWorkbook, sheet: str | int) -> str:
-    """The name of the declared sheet."""
+def _visible(workbook: CalamineWorkbook) -> list[str]:
+    """The names of the sheets that are not hidden."""
     from python_calamine import SheetTypeEnum, SheetVisibleEnum  # noqa: PLC0415  an optional extra
 
-    if isinstance(sheet, str):
-        if sheet in workbook.sheet_names:
-            return sheet
-        raise CellError(f"there is no sheet {sheet!r}", "", "Correct sheet, or ask the sender.")
-    visible = [
+    return [
         each.name
         for each in workbook.sheets_metadata
         if each.visible == SheetVisibleEnum.Visible and each.typ == SheetTypeEnum.WorkSheet
     ]
+
+
+def _title(workbook: CalamineWorkbook, visible: Sequence[str], sheet: str | int) -> str:
+    """The name of the declared sheet."""
+    if isinstance(sheet, str):
+        if sheet in workbook.sheet_names:
+            return sheet
+        raise CellError(f"there is no sheet {sheet!r}", "", "Correct sheet, or ask the sender.")
     if sheet > len(visible):
         hint = "Correct sheet, or ask the sender; hidden sheets are only read by their names."
         raise CellError(f"has {len(visible)} visible sheets, but sheet {sheet} is declared", "", hint)

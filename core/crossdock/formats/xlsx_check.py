@@ -1,4 +1,4 @@
-"""What the reader of sheets does not tell about an xlsx file: damaged parts, cells with errors, missing results.
+"""What the reader of sheets does not tell about an xlsx file: damage, cells with errors, missing results, formats.
 
 An xlsx file is a zip archive of XML parts (ECMA-376, Office Open XML, part 1: ``workbook``, ``c``, ``f`` and ``v``).
 """
@@ -13,6 +13,8 @@ from posixpath import join, normpath
 from typing import BinaryIO
 from xml.parsers import expat
 
+from crossdock.formats.shown_zeros import Shape, ShownZeros, shape_of
+
 MAX_UNPACKED = 512 << 20
 """Bytes of all parts of an archive together."""
 _MAX_EXPANSION, _FREE_BYTES = 200, 10_000_000
@@ -23,7 +25,7 @@ _END, _END_BYTES = b"PK\5\6", 22
 _CELLS_APART, _FREE_CELLS = 32, 2_000_000
 """The rectangle around all cells, as a multiple of their number: the reader of sheets holds every place in it."""
 _BLOCK = 1 << 20
-_WORKBOOK, _RELATIONS = "xl/workbook.xml", "xl/_rels/workbook.xml.rels"
+_WORKBOOK, _RELATIONS, _STYLES = "xl/workbook.xml", "xl/_rels/workbook.xml.rels", "xl/styles.xml"
 _AGAIN = "It is damaged or still being written: fetch it again."
 
 Start = Callable[[str, dict[str, str]], None]
@@ -66,25 +68,42 @@ def _check_directory(file: BinaryIO, size: int) -> None:
         raise CellError("is a zip archive of too many parts", "", "No program writes such sheets: do not use it.")
 
 
-def check_cells(file: BinaryIO, title: str) -> bool:
-    """Look for cells without a value in the sheet *title*.
+def check_cells(file: BinaryIO, title: str, *, finds_errors: bool) -> ShownZeros | None:
+    """Look for cells without a value in the sheet *title*, and for cells that show leading zeros.
 
     Returns:
-        Whether it is an xlsx file, whose cells can be checked.
+        None if it is no xlsx file, whose cells cannot be checked.
 
     Raises:
-        CellError: If a part is missing, a cell holds an error or is far from all others, or a formula was never
-            calculated.
+        CellError: If a part is missing, a cell is far from all others, or *finds_errors* and a cell holds an error, or
+            a formula that was never calculated.
     """
     if not zipfile.is_zipfile(file):
-        return False
+        return None
     with _archive(file) as archive:
         if _WORKBOOK not in archive.namelist():
-            return False
-        cells = _Cells()
+            return None
+        cells = _Cells(ShownZeros(_shapes(archive)), finds_errors=finds_errors)
         _parse(archive, _part_of(archive, title), cells.start, cells.end, cells.text)
         cells.check_extent()
-        return True
+        return cells.zeros
+
+
+def _shapes(archive: zipfile.ZipFile) -> dict[int, Shape]:
+    """The styles of cells whose number formats show leading zeros, by their numbers."""
+    if _STYLES not in archive.namelist():
+        return {}
+    shapes, styles, above = dict[str, Shape](), list[str](), list[str]()
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        if _local(name) == "numFmt" and (shape := shape_of(attributes.get("formatCode", ""))):
+            shapes[attributes.get("numFmtId", "")] = shape
+        if _local(name) == "xf" and above[-1:] == ["cellXfs"]:
+            styles.append(attributes.get("numFmtId", ""))
+        above.append(_local(name))
+
+    _parse(archive, _STYLES, start, lambda _: above.pop())
+    return {number: shapes[code] for number, code in enumerate(styles) if code in shapes}
 
 
 def cell_name(row: int, column: int) -> str:
@@ -114,7 +133,11 @@ def _blocks(archive: zipfile.ZipFile, part: str) -> Iterator[bytes]:
 
 
 def _parse(
-    archive: zipfile.ZipFile, part: str, start: Start, end: Text | None = None, text: Text | None = None
+    archive: zipfile.ZipFile,
+    part: str,
+    start: Start,
+    end: Callable[[str], object] | None = None,
+    text: Text | None = None,
 ) -> None:
     def no_dtd(*_: object) -> None:
         raise CellError(
@@ -160,8 +183,9 @@ def _part_of(archive: zipfile.ZipFile, title: str) -> str:
 class _Cells:
     """The cell that is being read; cells and rows may lack their names, and then follow the one before."""
 
-    def __init__(self) -> None:
-        self._row = self._column = 0
+    def __init__(self, zeros: ShownZeros, *, finds_errors: bool) -> None:
+        self.zeros, self._finds_errors = zeros, finds_errors
+        self._row = self._column = self._style = 0
         self._has_formula = self._has_value = self._in_value = False
         self._cell = ""
         self._count = 0
@@ -183,7 +207,8 @@ class _Cells:
                 self._column += 1
                 self._cell = attributes.get("r") or cell_name(self._row, self._column)
                 self._has_formula, self._has_value = False, attributes.get("t") == "str"  # a text may be empty
-                if attributes.get("t") == "e":
+                self._style = int(attributes.get("s", 0))
+                if attributes.get("t") == "e" and self._finds_errors:
                     hint = "Correct the formula, and export the sheet again."
                     raise CellError("the cell holds an error such as #N/A", self._cell, hint)
             case "f":
@@ -201,6 +226,7 @@ class _Cells:
             column = column * 26 + ord(letter) - 64
         self._last_row = max(self._last_row, (row, cell))
         self._last_column = max(self._last_column, (column, cell))
+        self.zeros.add(row, column, self._style)
 
     def text(self, _: str) -> None:
         self._has_value = self._has_value or self._in_value
@@ -211,6 +237,6 @@ class _Cells:
             return
         if self._has_value:
             self._place(self._cell)
-        elif self._has_formula:
+        elif self._has_formula and self._finds_errors:
             hint = "Open and save the file in a spreadsheet program, which calculates it."
             raise CellError("the formula was never calculated", self._cell, hint)

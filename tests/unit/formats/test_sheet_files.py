@@ -19,6 +19,7 @@ from tests.unit.formats.layouts import Content, layout, read
 
 from crossdock.errors import RefusedError
 from crossdock.formats.file_formats import looks_cut, read_lines, read_rows
+from crossdock.formats.leniencies import Leniencies
 
 SHEET: dict[str, Any] = {"kind": "sheet"}
 
@@ -238,3 +239,53 @@ def test_values_survive_being_written_and_read(rows: list[tuple[str, int, Any]])
     assert [type(price)(text) for (_, _, price), (_, _, text, _) in zip(rows, found, strict=True)] == [
         price for *_, price in rows
     ]
+
+
+def test_a_number_has_the_zeros_that_its_cell_shows() -> None:
+    """Only where the number format is nothing but digits and what is between them; other cells are as stored."""
+
+    def formats(sheet: Worksheet) -> None:
+        for place, form in (("A2", "00000"), ("A3", "000\\-00\\-0000"), ("A4", "00000;-00000"), ("A5", '"A-"0000')):
+            sheet[place].number_format = form
+        for place in ("B2", "B3", "B4"):
+            sheet[place].number_format = "00000"
+        for place, form in (("A6", "#,##0"), ("A7", "0"), ("A8", "0000.00"), ("A9", "yyyy-mm-dd")):
+            sheet[place].number_format = form
+
+    numbers: list[Any] = [17, 123456789, 17, 171717, 17, 17, 17, 46000]
+    rows = [["A", "B"], *zip(numbers, ["x", -17, 17.5, 1, 1, 1, 1, 1], strict=True)]
+    data = written([list(row) for row in rows], formats)
+    shown = ["00017", "123-45-6789", "00017", "A-171717", "17", "17", "17", "2025-12-09"]
+    found = read(data, {**SHEET, "error_cells": "empty"})
+    assert found["A"].to_list() == shown
+    assert found["B"].to_list() == ["x", "-17", "17.5", *["1"] * 5]
+    assert read(data, {**SHEET, "leading_zeros": False})["A"].to_list()[:4] == ["17", "123456789", "17", "171717"]
+
+
+def test_several_sheets_are_one_table() -> None:
+    """Their rows are numbered on; empty sheets are passed over by "*", and another header refuses the file."""
+
+    def more(sheet: Worksheet) -> None:
+        assert sheet.parent is not None
+        for title, rows in (("Empty", []), ("Last", [["SKU"], ["0018"], ["0019"]]), ("Hidden", [["SKU"], ["0020"]])):
+            other = sheet.parent.create_sheet(title)
+            other.sheet_state = "hidden" if title == "Hidden" else "visible"
+            for row in rows:
+                other.append(row)
+
+    data, wanted = written([["SKU"], ["0017"]], more), [("0017", 2), ("0018", 4), ("0019", 5)]
+    for sheet in ("*", ["Items", 3]):
+        assert read(data, {**SHEET, "sheet": sheet}).rows() == wanted
+    content, form = Content(data), layout(**SHEET, sheet="*")
+    assert [frame.rows() for frame in read_lines(content, form, [4], name="f")] == [[("0018", 4)]]
+    with pytest.raises(RefusedError, match="^f:other!A1: the header is not"):
+        read(written([["SKU"], ["0017"]], other="visible"), {**SHEET, "sheet": ["Items", "other"]})
+
+
+def test_sheets_that_are_not_read_are_counted_where_none_is_declared() -> None:
+    """The rows of a second sheet would be lost without a word."""
+    data = written([["SKU"], ["0017"]], other="visible", hidden="hidden")
+    for config, said in (({}, "1 other sheet not read"), ({"sheet": 1}, "")):
+        leniencies = Leniencies()
+        list(read_rows(Content(data), layout(**SHEET, **config), name="f", leniencies=leniencies))
+        assert str(leniencies) == said

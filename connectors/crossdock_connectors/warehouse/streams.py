@@ -179,7 +179,7 @@ def check(settings: W, open_store: OpenStore[W], opened: str) -> Iterator[Findin
                     yield Finding(ok=True, text=f"warning: {warning}")
         for folder in dict.fromkeys(stream.archive for stream in made if stream.archive is not None):
             try:
-                store.list(folder, "*")
+                store.list(folder, "")  # no file
             except CrossdockError as error:
                 yield Finding(ok=False, text=f"archive {folder}: {error.message}")
             else:

@@ -182,6 +182,11 @@ class _Folder(paramiko.SFTPServerInterface):
         return paramiko.SFTPAttributes.from_stat((self._real(folder) / name).lstat())
 
     @_with_sftp_codes
+    def readlink(self, path: str) -> str:
+        folder, name = os.path.split(os.path.normpath("/" + path))
+        return str((self._real(folder) / name).readlink())
+
+    @_with_sftp_codes
     def open(self, path: str, flags: int, attr: object) -> paramiko.SFTPHandle | int:  # noqa: ARG002
         name = os.path.normpath(path).lstrip("/")
         if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) or name in self._server.faults.deny:

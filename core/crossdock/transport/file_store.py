@@ -56,11 +56,13 @@ class FileStore(Protocol):
     """A server or folder that holds files."""
 
     def list(self, folder: str, pattern: str) -> list[RemoteFile]:
-        """Regular files in *folder* whose name matches *pattern*, by name; no links, no dot files.
+        """Regular files in *folder* whose name matches *pattern*, by name; no dot files.
+
+        Links to folders, and to files that are listed themselves, are left out.
 
         Raises:
             ConfigError: If there is no such folder.
-            RefusedError: If a matching name is unsafe.
+            RefusedError: If a matching name is unsafe, or another link: leaving it out would lose its records silently.
         """
 
     def fetch(self, path: str, sink: Sink, progress: Callable[[int], None] | None = None) -> int:
@@ -161,6 +163,12 @@ def select(files: Iterable[RemoteFile], pattern: str, where: str) -> list[Remote
             raise RefusedError(reason, where=where, hint=hint)
         chosen.append(file)
     return sorted(chosen, key=lambda file: file.name)
+
+
+def link_refused(name: str, pattern: str, where: str) -> RefusedError:
+    """The error for a link to something that is not listed."""
+    reason = f"{name[:_MAX_NAME]!a}, which matches {pattern!r}, is a link, and links to files are not followed"
+    return RefusedError(reason, where=where, hint="replace it by its target, or narrow the pattern")
 
 
 def disagreement(before: RemoteFile, read: int, after: RemoteFile | None) -> str | None:

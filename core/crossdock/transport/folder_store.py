@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from crossdock.transport.file_store import (
     Sink,
     archive_names,
     disagreement,
+    link_refused,
     matches,
     name_taken,
     select,
@@ -52,7 +53,7 @@ class FolderStore:
         os.close(self._folder(".", ConfigError("there is no such folder", where=self._where, hint=hint)))
 
     def list(self, folder: str, pattern: str) -> list[RemoteFile]:
-        shown, found = repr(folder or "."), list[RemoteFile]()
+        shown, found, links = repr(folder or "."), list[RemoteFile](), list[str]()
         hint = "correct the folder in `files`, or create it"
         missing = ConfigError(f"folder {shown} does not exist", where=self._where, hint=hint)
         with (
@@ -69,6 +70,12 @@ class FolderStore:
                 with suppress(FileNotFoundError):  # it was removed since
                     if file := _regular(entry.name, folder, entry.stat(follow_symlinks=False)):
                         found.append(file)
+                    elif entry.is_symlink():
+                        links.append(entry.name)
+            files = {file.revision for file in found}
+            for name in links:
+                if not _is_folder_or_one_of(files, name, inside):
+                    raise link_refused(name, pattern, self._where)
         return select(found, pattern, self._where)
 
     def stat(self, path: str) -> RemoteFile:
@@ -241,6 +248,16 @@ def _regular(name: str, folder: str, status: os.stat_result) -> RemoteFile | Non
         return None
     seconds, revision = status.st_mtime_ns // 10**9, (status.st_dev, status.st_ino, status.st_mtime_ns)
     return RemoteFile(name, status.st_size, seconds, folder, revision)
+
+
+def _is_folder_or_one_of(files: Container[tuple[int, ...]], link: str, folder: int) -> bool:
+    """Whether *link* leads to a folder, or to a file with one of the revisions *files*."""
+    try:
+        status = os.stat(link, dir_fd=folder)
+    except OSError:  # it leads nowhere, in a circle, or to where this user may not look
+        return False
+    file = _regular(link, "", status)
+    return stat.S_ISDIR(status.st_mode) or (file is not None and file.revision in files)
 
 
 def _reserved(name: str, folder: int) -> bool:

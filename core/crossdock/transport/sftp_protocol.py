@@ -16,7 +16,8 @@ MAX_MESSAGE = 256 * 1024 + 1024
 FREE_ANSWERS, LEAST_ANSWER = 10_000, 512  # answers of any size; beyond them, the average must have this many bytes
 RECEIVE = 4 * 1024 * 1024
 
-INIT, SERVER_VERSION, OPEN, CLOSE, READ, LSTAT, OPENDIR, READDIR, RENAME = 1, 2, 3, 4, 5, 7, 11, 12, 18
+INIT, SERVER_VERSION, OPEN, CLOSE, READ, LSTAT, OPENDIR, READDIR = 1, 2, 3, 4, 5, 7, 11, 12
+STAT, RENAME, READLINK = 17, 18, 19
 STATUS, HANDLE, DATA, NAME, ATTRS = 101, 102, 103, 104, 105
 OK, END, NO_SUCH_FILE, PERMISSION_DENIED = 0, 1, 2, 3
 _REASONS = {  # draft-ietf-secsh-filexfer-02, section 7
@@ -110,6 +111,17 @@ class SftpWire:
 
     def lstat(self, path: bytes) -> Attributes:
         return self._ask(LSTAT, _text(path), ATTRS).attributes()
+
+    def stat(self, path: bytes) -> Attributes:
+        """As `lstat`, of what a link leads to."""
+        return self._ask(STAT, _text(path), ATTRS).attributes()
+
+    def readlink(self, path: bytes) -> bytes:
+        """The target of a link."""
+        answer = self._ask(READLINK, _text(path), NAME)
+        if answer.number() != 1:
+            raise ProtocolError("the server gives a link no or several targets")
+        return answer.text()
 
     def open(self, path: bytes) -> bytes:
         return self._ask(OPEN, _text(path) + _OPEN_TO_READ, HANDLE).text()

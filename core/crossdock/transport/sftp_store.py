@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager, suppress
 from typing import Self
 
@@ -15,6 +15,7 @@ from crossdock.transport.file_store import (
     Sink,
     archive_names,
     disagreement,
+    link_refused,
     matches,
     name_taken,
     select,
@@ -67,16 +68,38 @@ class SftpSession:
         missing = ConfigError(f"remote folder {folder!r} does not exist", where=self._where, hint=hint)
         advice = "move old files to another folder, or raise `timeout_s`"
         budget = Budget(_LISTING * self._line.login.timeout_s, advice)
+        found, links = list[RemoteFile](), list[RemoteFile]()
         with self._translated(f"listing folder {folder!r}", missing, budget):
-            return select(self._found(folder, pattern), pattern, self._where)
+            for file, is_link in self._found(folder, pattern):
+                (links if is_link else found).append(file)
+            listed = {(file.name, file.size, file.mtime) for file in found}
+            for link in links:
+                if not self._is_folder_or_one_of(listed, link):
+                    raise link_refused(link.name, pattern, self._where)
+        return select(found, pattern, self._where)
 
-    def _found(self, folder: str, pattern: str) -> Iterator[RemoteFile]:
+    def _is_folder_or_one_of(self, listed: Container[tuple[str, int | None, int | None]], link: RemoteFile) -> bool:
+        """Whether *link* leads to a folder, or to a file with one of the names, sizes and times *listed*."""
+        path = link.path.encode(errors="surrogateescape")
+        try:
+            target, attributes = self._wire.readlink(path), self._wire.stat(path)
+        except StatusError:  # it leads nowhere or in a circle, or the server cannot say
+            return False
+        name = target.rpartition(b"/")[2].decode(errors="surrogateescape")
+        return stat.S_ISDIR(attributes.mode or 0) or (name, attributes.size, attributes.mtime) in listed
+
+    def _found(self, folder: str, pattern: str) -> Iterator[tuple[RemoteFile, bool]]:
+        """The files and links that match, and whether they are links."""
         for count, (raw, attributes) in enumerate(self._wire.names(_encoded(folder or "."))):
             if count == MAX_NAMES:
                 raise RefusedError(f"folder {folder!r} has more than {MAX_NAMES} names", where=self._where)
             name = raw.decode(errors="surrogateescape")
-            if matches(name, pattern) and (file := self._regular(name, folder, attributes)):
-                yield file
+            if not matches(name, pattern):
+                continue
+            if stat.S_ISLNK(attributes.mode or 0):
+                yield RemoteFile(name, 0, 0, folder), True
+            elif file := self._regular(name, folder, attributes):
+                yield file, False
 
     def stat(self, path: str) -> RemoteFile:
         """Describe one regular file; a link is refused."""

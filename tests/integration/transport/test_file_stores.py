@@ -45,13 +45,26 @@ def test_lists_matching_regular_files_by_name(place: Place) -> None:
     place.put("LOT_1.txt")
     (place.folder / "INV_folder.txt").mkdir()
     (place.folder / "INV_link.txt").symlink_to(place.folder / "INV_1.txt")
-    (place.folder / "INV_dangling.txt").symlink_to("nowhere")
+    (place.folder / "INV_folder_link.txt").symlink_to("INV_folder.txt")
     os.mkfifo(place.folder / "INV_pipe.txt")
 
     found = place.store.list(place.name, "INV_*.txt")
 
     assert [file.name for file in found] == ["INV_1.txt", "INV_2.txt"]
     assert (found[1].size, found[1].mtime, found[1].path) == (3, 1_700_000_000, f"{place.name}/INV_2.txt")
+
+
+@pytest.mark.parametrize("target", ["nowhere", "LOT_1.txt", "../secret.txt", "INV_2.txt"])
+def test_a_link_to_a_file_that_is_not_listed_is_refused(place: Place, target: str) -> None:
+    """A link may be the newest export: unless its target is read itself, it is named, whether or not it leads out."""
+    place.put("INV_1.txt")
+    place.put("LOT_1.txt")
+    (place.folder.parent / "secret.txt").write_bytes(b"secret")
+    (place.folder / "INV_2.txt").symlink_to(target)
+    with pytest.raises(RefusedError, match=r"'INV_2.txt', which matches 'INV_\*.txt', is a link") as caught:
+        place.store.list(place.name, "INV_*.txt")
+    assert caught.value.hint == "replace it by its target, or narrow the pattern"
+    (place.folder.parent / "secret.txt").unlink()
 
 
 def test_lists_more_files_than_one_answer_holds(place: Place) -> None:

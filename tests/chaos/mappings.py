@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, seed, settings
 from hypothesis import strategies as st
-from sqlalchemy import create_engine, select
+from sqlalchemy import Table, create_engine, select
 from tests.chaos import raisers
 from tests.chaos.books import Platform, empty
 from tests.chaos.chance import chaos_seed
@@ -68,14 +68,22 @@ class Bench:
     _project: Project | None = None
 
     def begin(
-        self, streams: Sequence[Stream[Any]], overrides: str = "{}", webhooks: Webhooks[Any] | None = None
+        self,
+        streams: Sequence[Stream[Any]],
+        overrides: str = "{}",
+        webhooks: Webhooks[Any] | None = None,
+        **facts: Any,
     ) -> None:
-        """Start anew with *streams*, the *overrides* of a config, and *webhooks* of the connection."""
+        """Start anew with *streams*, the *overrides* of a config, *webhooks*, and other *facts* of the connector."""
         empty(self.url)
         self.platform = Platform(keys=True)
         self.server.answer = self.platform.answer
         connector = Connector(
-            "bench", "Bench", BenchSettings, lambda _settings: list(streams), webhooks=lambda _settings: webhooks
+            "bench",
+            "Bench",
+            BenchSettings,
+            lambda _settings: list(streams),
+            **{"webhooks": lambda _settings: webhooks, **facts},
         )
         self.patch.setattr(registry, "load", lambda _name: connector)
         path = self.folder / "c.yaml"
@@ -132,9 +140,16 @@ class Bench:
         return dict(found)
 
     def dead_letters(self) -> list[Any]:
+        return self._rows(schema.dead_letters)
+
+    def attempts(self) -> list[str]:
+        """What was noted of attempts that did not deliver an operation."""
+        return [row.message for row in self._rows(schema.attempts)]
+
+    def _rows(self, table: Table) -> list[Any]:
         engine = create_engine(self.url)
         with engine.connect() as connection:
-            rows = list(connection.execute(select(schema.dead_letters)).all())
+            rows = list(connection.execute(select(table)).all())
         engine.dispose()
         return rows
 

@@ -89,7 +89,7 @@ class Policy:
 
     def resume(self, intent: Intent, decisions: Decisions) -> None:
         """Decide about an intent that an earlier run left, by its operation and the age of its key."""
-        with self._settling(intent, decisions, ambiguous=intent.first_sent_at is not None):
+        with self._settling(intent, decisions, RetryState(ambiguous=intent.first_sent_at is not None)):
             if intent.first_sent_at is None:
                 self._resume_unsent(intent, decisions)
             else:
@@ -126,7 +126,7 @@ class Policy:
         if task.purpose != "send" or not task.retry_state.ambiguous:
             return True
         rule: Rule | None = None
-        with self._settling(task.intent, decisions, ambiguous=True):
+        with self._settling(task.intent, decisions, task.retry_state):
             rule = in_doubt_rules.rule_for(task.intent, self._target, self._clock.now())
         if rule in {"resend", None}:
             return rule is not None
@@ -151,7 +151,7 @@ class Policy:
 
     def decide(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         """Decide what *outcome* means for the intent of *task*."""
-        with self._settling(task.intent, decisions, ambiguous=task.retry_state.ambiguous):
+        with self._settling(task.intent, decisions, task.retry_state):
             self._decide(task, outcome, decisions)
 
     def _decide(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
@@ -197,15 +197,12 @@ class Policy:
         self._settle_failed(task.intent, outcome, decisions, ambiguous=may_be_done or task.retry_state.ambiguous)
 
     @contextmanager
-    def _settling(self, intent: Intent, decisions: Decisions, *, ambiguous: bool = False) -> Iterator[None]:
-        """Settle *intent* if the code of the target fails while it is decided about.
-
-        Args:
-            ambiguous: It may have been carried out.
-        """
+    def _settling(self, intent: Intent, decisions: Decisions, retry_state: RetryState | None = None) -> Iterator[None]:
+        """Settle *intent* if the code of the target fails while it is decided about."""
         try:
             yield
         except (AuthorCodeError, RecordError) as error:
+            ambiguous = retry_state is not None and retry_state.ambiguous  # as it is now
             self._settle_failed(intent, outcomes.of_error(error), decisions, ambiguous=ambiguous)
 
     def _settle_failed(self, intent: Intent, outcome: Outcome, decisions: Decisions, *, ambiguous: bool) -> None:
@@ -213,6 +210,8 @@ class Policy:
             ambiguous, intent.first_sent_at = True, self._clock.now()  # it may have been delivered before
         kind: Literal["in_doubt", "rejected"] = "in_doubt" if ambiguous else "rejected"
         reason = None if ambiguous else outcome.reason or "target_failed"
+        if ambiguous and intent.id:
+            decisions.explain(intent, outcome, at=self._clock.now())
         decisions.settle(kind, intent, replace(outcome, kind=kind, reason=reason))
 
     def _throttled(self, task: SendTask, outcome: Outcome) -> None:

@@ -165,7 +165,7 @@ class Senders:
         if outcome.kind == "absent":
             self._filtered.add(resource)
             return None
-        if outcome.status == 200:
+        if outcome.status == 200 and outcome.kind != "undecided":
             asked, setting = target.look_up_filter(resource), target.look_up_setting(resource)
             message = f"ignores the filter {asked}; if it has none, set {setting}: false"
             outcome = Outcome("unavailable", message, 200)

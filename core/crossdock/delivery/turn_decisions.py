@@ -36,6 +36,12 @@ class Decisions:
         intent.status = status
         self.settled.append(Settlement(intent, outcome, untouched=untouched))
 
+    def explain(self, intent: Intent, outcome: Outcome, *, at: datetime) -> None:
+        """Record why *intent* is in doubt, in place of how its last attempt ended."""
+        if self.attempts and self.attempts[-1].intent_id == intent.id:
+            self.attempts.pop()
+        self.attempts.append(Attempt(intent.id, intent.attempts, at, "in_doubt", outcome.status, outcome.message))
+
     def note(self, task: SendTask, outcome: Outcome, *, at: datetime) -> None:
         """Record how an attempt ended, unless it delivered the intent at once."""
         intent = task.intent

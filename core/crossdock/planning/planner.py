@@ -23,7 +23,7 @@ from crossdock.planning.own_writes import Origin, OwnWrites
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.references import References, ScopedKey
 from crossdock.planning.removals import Removals, removal
-from crossdock.project.connector_instances import BoundStream
+from crossdock.project.connector_instances import BoundStream, code_of_stream
 from crossdock.state import Binding, DeadLetter, NamedRecord, RecordIdentity, State, Step
 from crossdock.stream_facts import PLATFORM
 from crossdock.tally import Tally
@@ -70,8 +70,7 @@ class Planner:
         self.stopped: CrossdockError | None = None
         self._bound, self._state, self._references, self._tally = bound, state, references, tally
         self._run_id, self._target, self._failing, self._at_once = run_id, target, failing, at_once
-        self._to_remove, self._snapshot = deque(gone.removed), gone.source
-        self._held = held
+        self._to_remove, self._snapshot, self._held = deque(gone.removed), gone.source, held
         self._operations: Iterator[Operation] | None = iter(operations) if operations else None
         self._contributions, self._own_writes = Contributions(bound), OwnWrites(bound)
 
@@ -114,8 +113,9 @@ class Planner:
     def _until_failure(self, reads: Iterator[KeyedRecord]) -> Iterator[KeyedRecord]:
         """*reads* until their source fails; the source has counted the records that it does not yield."""
         try:
-            for read in reads:  # noqa: UP028  `yield from` would close `reads` with this; `pass_over` may need it
-                yield read
+            with code_of_stream(self._bound):
+                for read in reads:  # noqa: UP028  `yield from` would close `reads` with this; `pass_over` may need it
+                    yield read
         except CrossdockError as error:
             self.stopped = self.stopped or error
 

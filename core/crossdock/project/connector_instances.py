@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -170,6 +170,13 @@ class BoundStream:
         return scope.namespace, self.stream.earlier_keys.get(key, key) if scope == own else key
 
 
+def code_of_stream(bound: BoundStream) -> AbstractContextManager[None]:
+    """The guard around what the engine does with *bound*, where the code of the stream may run, such as its facts."""
+    return guarded(
+        "code of the stream", bound.name, code=bound.stream, settings=bound.context.settings, only_authors=True
+    )
+
+
 def load_connections(
     document: Document, sections: Mapping[str, Mapping[str, Any]], platform: Profile
 ) -> tuple[Connection, ...]:
@@ -292,6 +299,7 @@ def _connection(
             streams = tuple(connector.streams(settings))
             for stream in streams:
                 check_declaration(f"{name}.{getattr(stream, 'name', '')}", stream, targets)
+                _ = stream.resource_type, stream.fetches, stream.finds_deleted  # an author may compute them
     except ConfigError as error:
         raise ConfigError(error.message, where=document.where(section), hint=error.hint) from error
     settings, streams = overridden(document, section, data, settings, streams)

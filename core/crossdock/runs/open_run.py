@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from datetime import date, timedelta
 from functools import partial
 
-from crossdock.author_code import error_of_author
+from crossdock.author_code import AuthorCodeError, error_of_author
 from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.records_in_progress import OwnRecords
 from crossdock.delivery.senders import Senders
@@ -63,6 +63,7 @@ class OpenRun:
     streams: list[BoundStream]
     records: OwnRecords
     refused: Mapping[str, RefusedError]
+    _defects: Mapping[str, AuthorCodeError]
 
     def __init__(
         self,
@@ -129,8 +130,7 @@ class OpenRun:
             names: Of its streams; if empty, only what the last run left is sent.
             answers_for: Streams whose open records the report counts; None for *names*.
         """
-        for target in self._used(names):
-            target.client().close()  # a credential that cannot be read is reported before anything begins
+        self._defects = self._session.unusable(names)
         self._start()
         try:
             with ExitStack() as stack:
@@ -229,12 +229,6 @@ class OpenRun:
             last = tx.scheduled_runs.previous(self._due_run)
         return JobRun(self._due_run.due) if last is None else JobRun(self._due_run.due, last.finished_at, last.due)
 
-    def _used(self, names: set[str]) -> list[Target]:
-        """The targets that the streams *names* write to; the platform if there are none."""
-        scopes = self._session.project.scopes
-        used = {scopes[name].target for name in names} or {PLATFORM}
-        return [target for target in self._session.targets.values() if target.name in used]
-
     # ---- deliver
 
     def _deliveries(self, streams: Sequence[BoundStream]) -> RunningStreams:
@@ -247,7 +241,14 @@ class OpenRun:
             self.note(name, f"{number} unsettled operations are left: the config has no such target")
         targets = [each for each in session.targets.values() if each.name in used] or [session.targets[PLATFORM]]
         places = {target.name: target.name if len(targets) > 1 else "" for target in targets}
-        deliveries = {each.name: self._delivery(each, streams, left, places[each.name]) for each in targets}
+        deliveries = dict[str, TargetDelivery]()
+        for target in targets:
+            try:
+                if (defect := self._defects.get(target.name)) is not None:
+                    raise defect
+                deliveries[target.name] = self._delivery(target, streams, left, places[target.name])
+            except AuthorCodeError as error:
+                self.report.messages.fail(places[target.name], error)
         return RunningStreams(session, deliveries, counts, self.report, self._timings, self._interrupt)
 
     def _delivery(

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
+from crossdock.author_code import AuthorCodeError
 from crossdock.clock import Clock
 from crossdock.delivery.records_in_progress import RecordsInProgress
 from crossdock.pacing.bucket_store import BucketState, BucketStore
@@ -60,6 +61,22 @@ class Session:
         self.records, self.source_buckets = RecordsInProgress(), SharedBuckets()
         self.resuming = threading.Lock()  # a run begins its streams after what was left of them is settled
         self.resumed = False
+
+    def unusable(self, names: set[str]) -> dict[str, AuthorCodeError]:
+        """The targets of the streams *names*, or the platform if there are none, that cannot make a client.
+
+        Raises:
+            ConfigError: If a credential cannot be read, which is reported before anything begins.
+        """
+        used = {self.project.scopes[name].target for name in names} or {PLATFORM}
+        defects = dict[str, AuthorCodeError]()
+        for target in self.targets.values():
+            try:
+                if target.name in used:
+                    target.client().close()
+            except AuthorCodeError as error:
+                defects[target.name] = error
+        return defects
 
     def in_flight(self, target: Target) -> int:
         """The requests to *target* that one run may have in flight."""

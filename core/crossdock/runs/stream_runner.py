@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 
-from crossdock.author_code import guarded
 from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.operations import Operation
 from crossdock.delivery.records_in_progress import OwnRecords
@@ -23,7 +22,7 @@ from crossdock.planning.references import References
 from crossdock.planning.referring_records import ReferringRecords
 from crossdock.planning.removals import Removals
 from crossdock.progress import Progress
-from crossdock.project.connector_instances import BoundStream
+from crossdock.project.connector_instances import BoundStream, code_of_stream
 from crossdock.runs.live_index import RunMatches
 from crossdock.runs.missed_changes import MissedChanges
 from crossdock.runs.run_report import Report
@@ -113,9 +112,9 @@ class StreamRunner:
                     self._report.messages.fail(bound.name, planner.stopped)
         return True
 
-    def report_defect(self) -> None:
-        """Report an error in the code of the target that harmed no record."""
-        if (defect := self._target.take_defect()) is not None:
+    def report_defects(self) -> None:
+        """Report errors in the code of the target that harmed no record."""
+        for defect in self._target.take_defects():
             self._report.messages.fail(self._place, defect)
 
     def deliver_deletes(self) -> Steps:
@@ -154,7 +153,7 @@ class StreamRunner:
         with self._state.look() as tx:
             unsettled = self._own_records.without_others(tx.intents.unsettled(bound.scope, source.named))
         try:
-            with guarded("code of the stream", bound.name, code=bound.stream, only_authors=True):
+            with code_of_stream(bound):
                 source.read(unsettled, self._advance)
         except (StateError, LateError):
             raise
@@ -261,7 +260,8 @@ class StreamRunner:
     def _finish(self, bound: BoundStream, source: RecordSource) -> None:
         self._timings.proceed(f"remembering {bound.name}", None)
         try:
-            source.finish()
+            with code_of_stream(bound):
+                source.finish()
         except StateError:
             raise
         except CrossdockError as error:

@@ -121,7 +121,7 @@ class RunningStreams:
             done = done and (yield from runner.deliver_deletes())
         finally:
             runner.release_held()
-            runner.report_defect()
+            runner.report_defects()
         if not (done and (yield from runner.deliver(dispatcher.release))):
             dispatcher.put_back()
 

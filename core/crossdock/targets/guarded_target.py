@@ -45,7 +45,7 @@ class _GuardedTarget:
 
     def __init__(self, own: ApiTarget, settings: object) -> None:
         self._own, self._settings = own, settings
-        self._defect: AuthorCodeError | None = None
+        self._defects = dict[str, AuthorCodeError]()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -68,10 +68,10 @@ class _GuardedTarget:
         reach = cast("Any", ApiTarget.reach).__get__(self) if is_default else self._own.reach
         return cast("str", self._called("reach", reach, (), {}))
 
-    def take_defect(self) -> AuthorCodeError | None:
-        """The first error in place of which something was taken, once."""
-        defect, self._defect = self._defect, None
-        return defect
+    def take_defects(self) -> list[AuthorCodeError]:
+        """The first error of each method in place of whose answer something was taken, once."""
+        defects, self._defects = self._defects, {}
+        return list(defects.values())
 
     def _called(self, name: str, method: Any, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
         try:
@@ -86,7 +86,7 @@ class _GuardedTarget:
                 raise shortened(cause) from None
             if (instead := _INSTEAD.get(name)) is None:
                 raise
-            self._defect = self._defect or error
+            self._defects.setdefault(name, error)
             return instead(error)
 
     def _guard(self, name: str) -> Any:

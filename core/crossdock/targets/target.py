@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -103,9 +103,9 @@ class Target(ABC):
     kept_s: float
     settle_s: float
 
-    def take_defect(self) -> ConnectorError | None:
-        """An error in its code that harmed no record, and that no run has reported yet."""
-        return None
+    def take_defects(self) -> Sequence[ConnectorError]:
+        """Errors in its code that harmed no record, and that no run has reported yet."""
+        return ()
 
     @property
     @abstractmethod

@@ -1,0 +1,225 @@
+"""A connection that is a source and a target, each of whose methods may raise, and what its partner really did."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from types import FunctionType
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+from pydantic import ConfigDict
+from tests.chaos.mappings import BenchSettings, Row, batch
+
+from crossdock import Context, RawBatch, Record, Stream
+from crossdock.delivery_settings import Retry
+from crossdock.field_types import Exact, Text
+from crossdock.records import Proof
+from crossdock.resources import ResourceModel
+from crossdock.sources import RateLimit
+from crossdock.sources.api import Api
+from crossdock.stream_facts import GoneLimits, OnGone
+from crossdock.targets import ApiTarget, EndpointProfile, RecordShape, Request, Target, TargetResource, Update
+
+BASE = "https://depot.example.com"
+
+
+class OrderDraft(ResourceModel):
+    model_config = ConfigDict(alias_generator=None)
+
+    quantity: Exact
+
+
+class ParcelDraft(ResourceModel):
+    model_config = ConfigDict(alias_generator=None)
+
+    code: Text
+
+
+@dataclass
+class Depot:
+    """The partner: stores orders and parcels, and loses the first answer to some creates.
+
+    Attributes:
+        creates: How often each record was created, by its kind and name.
+        lost: Those of which the first answer is lost.
+    """
+
+    stored: dict[str, dict[str, Any]] = field(default_factory=dict)
+    creates: Counter[str] = field(default_factory=Counter)
+    lost: set[str] = field(default_factory=set)
+    keys: dict[str, str] = field(default_factory=dict)
+
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        _, kind, *rest = request.url.path.split("/")
+        if request.method == "POST":
+            return self._create(request)
+        if request.method == "GET" and not rest:
+            name = request.url.params.get("reference")
+            found = [each for each in self.stored.values() if each["kind"] == kind]
+            found = [each for each in found if name in {None, each["reference"]}]
+            return httpx.Response(200, json={"data": found})
+        held = self.stored.get(rest[0])
+        if held is None:
+            return httpx.Response(404)
+        if request.method == "PATCH":
+            held |= json.loads(request.content)
+        if request.method == "DELETE":
+            del self.stored[rest[0]]
+        return httpx.Response(200, json=held)
+
+    def _create(self, request: httpx.Request) -> httpx.Response:
+        body, key = json.loads(request.content), request.headers.get("idempotency-key", "")
+        kind = request.url.path.split("/")[1]
+        name = f"{kind} {body['reference']}"
+        made = self.keys.get(key) if key else None
+        if made is None:
+            made = f"{self.creates.total() + 1}"
+            self.keys[key] = made
+            self.creates[name] += 1
+            self.stored[made] = body | {"id": made, "kind": kind}
+        if name in self.lost:
+            self.lost.discard(name)
+            raise httpx.ReadTimeout("lost", request=request)
+        return httpx.Response(201, json=self.stored[made])
+
+
+class DepotTarget(ApiTarget):
+    """Orders are protected by keys, and parcels, which are looked up first, by their names."""
+
+    resources = {
+        "orders": TargetResource(
+            "orders",
+            OrderDraft,
+            endpoint=EndpointProfile(idempotent=True, look_up=True, header="idempotency-key"),
+            name_member="reference",
+        ),
+        "parcels": TargetResource(
+            "parcels",
+            ParcelDraft,
+            endpoint=EndpointProfile(look_up=True, looks_up_first=frozenset({"create"})),
+            shape=RecordShape(),
+            name_member="reference",
+        ),
+    }
+    retry = Retry(attempts=3, base_s=0.01, cap_s=0.01)
+    in_flight = 2
+    settle_s = 0.0
+
+    def create(self, resource: str, payload: dict[str, Any]) -> Request:
+        return Request.json("POST", f"/{resource}", payload)
+
+    def create_from(self, resource: str, payload: dict[str, Any], held: dict[str, Any]) -> Request:
+        return Request.json("POST", f"/{resource}", payload)
+
+    def update(self, resource: str, target_id: str, update: Update) -> Request:
+        return Request.json("PATCH", f"/{resource}/{target_id}", update.changes)
+
+    def delete(self, resource: str, target_id: str) -> Request:
+        return Request("DELETE", f"/{resource}/{target_id}")
+
+    def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
+        path = f"/{resource}/{target_id}" if target_id is not None else f"/{resource}?{urlencode({'reference': name})}"
+        return Request("GET", path)
+
+    def ping(self, resource: str) -> Request:
+        return Request("GET", f"/{resource}?limit=1")
+
+
+class Lines(Stream[BenchSettings]):
+    """A snapshot of some rows."""
+
+    mode, key = "snapshot", ("K",)
+    on_gone: OnGone = "delete"
+    gone = GoneLimits(at_most=100, at_most_percent=100)
+
+    def __init__(self) -> None:
+        self.read = 0
+        self.rows: list[Row] = [{"K": str(number), "Q": "1"} for number in range(4)]
+
+    def pull(self, ctx: Context[BenchSettings], since: str | None) -> Iterator[RawBatch]:
+        self.read += 1
+        name = f"{self.name}-{self.read}"
+        yield replace(batch(self.rows, name), proof=Proof(lambda: name, counted=True))
+
+
+class Orders(Lines):
+    name, to = "orders", "b.orders"
+
+    def to_resource(self, record: Record) -> dict[str, Any]:
+        return {"quantity": int(record.row["Q"] or 0)}
+
+
+class Parcels(Lines):
+    name, to = "parcels", "b.parcels"
+
+    def to_resource(self, record: Record) -> dict[str, Any]:
+        return {"code": record.row["Q"]}
+
+
+class Customers(Lines):
+    name, resource = "customers", "customer"
+
+    def to_resource(self, record: Record) -> dict[str, Any]:
+        return {"name": record.row["Q"]}
+
+
+class Raiser:
+    """Decides which call raises, and keeps what was raised.
+
+    Attributes:
+        raised: How often each method raised.
+        chance: That a call raises, from 0 to 1.
+    """
+
+    def __init__(self, names: frozenset[str], chance: float, seed: int) -> None:
+        self._rng, self.chance, self.names = random.Random(seed), chance, names
+        self.raised: Counter[str] = Counter()
+
+    def check(self, name: str) -> None:
+        if name in self.names and self._rng.random() < self.chance:
+            self.raised[name] += 1
+            kinds = ValueError, RuntimeError, SystemExit, MemoryError, GeneratorExit, LookupError
+            raise self._rng.choice(kinds)(f"boom in {name}")
+
+
+def methods_of(*classes: type) -> frozenset[str]:
+    """The public methods and properties that *classes* declare: what an author may write."""
+    return frozenset(
+        name
+        for declared in classes
+        for name, member in vars(declared).items()
+        if isinstance(member, FunctionType | property) and not name.startswith("_")
+    )
+
+
+def raising(own: type, raiser: Raiser) -> type:
+    """A subclass of *own*, all of whose methods ask *raiser* first."""
+    names = {name for name in methods_of(*own.__mro__) & raiser.names if name not in OPTIONAL or name in vars(own)}
+    return type(own.__name__, (own,), {name: _asking(getattr(own, name), name, raiser) for name in names})
+
+
+def _asking(member: Any, name: str, raiser: Raiser) -> Any:
+    function: Any = member.fget if isinstance(member, property) else member
+
+    def asking(self: Any, *arguments: Any, **named: Any) -> Any:
+        raiser.check(name)
+        return function(self, *arguments, **named)
+
+    return property(asking) if isinstance(member, property) else asking
+
+
+def api(depot: Depot) -> Api:
+    transport = httpx.MockTransport(depot.answer)
+    return Api(BASE, transport=transport, rate=RateLimit(per_minute=600_000, burst=100_000))
+
+
+OPTIONAL = frozenset({"existing", "fetch"})
+"""Methods of a stream that say what it can do by being there."""
+TARGET = methods_of(Target, ApiTarget) - {"connect", "api"}
+"""Of a target; the engine connects it, and `Connector.api` declares its API."""
+STREAM = methods_of(Stream)

@@ -119,8 +119,8 @@ def sandbox(folder: Path) -> SandboxServer:
 
 def new_export(migrated: MigratedFolder) -> None:
     """A customer is changed and one is new; a product is changed."""
-    migrated.write("CUST2.csv", "NO;NAME\nC0;Changed\nC99;New\n")
-    migrated.write("PROD2.csv", "SKU;NAME;PRICE\nP0;Changed;2.50\n")
+    migrated.write("CUST3.csv", "NO;NAME\nC0;Changed\nC99;New\n")
+    migrated.write("PROD3.csv", "SKU;NAME;PRICE\nP0;Changed;2.50\n")
 
 
 def killed_undo(folder: Path, undone: Undone, point: str, nth: int, side: str) -> None:
@@ -131,8 +131,8 @@ def killed_undo(folder: Path, undone: Undone, point: str, nth: int, side: str) -
         command, customers, products, deleted = ["migrate", "undo"], [], [], CUSTOMERS + PRODUCTS
         if undone == "run":
             customers, products = killed.names("customer"), killed.names("product")
-            migrated.write("CUST9.csv", "NO;NAME\n" + "".join(f"D{n};More {n}\n" for n in range(MORE)))
-            migrated.write("PROD9.csv", "SKU;NAME;PRICE\nP1;Other;9.00\nP9;More;1.00\n")
+            migrated.write("CUST2.csv", "NO;NAME\n" + "".join(f"D{n};More {n}\n" for n in range(MORE)))
+            migrated.write("PROD2.csv", "SKU;NAME;PRICE\nP1;Other;9.00\nP9;More;1.00\n")
             assert killed.code("sync") == 0
             command, deleted = ["undo", str(json.loads(migrated.run("runs", "--json").stdout)[0]["run"])], MORE + 1
         assert killed.code(*command, "-o", plan) == 0
@@ -214,7 +214,8 @@ def _afterwards(killed: Killed, undone: Undone) -> None:
     migrated = killed.migrated
     if undone == "migration":
         assert migrated.migrate("load").exit_code == 0
-    assert killed.code("sync") == 0
+    done = migrated.run("sync")
+    assert done.exit_code == 0, done.stderr + done.stdout
     expected = [f"wms:C{n}" for n in range(CUSTOMERS)] + ["wms:C99"]
     assert killed.names("customer") == sorted(expected)
     assert killed.names("product") == [f"wms:P{n}" for n in range(PRODUCTS)]

@@ -94,6 +94,7 @@ def test_a_load_is_paused_and_resumed_from_another_terminal(migrated: MigratedFo
     """It stops in order within the wave, leaves the state to others, and goes on with the same wave when resumed."""
     with Started(migrated) as started:
         eventually(lambda: len(migrated.effects()) > 2)
+        assert migrated.states()["customers"] == ("running", None)
         assert migrated.migrate("pause", "--by", "Bob").exit_code == 0
         started.until_said("wave 1 of 3: customers: stopped in order")
         assert "paused by Bob" in started.until_said("waiting:")

@@ -12,7 +12,7 @@ from crossdock.state import Migration, MigrationRun, RunRecord, Transaction
 from crossdock.state.tables.run_history import COMPLETED
 from crossdock.tally import NOTHING_OPEN, OpenCounts
 
-WaveState = Literal["not begun", "incomplete", "done"]
+WaveState = Literal["not begun", "running", "incomplete", "done"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,11 @@ class WaveStatus:
 
     @property
     def state(self) -> WaveState:
-        """``incomplete``: its last run is running, was stopped or was killed."""
+        """``incomplete``: its last run was stopped or killed."""
         if self.run is None:
             return "not begun"
+        if self.run.status == "running":
+            return "running"
         return "done" if self.run.status in COMPLETED else "incomplete"
 
     @property

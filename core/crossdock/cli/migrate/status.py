@@ -111,8 +111,8 @@ def _details(status: WaveStatus) -> list[str]:
     """Lines about one wave, indented."""
     lines = []
     if status.run is not None:
-        ended = status.run.finished_at
-        when = f"ended {instant_text(ended)}" if ended else "is running, or was killed"
+        ended, is_running = status.run.finished_at, status.run.status == "running"
+        when = f"ended {instant_text(ended)}" if ended else "is running" if is_running else "was killed"
         lines.append(f"  run {status.run.id} {when} ({status.run.status})")
     if status.gate is not None:
         lines.append(f"  gate {status.gate.word}: {status.gate.why}")

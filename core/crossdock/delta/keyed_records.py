@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import Any
@@ -12,11 +12,13 @@ import polars as pl
 
 from crossdock.connector import Stream
 from crossdock.delta.grouped_rows import rows_of_groups
-from crossdock.delta.row_preparation import FP, KEY, KEY_HASH, OURS, POSITION, SKIP, named, prepare
-from crossdock.delta.source_unit import SourceUnit
+from crossdock.delta.row_preparation import FP, KEY, KEY_HASH, OURS, POSITION, SKIP, UNIT, named, prepare
+from crossdock.delta.source_unit import AT_ONCE, SourceUnit
 from crossdock.errors import InternalError
 from crossdock.records import LINE, Record
 from crossdock.state import RecordIdentity
+
+_LINES = "a connector must give each row of a file or page its own line number"
 
 
 @dataclass(slots=True)
@@ -50,17 +52,37 @@ def _single_row_records(
         done += rows.height
         found = rows if KEY in rows.columns else named(stream, rows)
         if not found[KEY_HASH].equals(part[KEY_HASH]):
-            raise InternalError(message, hint="a connector must give each row of a file or page its own line number")
-        text = [name for name in found.columns if name not in OURS]
-        keys, lines_read = found[KEY].to_list(), part[LINE].to_list()
-        positions = part[POSITION].to_list() if stream.order_by else repeat(None)
-        hashes = zip(part[KEY_HASH].to_list(), part[FP].to_list(), positions, strict=False)
-        cells = zip(*(found[name].to_list() for name in text), strict=True)
-        for key, line, row, (key_hash, fp, position) in zip(keys, lines_read, cells, hashes, strict=True):
-            record = Record(key, (dict(zip(text, row, strict=True)),), unit.source, (line,))
-            yield KeyedRecord(record, RecordIdentity(name, key, key_hash, fp, position, unit.source, line))
+            raise InternalError(message, hint=_LINES)
+        yield from _of_rows(stream, name, found, part, [unit.source] * part.height)
     if done != wanted.height:
         raise InternalError(message, hint="RawBatch.again must return the row of every requested line")
+
+
+def held_records(
+    stream: Stream[Any], name: str, held: pl.DataFrame, wanted: pl.DataFrame, sources: Sequence[str]
+) -> Iterator[KeyedRecord]:
+    """The records of *wanted*, which are rows of `Scan.latest` and, prepared, of *held*; *sources* has that of each."""
+    places = wanted.select(UNIT, pl.col(LINE).cast(pl.UInt64))
+    for start in range(0, wanted.height, AT_ONCE):
+        part = wanted.slice(start, AT_ONCE)
+        found = places.slice(start, AT_ONCE).join(held, on=[UNIT, LINE], how="inner", maintain_order="left")
+        if not found[KEY_HASH].equals(part[KEY_HASH]):
+            raise InternalError(f"{sources[start]} has several rows with the same line number", hint=_LINES)
+        yield from _of_rows(stream, name, found, part, sources[start : start + AT_ONCE])
+
+
+def _of_rows(
+    stream: Stream[Any], name: str, found: pl.DataFrame, wanted: pl.DataFrame, sources: Sequence[str]
+) -> Iterator[KeyedRecord]:
+    """The records of *found* rows, which are those of *wanted*, with their source each."""
+    text = [name for name in found.columns if name not in OURS]
+    keys, lines = found[KEY].to_list(), wanted[LINE].to_list()
+    positions = wanted[POSITION].to_list() if stream.order_by else repeat(None)
+    hashes = zip(wanted[KEY_HASH].to_list(), wanted[FP].to_list(), positions, strict=False)
+    cells = zip(*(found[name].to_list() for name in text), strict=True)
+    for key, line, source, row, (key_hash, fp, position) in zip(keys, lines, sources, cells, hashes, strict=True):
+        record = Record(key, (dict(zip(text, row, strict=True)),), source, (line,))
+        yield KeyedRecord(record, RecordIdentity(name, key, key_hash, fp, position, source, line))
 
 
 def _grouped_records(stream: Stream[Any], name: str, unit: SourceUnit, wanted: pl.DataFrame) -> Iterator[KeyedRecord]:

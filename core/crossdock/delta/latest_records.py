@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,15 @@ import polars as pl
 from crossdock.connector import Stream
 from crossdock.delta import fingerprint
 from crossdock.delta.grouped_rows import rows_of_groups
-from crossdock.delta.keyed_records import KeyedRecord, keyed_records
+from crossdock.delta.keyed_records import KeyedRecord, held_records, keyed_records
 from crossdock.delta.positions import TimeNotations
-from crossdock.delta.repeated_keys import RepeatedKeys, RepeatedRows, refuse_contradictions
+from crossdock.delta.repeated_keys import (
+    RepeatedKeys,
+    RepeatedRows,
+    has_unique_keys,
+    in_batch_order,
+    refuse_contradictions,
+)
 from crossdock.delta.row_preparation import (
     DELETED,
     FP,
@@ -28,26 +35,23 @@ from crossdock.delta.row_preparation import (
     SAME,
     SKIP,
     TIE,
-    among,
-    in_parts,
+    UNIT,
     keys_only,
     prepare,
 )
 from crossdock.delta.rows_without_key import RowsWithoutKey
-from crossdock.delta.source_unit import SourceUnit
+from crossdock.delta.small_batches import SmallBatches
+from crossdock.delta.source_unit import SourceUnit, size_in_memory, without_other_rows
 from crossdock.delta.suspicion import SuspiciousCells
 from crossdock.delta.unchanged_rows import KeyOrder
 from crossdock.errors import RefusedError
-from crossdock.local_files import create_private
 from crossdock.mapping.ordering import declared
 from crossdock.records import LINE, RawBatch
-from crossdock.sources.source_context import writing
 from crossdock.state import DeadLetter
 from crossdock.tally import Tally
 
-UNIT, ROWS = "_unit", "_rows"
+ROWS = "_rows"
 _HELD_BYTES = 32 << 20  # of rows that may have changed
-_VIEW_BYTES = 16  # of each cell, besides its text
 _DIGESTED_AT_ONCE = 10_000
 _OF_NO_ROW = {POSITION: None, TIE: None, ROWS: 1, DELETED: False}
 
@@ -72,6 +76,7 @@ class Scan:
         self._group: list[pl.DataFrame] = []  # rows of the current unit, with ``group_by``
         self._rows_before_deletion = 0  # of the same key and unit, with ``group_by``
         self._free_bytes = _HELD_BYTES
+        self._small = SmallBatches(stream)
         self._without_key = RowsWithoutKey(stream, name)
         self._times = TimeNotations(declared(stream.order_by))
         fp = pl.UInt64 if stream.fingerprint == "xxh3_64" else fingerprint.HASH
@@ -113,9 +118,19 @@ class Scan:
             self.cursor = batch.cursor or self.cursor
             if known and not number and not self._stream.group_by and (frame := known()) is not None:
                 self.key_order = KeyOrder(frame)
-            self._add_to_unit(number, batch)
+            begins = self._add_to_unit(number, batch)
             self._add_deleted(batch, tally)
-            self._add_rows(self._keyed(batch, tally, advance))
+            is_small = begins and self._small.fits(batch)
+            parts = [*self._small.take_back(len(self._units) - 1), batch]  # all of its unit
+            if not (is_small and self._small.has_room(batch)):
+                self._add_small(tally, advance)
+            if is_small:
+                self._small.add(len(self._units) - 1, batch)
+            else:
+                for part in parts:
+                    frame = prepare(self._stream, part.source, part.load(), self.trimmed_rows.append)
+                    self._add_rows(self._keyed(frame, tally, advance))
+        self._add_small(tally, advance)
         if self._lists_all and self._units and not tally.rows_read and self._stream.empty != "all_gone":
             hint = "check the source; a page without rows does not show that records are gone"
             raise RefusedError("is a snapshot without rows", where=self._units[-1].source, hint=hint)
@@ -123,17 +138,19 @@ class Scan:
         self._select_latest(tally)
         tally.count("read", self.latest.height)
 
-    def _add_to_unit(self, number: int, batch: RawBatch) -> None:
-        """Start a unit or continue the last one, and store the rows of *batch* if they cannot be read again."""
+    def _add_to_unit(self, number: int, batch: RawBatch) -> bool:
+        """Store the rows of *batch* if they cannot be read again; whether it begins a unit or continues one."""
         again = None if self._stream.group_by else batch.again  # a group needs all its rows, wherever they are
         last = self._units[-1] if self._units else None
         continues = self._stream.group_by if again is None else last and last.again is again  # names are not unique
-        if last is None or last.source != batch.source or not continues or batch.deleted:
+        begins = last is None or last.source != batch.source or not continues or bool(batch.deleted)
+        if last is None or begins:
             self._close_group()
             last = SourceUnit(batch.source, again, [], held=[] if self.key_order and self._free_bytes > 0 else None)
             self._units.append(last)
         if again is None:
-            last.stored.append(self._stored(number, batch.rows))
+            last.store(batch.rows, self._work / f"{self._name}-{number}.arrow")
+        return begins
 
     def _add_deleted(self, batch: RawBatch, tally: Tally) -> None:
         """Add the keys that *batch* names as deleted, before its rows, which show what exists again."""
@@ -150,38 +167,44 @@ class Scan:
         )
         tally.rows_read += frame.height
         frame = frame.with_columns(fingerprint.of_rows(names, "", "xxh3_64").alias(FP))  # for those without a key
-        frame = self._with_key(batch.source, frame, tally)
+        frame = self._with_key(frame, tally)
         self._parts.append(self._candidates(frame))
 
-    def _stored(self, number: int, rows: pl.DataFrame | Path) -> Path:
-        if isinstance(rows, Path):
-            return rows
-        path = self._work / f"{self._name}-{number}.arrow"
-        path.unlink(missing_ok=True)  # of an earlier attempt in this run
-        with writing(self._work), create_private(path) as part:
-            rows.write_ipc(part)
-        return path
+    def _add_small(self, tally: Tally, advance: Callable[[int], None]) -> None:
+        """Add the rows of small batches, and hold those that may have changed in one block."""
+        if not (units := self._small.units):
+            return
+        rows = self._keyed(self._small.prepared(self.trimmed_rows.append), tally, advance)
+        same = self.key_order.same(rows) if self.key_order else None
+        self._parts.append(self._candidates(rows, same))
+        few = rows if same is None else without_other_rows(rows.filter(~same))
+        size = size_in_memory(few)
+        block = few if size <= self._free_bytes else None
+        self._free_bytes -= 0 if block is None else size
+        for unit in units:
+            self._units[unit].held, self._units[unit].block = None, block
 
-    def _keyed(self, batch: RawBatch, tally: Tally, advance: Callable[[int], None]) -> pl.DataFrame:
-        """The rows of *batch* that pass the filters and have a key."""
-        frame = prepare(self._stream, batch.source, batch.load(), self.trimmed_rows.append)
+    def _keyed(self, frame: pl.DataFrame, tally: Tally, advance: Callable[[int], None]) -> pl.DataFrame:
+        """The prepared rows of *frame* that pass the filters and have a key."""
         tally.rows_read += frame.height
         advance(frame.height)
         if self._stream.skip:
             for name, number in frame[SKIP].drop_nulls().value_counts().iter_rows():
                 tally.rows_filtered[name] += number
             frame = frame.filter(pl.col(SKIP).is_null())
-        frame = self._with_key(batch.source, frame, tally)
-        self._times.check(batch.source, frame)
-        return self.suspicious.checked(batch.source, frame)
+        frame = self._with_key(frame, tally)
+        self._times.check(self._units[-1].source, frame)
+        return self.suspicious.checked(self._units[-1].source, frame)
 
-    def _with_key(self, source: str, frame: pl.DataFrame, tally: Tally) -> pl.DataFrame:
-        """The rows of *frame* that have a key; the others are rejected."""
+    def _with_key(self, frame: pl.DataFrame, tally: Tally) -> pl.DataFrame:
+        """The rows of *frame*, of the last unit or each of its `UNIT`, that have a key; the others are rejected."""
         if not frame[KEY].null_count():
             return frame
         without_key = frame.filter(pl.col(KEY).is_null())
         tally.rows_rejected += without_key.height
-        self._without_key.take(source, without_key)
+        of_units = UNIT in frame.columns
+        for rows in without_key.partition_by(UNIT, maintain_order=True) if of_units else [without_key]:
+            self._without_key.take(self._units[rows[UNIT][0] if of_units else -1].source, rows)
         return frame.filter(pl.col(KEY).is_not_null())
 
     def _add_rows(self, rows: pl.DataFrame) -> None:
@@ -201,9 +224,9 @@ class Scan:
         """Hold the rows that may have changed until they exceed the bound."""
         if unit.held is None:
             return
-        few = rows.filter(~same).with_columns(pl.col(pl.String) + "")  # copies: the old buffers keep all rows alive
+        few = without_other_rows(rows.filter(~same))
         unit.held.append(few)
-        self._free_bytes -= int(few.estimated_size()) + _VIEW_BYTES * few.height * few.width
+        self._free_bytes -= size_in_memory(few)
         if self._free_bytes <= 0:
             unit.held = None
 
@@ -219,7 +242,8 @@ class Scan:
             self._group = []
 
     def _candidates(self, rows: pl.DataFrame, same: pl.Series | None = None) -> pl.DataFrame:
-        given = {UNIT: pl.lit(len(self._units) - 1), SAME: pl.lit(value=False) if same is None else pl.lit(same)}
+        unit = pl.col(UNIT) if UNIT in rows.columns else pl.lit(len(self._units) - 1)
+        given = {UNIT: unit, SAME: pl.lit(value=False) if same is None else pl.lit(same)}
         missing = {name: pl.lit(value) for name, value in _OF_NO_ROW.items() if name not in rows.columns}
         columns = {name: pl.col(name) for name in self._schema} | missing | given
         if DELETED in rows.columns:  # a fingerprint says what a record is, not that it was deleted
@@ -233,14 +257,14 @@ class Scan:
             return
         candidates = pl.concat(self._parts, rechunk=False)
         self._parts = []
-        if _has_unique_keys(candidates, matched_once=self.key_order is not None and self.key_order.once):
+        if has_unique_keys(candidates, matched_once=self.key_order is not None and self.key_order.once):
             self.latest = candidates
         else:
             duplicated = pl.col(KEY_HASH).is_duplicated()
-            competing = _in_batch_order(candidates.filter(duplicated))
+            competing = in_batch_order(candidates.filter(duplicated))
             stream = self._stream
             if self._lists_all and not (stream.order_by or stream.group_by or stream.duplicates == "last"):
-                refuse_contradictions(competing, self.place, UNIT)
+                refuse_contradictions(competing, self.place)
             order = [POSITION, TIE] if self._stream.order_by else [UNIT, LINE]
             # a row whose position is unknown counts as the newest, so that its record is rejected and not lost
             last = competing.sort(order, nulls_last=True, maintain_order=True).filter(
@@ -273,7 +297,7 @@ class Scan:
 
     def repeated_keys(self, *, with_examples: bool) -> RepeatedKeys:
         """The keys that were listed several times; rows of one group are one listing."""
-        return self._repeated.found(self.records, self.place, UNIT, with_examples=with_examples)
+        return self._repeated.found(self.records, self.place, with_examples=with_examples)
 
     def digest(self, more: bytes) -> str:
         """A hash over `latest`, whatever its order, the stream's version and *more*."""
@@ -302,36 +326,14 @@ class Scan:
     def records(self, chosen: pl.DataFrame) -> Iterator[KeyedRecord]:
         """The records of *chosen*, which are rows of `latest`, in source order."""
         ordered, start = chosen.sort(UNIT, LINE), 0
-        for length, number in ordered[UNIT].rle().struct.unnest().iter_rows():
-            wanted = ordered.slice(start, length)  # without a copy, as `group_by` would make
-            start += length
-            yield from keyed_records(self._stream, self._name, self._units[number], wanted)
-
-
-def _in_batch_order(candidates: pl.DataFrame) -> pl.DataFrame:
-    """*candidates* of equal keys without what a batch contradicts: keys named as deleted, and rows, of earlier batches.
-
-    Keys that a batch names have `LINE` 0 and no position.
-    """
-    if DELETED not in candidates.columns:
-        return candidates
-    is_named, of_key = pl.col(DELETED) & (pl.col(LINE) == 0), pl.col(KEY_HASH)
-    named_in = pl.when(is_named).then(pl.col(UNIT)).max().over(of_key)
-    row_in = pl.when(~is_named).then(pl.col(UNIT)).max().over(of_key)
-    later_row = (row_in >= named_in).fill_null(value=False)
-    return candidates.filter(
-        pl.when(later_row).then(~is_named).otherwise(named_in.is_null() | (is_named & (pl.col(UNIT) == named_in)))
-    )
-
-
-def _has_unique_keys(candidates: pl.DataFrame, *, matched_once: bool) -> bool:
-    """Whether no key occurs twice.
-
-    Args:
-        matched_once: No key is `SAME` twice, so that only the other rows are searched for.
-    """
-    keys = candidates[KEY_HASH].to_frame()  # `select` would copy its many chunks
-    others = keys.filter(~candidates[SAME])[KEY_HASH]
-    if matched_once and len(others) < keys.height / 10:
-        return others.n_unique() == among(keys, others).height == len(others)
-    return sum(part[KEY_HASH].n_unique() for (part,) in in_parts(keys)) == keys.height
+        runs = ordered[UNIT].rle().struct.unnest().iter_rows()
+        for _, of_holder in groupby(runs, key=lambda run: id(self._units[run[1]].holder)):
+            lengths, units = zip(*of_holder, strict=True)
+            wanted = ordered.slice(start, sum(lengths))  # without a copy, as `group_by` would make
+            start += sum(lengths)
+            unit = self._units[units[0]]
+            if unit.block is None:
+                yield from keyed_records(self._stream, self._name, unit, wanted)
+            else:
+                sources = [self._units[each].source for each in wanted[UNIT]]
+                yield from held_records(self._stream, self._name, unit.block, wanted, sources)

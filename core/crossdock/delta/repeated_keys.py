@@ -9,7 +9,7 @@ import polars as pl
 
 from crossdock.delta import fingerprint
 from crossdock.delta.keyed_records import KeyedRecord
-from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH
+from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, SAME, UNIT, among, in_parts
 from crossdock.errors import RefusedError
 from crossdock.records import LINE
 
@@ -51,7 +51,6 @@ class RepeatedRows:
         self,
         records: Callable[[pl.DataFrame], Iterator[KeyedRecord]],
         place: Callable[[int, int], str],
-        unit: str,
         *,
         with_examples: bool,
     ) -> RepeatedKeys:
@@ -61,13 +60,13 @@ class RepeatedRows:
         examples = []
         for each in records(self._last):
             rows = self._listed.filter(pl.col(KEY_HASH) == pl.lit(each.identity.key_hash, pl.UInt128))
-            places = [place(*row) for row in rows.sort(unit, LINE)[[unit, LINE]].rows()]
+            places = [place(*row) for row in rows.sort(UNIT, LINE)[[UNIT, LINE]].rows()]
             kept = places if len(places) <= _PLACES else [*places[: _PLACES - 1], places[-1]]
             examples.append(RepeatedKey(each.identity.key, tuple(kept)))
         return RepeatedKeys(self._number, tuple(examples))
 
 
-def refuse_contradictions(listed: pl.DataFrame, place: Callable[[int, int], str], unit: str) -> None:
+def refuse_contradictions(listed: pl.DataFrame, place: Callable[[int, int], str]) -> None:
     """Check the rows of a list of everything whose keys are repeated: identical ones are accepted.
 
     Args:
@@ -76,10 +75,39 @@ def refuse_contradictions(listed: pl.DataFrame, place: Callable[[int, int], str]
     Raises:
         RefusedError: If two rows of a key differ.
     """
-    differing = listed.filter(pl.col(FP).n_unique().over(KEY_HASH) > 1).sort(unit, LINE)
+    differing = listed.filter(pl.col(FP).n_unique().over(KEY_HASH) > 1).sort(UNIT, LINE)
     if differing.height:
         # with its type: polars infers at most 127 bits for a literal
         is_first = pl.col(KEY_HASH) == pl.lit(differing[KEY_HASH][0], fingerprint.HASH)
-        first, second = (place(*row) for row in differing.filter(is_first)[[unit, LINE]].rows()[:2])
+        first, second = (place(*row) for row in differing.filter(is_first)[[UNIT, LINE]].rows()[:2])
         hint = "Ask the sender which row is right; order_by or duplicates can say which one counts, if one always does."
         raise RefusedError(f"duplicate of the record at {first}, with different content", where=second, hint=hint)
+
+
+def in_batch_order(candidates: pl.DataFrame) -> pl.DataFrame:
+    """*candidates* of equal keys without what a batch contradicts: keys named as deleted, and rows, of earlier batches.
+
+    Keys that a batch names have `LINE` 0 and no position.
+    """
+    if DELETED not in candidates.columns:
+        return candidates
+    is_named, of_key = pl.col(DELETED) & (pl.col(LINE) == 0), pl.col(KEY_HASH)
+    named_in = pl.when(is_named).then(pl.col(UNIT)).max().over(of_key)
+    row_in = pl.when(~is_named).then(pl.col(UNIT)).max().over(of_key)
+    later_row = (row_in >= named_in).fill_null(value=False)
+    return candidates.filter(
+        pl.when(later_row).then(~is_named).otherwise(named_in.is_null() | (is_named & (pl.col(UNIT) == named_in)))
+    )
+
+
+def has_unique_keys(candidates: pl.DataFrame, *, matched_once: bool) -> bool:
+    """Whether no key occurs twice.
+
+    Args:
+        matched_once: No key is `SAME` twice, so that only the other rows are searched for.
+    """
+    keys = candidates[KEY_HASH].to_frame()  # `select` would copy its many chunks
+    others = keys.filter(~candidates[SAME])[KEY_HASH]
+    if matched_once and len(others) < keys.height / 10:
+        return others.n_unique() == among(keys, others).height == len(others)
+    return sum(part[KEY_HASH].n_unique() for (part,) in in_parts(keys)) == keys.height

@@ -18,7 +18,8 @@ from crossdock.records import JSON, LINE, with_paths
 
 KEY, KEY_HASH, SKIP = "_key", "_key_hash", "_skip"
 FP, POSITION, TIE, SAME, DELETED = "_fp", "_position", "_tie", "_same", "_deleted"
-OURS = {KEY, KEY_HASH, SKIP, FP, POSITION, TIE, DELETED, LINE}
+UNIT = "_unit"
+OURS = {KEY, KEY_HASH, SKIP, FP, POSITION, TIE, DELETED, UNIT, LINE}
 """Columns that do not come from the source."""
 MAX_KEY_BYTES = 1_000
 """Of each part of a key, in UTF-8; twice the limit of the platform's externalId."""

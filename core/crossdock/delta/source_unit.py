@@ -9,9 +9,12 @@ from pathlib import Path
 
 import polars as pl
 
+from crossdock.local_files import create_private
 from crossdock.records import LINE, Again, kept
+from crossdock.sources.source_context import writing
 
 AT_ONCE = 10_000  # rows per frame
+_VIEW_BYTES = 16  # of each cell, besides its text
 
 
 @dataclass(slots=True)
@@ -22,12 +25,27 @@ class SourceUnit:
         again: Reads the source again; None if its rows are stored.
         stored: Arrow files with its rows.
         held: Its rows that may have changed, prepared; None if they were too many to hold.
+        block: Holds them with those of other small files instead; None without.
     """
 
     source: str
     again: Again | None
     stored: list[Path]
     held: list[pl.DataFrame] | None = None
+    block: pl.DataFrame | None = None
+
+    def store(self, rows: pl.DataFrame | Path, path: Path) -> None:
+        """Keep *rows*, which cannot be read again, at *path*, unless they are in a file."""
+        if isinstance(rows, pl.DataFrame):
+            path.unlink(missing_ok=True)  # of an earlier attempt in this run
+            with writing(path.parent), create_private(path) as part:
+                rows.write_ipc(part)
+        self.stored.append(path if isinstance(rows, pl.DataFrame) else rows)
+
+    @property
+    def holder(self) -> object:
+        """What its records are read from: the block, or the unit itself."""
+        return self if self.block is None else self.block
 
     def rows(self) -> Iterator[pl.DataFrame]:
         """All rows."""
@@ -43,3 +61,13 @@ class SourceUnit:
         for frame in self.rows() if self.held is None else (pl.concat(list(frames)) for _, frames in alike):
             found = wanted.join(frame, on=LINE, how="inner", maintain_order="left").select(frame.columns)
             yield from found.iter_slices(AT_ONCE)
+
+
+def without_other_rows(few: pl.DataFrame) -> pl.DataFrame:
+    """*few* with texts of their own: the buffers of the rows that they were filtered from keep all of them alive."""
+    return few.with_columns(pl.col(pl.String) + "")
+
+
+def size_in_memory(rows: pl.DataFrame) -> int:
+    """The bytes that *rows* take, with those of their empty cells."""
+    return int(rows.estimated_size()) + _VIEW_BYTES * rows.height * rows.width

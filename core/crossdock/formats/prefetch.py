@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import islice
+from itertools import chain, islice
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -17,8 +17,20 @@ _THREADS = 2  # polars uses more cores itself; more threads cost memory
 def prefetched(work: Callable[[T], R], items: Iterator[T]) -> Generator[R, None, None]:
     """The result of *work* for each of *items*, in order; an exception of either is raised after all results before it.
 
-    Threads work on the next items while the caller uses the result it has.
+    Threads work on the next items while the caller uses the result it has; a single item needs none.
     """
+    first = list(islice(items, 1))
+    failure: Exception | None = None
+    try:
+        first += islice(items, 1)
+    except Exception as error:  # noqa: BLE001  raised again after the results before it
+        failure = error
+    if len(first) < _THREADS:
+        yield from map(work, first)
+        if failure:
+            raise failure
+        return
+    items = chain(first, items)
     with ThreadPoolExecutor(_THREADS, "ahead") as pool:
 
         def submitted() -> Iterator[Future[R]]:

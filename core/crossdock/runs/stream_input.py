@@ -12,9 +12,9 @@ import polars as pl
 from crossdock.delivery.operations import Operation
 from crossdock.delta import compare
 from crossdock.delta.keyed_records import KeyedRecord
-from crossdock.delta.latest_records import UNIT, Scan
+from crossdock.delta.latest_records import Scan
 from crossdock.delta.positions import mixed_zones
-from crossdock.delta.row_preparation import KEY_HASH, in_parts
+from crossdock.delta.row_preparation import KEY_HASH, UNIT, in_parts
 from crossdock.errors import CrossdockError
 from crossdock.planning.completeness import Completeness, warn_about_snapshot
 from crossdock.planning.failure_count import FailureCount

@@ -159,15 +159,15 @@ class FileSource:
             LateError: See `read`.
         """
         taken = self._taken(stream_id)
-        unread = self._known.unread(stream_id, [file.facts for file in taken])
-        found = expectation.compare(
-            self._run, stream_id.stream, [file.facts for file in taken], unread, self._files_pattern
-        )
+        facts = [file.facts for file in taken]
+        unread = self._known.unread(stream_id, facts)
+        found = expectation.compare(self._run, stream_id.stream, facts, unread, self._files_pattern)
         self._read[stream_id] = found.files
         if self._late_file_watch and self._late_file_watch.without:
             self._run.note(stream_id.stream, self._late_file_watch.without)
         self._report_passed(stream_id)
-        return taken, [file for file in taken if file.facts in unread]
+        wanted = {each.content_hash for each in unread}
+        return taken, [file for file in taken if file.facts.content_hash in wanted]
 
     def _report_passed(self, stream_id: StreamId) -> None:
         """Note the files that match the pattern and are not read; older snapshots once."""

@@ -63,8 +63,9 @@ class Spool:
                 if self.lasting:  # it must survive a power cut
                     os.fsync(sink.fileno())
             partial.replace(self._run.spool / name)
-        finally:
+        except BaseException:
             partial.unlink(missing_ok=True)  # a source that waits for a growing file fetches it repeatedly
+            raise
         self.fetched.add(name)
         return name
 

@@ -10,14 +10,14 @@ import polars as pl
 import pytest
 
 from crossdock.delta.repeated_keys import EXAMPLES, RepeatedKey, RepeatedKeys, RepeatedRows
-from crossdock.delta.row_preparation import DELETED, KEY_HASH
+from crossdock.delta.row_preparation import DELETED, KEY_HASH, UNIT
 from crossdock.records import LINE
 
 BIG = 1 << 127  # key hashes have no sign
 
 
 def rows(*cells: tuple[int, int, int], deleted: int = -1) -> pl.DataFrame:
-    schema = {KEY_HASH: pl.UInt128, "unit": pl.UInt32, LINE: pl.UInt32}
+    schema = {KEY_HASH: pl.UInt128, UNIT: pl.UInt32, LINE: pl.UInt32}
     frame = pl.DataFrame(cells, schema=schema, orient="row")
     return frame.with_columns((pl.col(KEY_HASH) == deleted).alias(DELETED)) if deleted >= 0 else frame
 
@@ -28,7 +28,7 @@ def read(chosen: pl.DataFrame) -> Iterator[Any]:
 
 
 def found(repeated: RepeatedRows, *, with_examples: bool = True) -> RepeatedKeys:
-    return repeated.found(read, lambda unit, line: f"{unit}.csv:{line}", "unit", with_examples=with_examples)
+    return repeated.found(read, lambda unit, line: f"{unit}.csv:{line}", with_examples=with_examples)
 
 
 def test_a_key_has_its_places() -> None:

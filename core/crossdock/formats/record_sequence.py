@@ -139,7 +139,7 @@ class RecordSequence:
         return pl.concat([own.drop(LINE), frame], how="horizontal")
 
     def _refuse_orphan(self, name: str, parent: str, line: int) -> NoReturn:
-        hint = f"Lines were lost or reordered; or declare the type {name} without parent, if it may stand alone."
+        hint = "Lines were lost or reordered: fetch the file again, or ask the sender."
         self._refuse(f"a record of the type {name} before any {parent} that it belongs to", line, hint)
 
     def _refuse(self, message: str, line: int, hint: str) -> NoReturn:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Mapping
+from decimal import Decimal
 from numbers import Real
 from typing import Any
 
@@ -28,17 +29,20 @@ def shape_of(code: str) -> Shape | None:
         token = _TOKEN.match(code, place)
         if token is None:
             return None
-        if token.lastindex:
-            shape.append("" if token[1] else token[token.lastindex])
+        text = token[token.lastindex] if token.lastindex else ""
+        shape += ("" if token[1] else text,) if text else ()
         place = token.end()
     return tuple(shape) if shape.count("") >= _LEAST_DIGITS else None
 
 
 def shown(value: Any, shape: Shape) -> Any:
     """The text of a whole number as *shape* shows it; any other value as it is."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value < _EXACT or value != int(value):
+    if isinstance(value, bool) or not isinstance(value, Real):
         return value
-    text = str(int(value)).zfill(shape.count(""))
+    number = Decimal(repr(value))
+    if not 0 <= number < _EXACT or number != number.to_integral_value():
+        return value
+    text = str(int(number)).zfill(shape.count(""))
     digits = iter([text[: len(text) - shape.count("") + 1], *text[len(text) - shape.count("") + 1 :]])
     return "".join(part or next(digits) for part in shape)
 

@@ -15,14 +15,30 @@ WORDS: dict[Damage, str] = {
     "encoding": "was read in a wrong encoding, as in MÃ¼ller",
     "spreadsheet": "was changed by a spreadsheet, as in 4.00638E+12, 1-Mar or #REF!",
 }
-# a lead byte of two or three as a character, and what continues it as one of Latin-1 or Windows-1252
+# what continues a character in UTF-8, as characters of Latin-1 or Windows-1252
 _CONTINUES = r"[\u0080-\u00bf\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc\u2013-\u203a\u20ac\u2122]"
-WRONG_ENCODING = rf"\ufffd|[\u00c2\u00c3]{_CONTINUES}|\u00e2[\u0080\u20ac]|\u251c[\u2500-\u259f\u00a0-\u00ff]"
-_MONTHS = "Jan|Feb|Mar|M\u00e4r|Apr|May|Mai|Jun|Jul|Aug|Sep|Oct|Okt|Nov|Dec|Dez"
+_NO_QUOTES = _CONTINUES.replace(r"\u0080-\u00bf", r"\u0080-\u00ba\u00bc-\u00bf").replace(
+    r"\u2013-\u203a", r"\u2013\u2014\u201a\u201e-\u203a"
+)
+WRONG_ENCODING = "|".join(
+    (
+        r"\ufffd|\u00ef\u00bf\u00bd|\u00ef\u00bb\u00bf",  # a replaced character, also one that was read wrongly again
+        rf"[\u00c2\u00c3]{_CONTINUES}|[\u00c4\u00c5]{_NO_QUOTES}",  # of Western and Central Europe
+        rf"(?:[\u00ce-\u00d1]{_CONTINUES}){{2}}|(?:[\u00e3-\u00e9]{_CONTINUES}{{2}}){{2}}",  # Greek, Cyrillic, Asian
+        r"\u00e2[\u0080\u20ac]|\u00f0[\u009f\u0178]",  # punctuation, emojis
+        r"[\u251c\u252c][^\x00-\x7f]",  # as DOS reads it
+        r"\u221a[\u00a0-\u00ff\u2020\u2022\u2122\u2202-\u2265]",  # as Macs read it
+        r"^[^/=]*\p{L}\?\p{Ll}[^/=]*$",  # M?ller
+    )
+)
+_MONTHS = (
+    "[Jj](?:an|anv|un|uin|uil|ul)|[Ff](?:eb|\u00e9vr)|[Mm](?:ar|ars|\u00e4r|rz|ay|ai|ag)|[Aa](?:pr|vr|br|ug|go|o\u00fbt)"
+    "|[Ss](?:ep|ept|et)|[Oo](?:ct|kt|tt)|[Nn]ov|[Dd](?:ec|ez|ic|\u00e9c)|[Ee]ne|[Gg](?:en|iu)|[Ll]ug"
+)
 _ERRORS = "#(?:REF!|VALUE!|DIV/0!|NAME\\?|NUM!|NULL!|N/A|WERT!|BEZUG!|ZAHL!|NV)|#{3,}"
 SPREADSHEET = (
-    rf"^(?:[0-9](?:[.,][0-9]+)?E\+[0-9]{{2,3}}|[0-9]{{1,2}}-(?:{_MONTHS})|(?:{_MONTHS})-[0-9]{{2}}|{_ERRORS}"
-    "|[1-9][0-9]{14}0+)$"
+    rf"^(?:[0-9](?:[.,][0-9]+)?[Ee]\+[0-9]{{2,3}}|[0-9][.,][0-9]+[Ee][0-9]{{1,3}}|[0-9]{{1,2}}(?:-|\. )(?:{_MONTHS})"
+    rf"|(?:{_MONTHS})-[0-9]{{2}}|{_ERRORS}|[1-9][0-9]{{14}}0+)$"
 )
 _PATTERNS: dict[Damage, str] = {"encoding": WRONG_ENCODING, "spreadsheet": SPREADSHEET}
 _MOST = 95  # percent of the numbers of a column that have the same length, if a few have lost their zeros

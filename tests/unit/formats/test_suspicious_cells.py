@@ -25,10 +25,44 @@ def test_utf_8_that_was_read_in_another_encoding_is_found(letters: str, encoding
     assert list(suspicious(frame(f"M{letters}ller", None, ""), ["A"])) == []
 
 
+WEST = ["Müller", "café\u2019s"]
+WORLD = [
+    "Pożyczka",
+    "Gdańska",
+    "Čapek",
+    "\u0418\u0432\u0430\u043d",
+    "\u0391\u03b8\u03ae\u03bd\u03b1",
+    "東京都",
+    "\ufeffSKU",
+    "🙂",
+]
+
+
+@pytest.mark.parametrize(
+    ("word", "encoding"),
+    [*((word, each) for word in (*WEST, *WORLD) for each in ("cp1252", "latin-1"))]
+    + [(word, each) for word in WEST for each in ("mac_roman", "cp437", "cp850")],
+)
+def test_words_of_many_languages_are_found_in_other_encodings(word: str, encoding: str) -> None:
+    """As they are, they are not suspicious."""
+    damaged = "".join(bytes([byte]).decode(encoding, errors="ignore") or chr(byte) for byte in word.encode())
+    assert [each.damage for each in suspicious(frame("Bolt", damaged), ["A"])] == ["encoding"]
+    assert list(suspicious(frame(word), ["A"])) == []
+
+
+def test_a_letter_that_was_replaced_by_a_question_mark_is_found() -> None:
+    """Not in addresses with a query."""
+    assert [each.cells for each in suspicious(frame("M?ller", "Stra?e 7", "Why?", "a/b?c", "?x=y"), ["A"])] == [2]
+
+
 @pytest.mark.parametrize(
     "cell",
     [
         "4.00638E+12",
+        "4.00638e+12",
+        "4.00638E12",
+        "01. Mrz",
+        "mars-21",
         "4,00638E+12",
         "1-Mar",
         "12-Okt",
@@ -49,7 +83,22 @@ def test_what_a_spreadsheet_makes_of_text_is_found(cell: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "cell", ["12E3", "1E5", "Mar", "1-M", "#12", "100000", "4006381333931", "CAFÉ", "Ångström", "10-2026"]
+    "cell",
+    [
+        "12E3",
+        "1E5",
+        "Mar",
+        "1-M",
+        "#12",
+        "100000",
+        "4006381333931",
+        "CAFÉ",
+        "Ångström",
+        "10-2026",
+        "MAR-20",
+        "“SPÅ”",
+        "TÄ»",
+    ],
 )
 def test_usual_text_is_not_suspicious(cell: str) -> None:
     """Codes with an E, prices, and text with accents."""

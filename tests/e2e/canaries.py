@@ -95,7 +95,8 @@ class Outputs:
 
 
 _WORDS = {
-    "runs": ("error", "tally", "timings"),
+    "run_messages": ("message", "place", "advice"),
+    "runs": ("tally", "timings"),
     "attempts": ("outcome", "message"),
     "dead_letters": ("stream", "key", "code", "pointer", "message", "source"),
     "waiting_records": ("stream", "key", "waits_for", "source"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from crossdock.cli.shared_options import MOST, as_json, config_option, example, load, say
+from crossdock.cli.shared_options import MOST, as_json, config_option, example, load, say, say_more
 
 _COLUMNS = ("job", "business_date", "due", "status", "run", "attempts")
 
@@ -32,6 +32,7 @@ def list_(config: Path, *, limit: int, as_json: bool) -> None:
     loaded = load(config)
     with loaded.look() as tx:
         scheduled_runs, paused = tx.scheduled_runs.listed(limit=limit), tx.scheduled_runs.paused()
+        total = tx.scheduled_runs.count()
         messages = {run.run_id: tx.runs.messages(run.run_id) for run in scheduled_runs if run.run_id}
     rows: list[dict[str, Any]] = [
         {
@@ -49,10 +50,12 @@ def list_(config: Path, *, limit: int, as_json: bool) -> None:
     ]
     if as_json:
         terminal_output.print_json({"paused": sorted(paused), "nights": rows})
+        say_more(len(rows), total, "runs", err=True)
         return
     columns = ("job", "date", "due", "status", "run", "attempts", "note")
     shown = [(*(row[name] for name in _COLUMNS), " ".join((row["note"] or "").split())) for row in rows]
     terminal_output.out().print(terminal_output.table("Scheduled runs", columns, shown, numbers=("run", "attempts")))
+    say_more(len(shown), total, "runs")
     if paused:
         say(f"paused: {', '.join(sorted(paused))}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crossdock.cli import terminal_output
+from crossdock.cli import terminal_output, waiting_lines
 from crossdock.cli.fleet_states import FleetStates
 from crossdock.cli.shared_options import (
     MOST,
@@ -22,13 +23,14 @@ from crossdock.cli.shared_options import (
     fleet_option,
     load,
     parents_text,
+    say,
+    say_more,
     utf8,
 )
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
     from crossdock.project.project import Project
-    from crossdock.runs.waiting_groups import WaitingGroup
     from crossdock.state import DeadLetterFilter, Intent, Scope, Transaction
 
 INBOX = "inbox"
@@ -37,7 +39,6 @@ OPEN = ("rejected", "waiting", "in-doubt")
 _STATES = (*OPEN, "pending", UNVERIFIED, "dropped", INBOX)
 _LISTED_BY_DEFAULT = (*OPEN, "pending", UNVERIFIED)
 _COLUMNS = ("state", "stream", "key", "why", "pointer", "at")
-_SHOWN_ROOTS = 3  # of a group that waits for many records
 
 Item = dict[str, Any]
 
@@ -78,7 +79,9 @@ def list_(
     limit: int,
     as_json: bool,
 ) -> int:
-    """List records that were rejected, are waiting, in doubt, pending or unverified.
+    """List records that are open: not delivered, or not known to be.
+
+    They are rejected, waiting, in doubt, pending or unverified.
 
     Records that wait for the same record are one line, and counted. A pending record is sent by the next sync, and an
     unverified one, of a restored state or an import, is compared with its target first. The
@@ -89,13 +92,34 @@ def list_(
     states = None if fleet is None else FleetStates(fleet, fleet_base(config))
     listed = [("", read(load(config)))] if states is None else list(states.each(read))
     items = [({"tenant": name} if name else {}) | item for name, each in listed for item in each.items]
+    totals = {kind: sum(each.totals[kind] for _, each in listed) for kind in _STATES}
     if as_json:
         terminal_output.print_json(items)
     else:
-        totals = {kind: sum(each.totals[kind] for _, each in listed) for kind in _STATES}
         columns = (*(() if fleet is None else ("tenant",)), *_COLUMNS)
         _print(items, kinds, totals, columns, is_narrowed=choice != selection(None, None, None, None))
+    reasons = sum((each.reasons for _, each in listed), Counter[tuple[str, str]]())
+    _say_more(items, kinds, totals, reasons, err=as_json)
     return 0 if states is None else states.exit_code
+
+
+def _say_more(
+    items: list[Item],
+    kinds: Iterable[str],
+    totals: Mapping[str, int],
+    reasons: Counter[tuple[str, str]],
+    *,
+    err: bool,
+) -> None:
+    """Say of which states not all records are shown, and how many are rejected for each reason."""
+    shown: Counter[str] = Counter()
+    for item in items:
+        shown[item["state"]] += item.get("records", 1)
+    for kind in kinds:
+        say_more(shown[kind], totals[kind], f"{kind.replace('-', ' ')} records", err=err)
+        if kind == "rejected" and shown[kind] < totals[kind]:
+            for (stream, code), number in reasons.most_common():
+                say(f"  {number:,} {code}: crossdock records list --stream {stream} --reason {code}", err=err)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +129,12 @@ class _Listed:
     Attributes:
         items: As they are shown.
         totals: How many there are in each state.
+        reasons: How many are rejected, by stream and reason code.
     """
 
     items: list[Item]
     totals: Mapping[str, int]
+    reasons: Counter[tuple[str, str]]
 
 
 def _listed(
@@ -117,12 +143,16 @@ def _listed(
     with loaded.look() as tx:
         scopes = _scopes(loaded, choice)
         totals = {kind: _count(tx, kind, choice, scopes) for kind in _STATES}
+        reasons = Counter({(stream, code): number for stream, code, number in tx.dead_letters.reasons(choice)})
         unverified = _unverified(tx, choice, scopes, limit) if UNVERIFIED in kinds else []
         if as_json:
-            return _Listed([public(item) for item in (*found(tx, choice, kinds, limit), *unverified)], totals)
+            every_item = [*found(tx, choice, kinds, limit), *unverified]
+            return _Listed([public(item) for item in every_item], totals, reasons)
         items = [*found(tx, choice, [kind for kind in kinds if every or kind != "waiting"], limit), *unverified]
-        groups = [] if every or "waiting" not in kinds or choice.code else _groups(loaded, tx, choice, limit)
-    return _Listed(sorted([*map(public, items), *groups], key=lambda item: kinds.index(item["state"])), totals)
+        groups = (
+            [] if every or "waiting" not in kinds or choice.code else waiting_lines.items(loaded, tx, choice, limit)
+        )
+    return _Listed(sorted([*map(public, items), *groups], key=lambda item: kinds.index(item["state"])), totals, reasons)
 
 
 def _print(
@@ -202,24 +232,6 @@ def _count(tx: Transaction, kind: str, choice: DeadLetterFilter, scopes: Mapping
     if kind == INBOX:
         return tx.inbox.count(choice)
     return tx.intents.count(_INTENTS[kind], choice)
-
-
-def _groups(loaded: Project, tx: Transaction, choice: DeadLetterFilter, limit: int) -> list[Item]:
-    from crossdock.runs.waiting_groups import waiting_groups
-
-    return [_group_item(each) for each in waiting_groups(tx, loaded.scopes, choice)[:limit]]
-
-
-def _group_item(group: WaitingGroup) -> Item:
-    key = group.first_key if group.number == 1 else f"{group.first_key} and {group.number - 1:,} more"
-    roots = [
-        f"{resource} {namespace}:{key}" + (f", which is rejected ({code})" if code else "")
-        for resource, namespace, key in group.roots[:_SHOWN_ROOTS]
-        for code in [group.rejected.get((resource, namespace, key))]
-    ]
-    more = len(group.roots) - len(roots)
-    why = "; ".join(roots) + (f" and {more:,} more" if more else "")
-    return {"state": "waiting", "stream": group.stream, "key": key, "why": f"waits for {why}"}
 
 
 def _rejected(tx: Transaction, choice: DeadLetterFilter, limit: int, state: str = "rejected") -> list[Item]:

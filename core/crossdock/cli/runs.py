@@ -20,6 +20,7 @@ from crossdock.cli.shared_options import (
     fleet_option,
     load,
     say,
+    say_more,
 )
 from crossdock.clock import SystemClock
 from crossdock.errors import ConfigError
@@ -53,26 +54,31 @@ def runs(config: Path, *, limit: int, fleet: str | None, out: Path | None, as_js
         if out is not None:
             raise ConfigError("-o is for --fleet", hint="'crossdock show RUN -o FILE' writes a page about one run")
         with load(config).look() as tx:
-            _print_runs([(None, run) for run in tx.runs.listed(limit=limit)], as_json=as_json)
+            found, total = tx.runs.listed(limit=limit), tx.runs.count()
+        _print_runs([(None, run) for run in found], as_json=as_json)
+        say_more(len(found), total, "runs", err=as_json)
         return 0
     from crossdock.cli import fleet_page, html_page
 
     states = FleetStates(fleet, fleet_base(config))
-    listed = dict(states.each(partial(_listed, limit=limit)))
-    found = [(name, run) for name, each in listed.items() for run in each]
+    counted_runs = dict(states.each(partial(_listed, limit=limit)))
+    listed = {name: each for name, (each, _) in counted_runs.items()}
+    of_fleet = [(name, run) for name, each in listed.items() for run in each]
     if out is not None:
         newest_of = {name: next(iter(each), None) for name, each in listed.items()}
         errors = {name: str(error) for name, error in states.errors.items()}
         html_page.write(out, fleet_page.page(newest_of, errors, at=SystemClock().now()))
         say(f"report written to {out}", err=as_json)
-    newest = sorted(found, key=lambda each: (each[1].started_at, each[0], each[1].id), reverse=True)
+    newest = sorted(of_fleet, key=lambda each: (each[1].started_at, each[0], each[1].id), reverse=True)
     _print_runs(newest[:limit], as_json=as_json, of_fleet=True)
+    say_more(len(newest[:limit]), sum(total for _, total in counted_runs.values()), "runs", err=as_json)
     return states.exit_code
 
 
-def _listed(loaded: Project, limit: int) -> list[RunRecord]:
+def _listed(loaded: Project, limit: int) -> tuple[list[RunRecord], int]:
+    """The newest, and how many there are."""
     with loaded.look() as tx:
-        return tx.runs.listed(limit=limit)
+        return tx.runs.listed(limit=limit), tx.runs.count()
 
 
 def _print_runs(found: Sequence[tuple[str | None, RunRecord]], *, as_json: bool, of_fleet: bool = False) -> None:

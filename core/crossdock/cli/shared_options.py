@@ -111,6 +111,12 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def say_more(shown: int, total: int, what: str, *, err: bool = False) -> None:
+    """Say how many of a list there are, and how to see the rest, if ``--limit`` has cut it."""
+    if shown < total:
+        say(f"{shown:,} of {total:,} {what} are shown: --limit {min(total, MOST)} shows all", err=err)
+
+
 def same_places(values: Iterable[Decimal]) -> list[str]:
     """Numbers with all their digits, and as many decimal places as the one that has most: ``9.50``, not ``9.5``."""
     numbers = list(values)

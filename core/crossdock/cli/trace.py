@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
+from crossdock.cli.records_show import value_text
 from crossdock.cli.shared_options import common_options, example, load, parents_text, say, utf8
 from crossdock.errors import ConfigError
 from crossdock.times_in_text import instant_text
 
 if TYPE_CHECKING:
+    from crossdock.project.project import Project
     from crossdock.runs.record_search import History
+    from crossdock.state import Transaction
 
 
 @click.command(
@@ -32,14 +35,16 @@ def trace(name: str, config: Path, *, stream: str | None, as_json: bool) -> None
     """Show the history of a record, with every attempt.
 
     ID is its key, its externalId or its id on the platform, the idempotency key of an operation, or FILE:LINE of its
-    source. Records of several streams may have the same key; each is shown with its stream. The record's data is not
-    shown.
+    source. Records of several streams may have the same key; each is shown with its stream. Of the record's data, only
+    what an update changed is shown, without personal values.
     """
     from crossdock.runs.record_search import RecordSearch
 
     loaded = load(config)
     with loaded.look() as tx:
         found, first_line = RecordSearch(tx, loaded.scopes).find(name)
+        for history in found:
+            _compare(loaded, tx, history)
     histories = [each for each in found if stream is None or stream in each.streams]
     if not histories:
         raise _not_found(name, stream, found)
@@ -51,6 +56,18 @@ def trace(name: str, config: Path, *, stream: str | None, as_json: bool) -> None
     for history in histories:
         for line in _lines(history):
             terminal_output.out().print(line, soft_wrap=True)
+
+
+def _compare(loaded: Project, tx: Transaction, history: History) -> None:
+    """Add what each update changed; personal values are masked."""
+    from crossdock.delivery.payload_differences import member_differences
+
+    scope, rows = history.scope, history.operations
+    changes = tx.tracing.changes(scope, rows[0]["key_hash"]) if scope and rows else {}
+    for row in rows:
+        payloads = changes.get(row["id"])
+        personal = loaded.masks.of(row["stream"], scope) if scope else frozenset()
+        row["changed"] = [each._asdict() for each in member_differences(*payloads, personal)] if payloads else []
 
 
 def _not_found(name: str, stream: str | None, elsewhere: list[History]) -> ConfigError:
@@ -105,14 +122,17 @@ def _lines(record: History) -> Iterator[str]:
             f"  {created}  run {row['run_id']}: {row['operation']} {row['resource']} no. {row['counter']}"
             f" from {row['source']}:{row['line']}, key {row['idempotency_key']}"
         )
+        for each in row["changed"]:
+            yield f"    {each['pointer']}: {value_text(each['before'])} -> {value_text(each['after'])}"
         for attempt in row["sendings"]:
             result = f"{attempt['outcome']}{_http(attempt)} {attempt['message']}".rstrip()
             yield f"    {instant_text(attempt['ended_at'])}  attempt {attempt['number']}: {result}"
         settled = instant_text(row["settled_at"]) if row["settled_at"] else "not settled"
         times = f", {row['attempts']} attempts" if row["attempts"] > 1 else ""
         yield f"    {settled:20}  {row['status']}{_http(row)}{times}"
+    sending = {row["run_id"] for row in history["operations"]}
     for row in history["bindings"]:
-        state = _accepted(row)
+        state = _accepted(row, was_sent=row["run_id"] in sending)
         place = "on the platform" if row["target"] == PLATFORM else f"in {row['target']}"
         yield f"  {row['resource']} {row['target_id']} {place}, {state} in run {row['run_id']}"
     for row in history["rejected"]:
@@ -123,12 +143,11 @@ def _lines(record: History) -> Iterator[str]:
         yield f"  waiting since {instant_text(row['since'])} for {parents_text(row['waits_for'])}"
 
 
-def _accepted(row: dict[str, Any]) -> str:
-    return (
-        f"deleted {instant_text(row['deleted_at'])}"
-        if row["deleted_at"]
-        else f"accepted {instant_text(row['updated_at'])}"
-    )
+def _accepted(row: dict[str, Any], *, was_sent: bool) -> str:
+    """A run may also have found that the target holds what it would send, or only that the source is unchanged."""
+    if row["deleted_at"]:
+        return f"deleted {instant_text(row['deleted_at'])}"
+    return f"{'accepted' if was_sent else 'confirmed, with no operation stored,'} {instant_text(row['updated_at'])}"
 
 
 def _http(row: dict[str, Any]) -> str:

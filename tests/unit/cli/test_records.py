@@ -52,6 +52,24 @@ def test_records_are_listed_with_reason_and_place(filled: CommandLine) -> None:
     assert filled.run("records", "list", "--state", "dropped").out == "no record is dropped\n"
 
 
+def test_a_list_that_is_cut_names_the_reasons(filled: CommandLine) -> None:
+    """How many records of each state there are and how to see all; of the rejected ones how many for each reason."""
+    stream = "wms.products"
+    with closing(filled.state()) as state, state.begin() as tx:
+        tx.dead_letters.put([dead_letter(number, stream=stream) for number in range(10, 14)], run_id=1, at=AT)
+        tx.waiting_records.put([waiting(number, stream=stream) for number in (5, 6)], run_id=1, at=AT)
+    whole = filled.run("records", "list")
+    cut = filled.run("records", "list", "--limit", "2")
+    assert "are shown" not in whole.out
+    rejected = (
+        "2 of 5 rejected records are shown: --limit 5 shows all\n"
+        "  5 bad_value: crossdock records list --stream wms.products --reason bad_value\n"
+    )
+    assert rejected in cut.out
+    every = filled.run("records", "list", "--limit", "2", "--all", "--json")
+    assert every.err == f"{rejected}2 of 3 waiting records are shown: --limit 3 shows all\n"
+
+
 def test_the_counts_of_a_report_are_what_is_listed(filled: CommandLine) -> None:
     """For each state there are as many records in the list as a run counts as open; pending ones say what follows."""
     stream = "wms.products"

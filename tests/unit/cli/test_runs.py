@@ -22,9 +22,22 @@ def test_runs_are_listed_and_shown(command_line: CommandLine) -> None:
     assert "Slowest steps" in shown
     assert "allowance: lowest 2 tokens, after 1.0 s; highest 10" in shown
     assert command_line.run("show", "1", "--json").json["allowance"]["lowest"] == 2
-    assert "run 2, started at 2026-03-30 01:30:00Z, has no tally: running" in command_line.run("show", "2").out
+    assert "run 2, started at 2026-03-30 01:30:00Z, has no tally: incomplete" in command_line.run("show", "2").out
+    with closing(command_line.state()) as state, state.exclusive("this run"):
+        assert "run 2, started at 2026-03-30 01:30:00Z, has no tally: running" in command_line.run("show", "2").out
     missing = command_line.run("show", "3")
     assert (missing.code, "there is no run 3" in missing.err) == (2, True)
+
+
+def test_a_list_that_is_cut_says_so(command_line: CommandLine) -> None:
+    """With the number of runs and how to see all of them, beside JSON on stderr."""
+    with closing(command_line.state()) as state, state.begin() as tx:
+        for day in range(3):
+            finish(tx, start(tx, days=day))
+    cut = "2 of 3 runs are shown: --limit 3 shows all\n"
+    assert command_line.run("runs", "--limit", "2").out.endswith(cut)
+    assert command_line.run("runs", "--limit", "2", "--json").err == cut
+    assert "shown" not in command_line.run("runs").out
 
 
 def test_the_newest_run_is_shown_by_default(command_line: CommandLine) -> None:

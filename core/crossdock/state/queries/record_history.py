@@ -91,6 +91,14 @@ class RecordHistory:
             row["sendings"] = self._rows(attempts, attempts.c.intent_id == row["id"])
         return sorted(found, key=lambda row: row["id"])
 
+    def changes(self, scope: Scope, key_hash: int) -> dict[int, tuple[dict[str, Any], dict[str, Any]]]:
+        """The payloads between which each update changed the record, by the id of its intent; they are data."""
+        fields = intents.c.id, intents.c.before, intents.c.after
+        query = select(*fields).where(within(intents, scope), intents.c.key_hash == key_hash)
+        return {
+            number: (before, after) for number, before, after in self._connection.execute(query) if before and after
+        }
+
     def _distinct(self, columns: list[Column[Any]]) -> Iterator[tuple[Any, ...]]:
         """The values of the first columns of an index: one step through the index for each, not one for each row."""
         last: tuple[Any, ...] | None = ("",) * len(columns)

@@ -164,6 +164,14 @@ class DeadLetters:
         query = select(func.count()).select_from(table).where(table.c.status == status, *choice.conditions(table))
         return int(self._connection.execute(query).scalar_one())
 
+    def reasons(self, choice: DeadLetterFilter) -> list[tuple[str, str, int]]:
+        """Stream, reason code and number of those of *choice* that are rejected; most first."""
+        number = func.count().label("number")
+        query = select(table.c.stream, table.c.code, number).where(table.c.status == "rejected")
+        query = query.where(*choice.conditions(table)).group_by(table.c.stream, table.c.code)
+        found = self._connection.execute(query.order_by(number.desc(), table.c.stream, table.c.code))
+        return [(stream, code, count) for stream, code, count in found]
+
     def codes(self, stream: str, key_hashes: Sequence[int]) -> dict[int, str]:
         """The reason codes of those of *key_hashes* that are rejected."""
         rows = _CODES.rows(self._connection, {"stream": stream}, key_hashes)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from crossdock.run_messages import RunMessage
 from crossdock.state.db import run_lease, sql_statements
@@ -134,6 +134,9 @@ class Runs:
         found = [RunRecord(*row) for row in self._connection.execute(query)]
         said = self._messages([run.id for run in found])
         return self._as_they_are([replace(run, messages=said.get(run.id, ())) for run in found])
+
+    def count(self) -> int:
+        return int(self._connection.execute(select(func.count()).select_from(runs)).scalar_one())
 
     def get(self, run_id: int) -> RunRecord | None:
         row = self._connection.execute(select(*_LISTED, runs.c.timings).where(runs.c.id == run_id)).first()

@@ -13,7 +13,7 @@ from datetime import date, datetime
 from statistics import median
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, insert, or_, select, update
 
 from crossdock.state.db import run_lease, sql_statements
 from crossdock.state.db.schema import jobs, runs
@@ -169,6 +169,9 @@ class ScheduledRuns:
         if all(run.finished for run in found) or run_lease.is_held(self._connection):
             return found
         return [run if run.finished else replace(run, status="incomplete", note=UNRECORDED.message) for run in found]
+
+    def count(self) -> int:
+        return int(self._connection.execute(select(func.count()).select_from(table)).scalar_one())
 
     def expected(self, job: str) -> tuple[float, int] | None:
         """Seconds and requests that the next run of *job* will take: medians of the latest; None without any."""

@@ -97,6 +97,21 @@ def test_the_image_runs_without_root_and_writes_one_folder() -> None:
     assert {variables["HOME"], variables["TMPDIR"]} == {volume}
 
 
+def test_the_image_is_made_of_what_is_locked() -> None:
+    """Base images have digests; what is downloaded has the hashes of the lock file, and nothing else is installed."""
+    commands = re.findall(r"^(?:FROM|RUN) .*?[^\\]$", CONTAINERFILE, re.MULTILINE | re.DOTALL)
+    images = {command.split()[1] for command in commands if command.startswith("FROM ")}
+    assert [re.search(r":[0-9.]+-[a-z-]+@sha256:[0-9a-f]{64}$", image) is None for image in images] == [False]
+    download, install = (command for command in commands if "pip " in command)
+    assert "pip download --no-cache-dir --require-hashes --no-deps" in download
+    assert "-r requirements.lock -d /locked" in download
+    assert "pip install --no-cache-dir --no-index --find-links /locked" in install
+    backend = re.findall(
+        r'^requires = \["([a-z]+)[^"]*"\]$', (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE
+    )
+    assert re.findall(rf"^{backend[0]}==", (ROOT / "requirements.lock").read_text("utf-8"), re.MULTILINE)
+
+
 def test_the_image_checks_its_health_without_other_programs() -> None:
     """HEALTHCHECK is a Python command that requests ``/healthz`` at the port that the image serves."""
     (check,) = re.findall(r"^HEALTHCHECK .*?CMD (\[.*?\])$", CONTAINERFILE, re.MULTILINE | re.DOTALL)

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from crossdock.local_files import create_private
+
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 
@@ -62,7 +64,10 @@ CREATE TABLE IF NOT EXISTS clock (one INTEGER PRIMARY KEY CHECK (one = 1), offse
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open a connection with explicit transactions whose commits wait for the disk."""
+    """Open a connection with explicit transactions whose commits wait for the disk; its files are its owner's only."""
+    with contextlib.suppress(FileExistsError):  # opened here, it would lose the locks that SQLite holds on it
+        create_private(path).close()
+    path.chmod(0o600)  # SQLite gives its log the same mode
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")

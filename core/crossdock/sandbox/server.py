@@ -20,6 +20,7 @@ from starlette.types import ASGIApp
 
 from crossdock import serving
 from crossdock.errors import ConfigError
+from crossdock.local_files import open_private, replace_file
 from crossdock.sandbox.app import Sandbox, SandboxSettings
 from crossdock.sandbox.broken_connections import Connection
 from crossdock.serving import ConnectionLimits
@@ -142,7 +143,7 @@ def _locked(data_dir: Path) -> Iterator[None]:
     """Two sandboxes on one folder would not share rate limits and running idempotency keys."""
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = (data_dir / "lock").open("w")
+        file = open_private(data_dir / "lock")
     except OSError as error:
         raise ConfigError(f"the sandbox cannot use this folder: {error.strerror}", where=str(data_dir)) from error
     with file:
@@ -162,7 +163,7 @@ def _listen(data_dir: Path, host: str, port: int) -> socket.socket:
     except OSError as error:
         where, hint = f"{host}:{wanted}", "Stop the program that uses this port, or give another port."
         raise ConfigError(f"the sandbox cannot listen: {error.strerror}", where=where, hint=hint) from error
-    remembered.write_text(str(bound.getsockname()[1]))
+    replace_file(remembered, str(bound.getsockname()[1]).encode())
     # With the protocol named, because asyncio sets TCP_NODELAY only on such sockets.
     return socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=bound.detach())
 

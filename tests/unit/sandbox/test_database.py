@@ -69,3 +69,17 @@ def test_a_commit_that_fails_fails_every_write_of_its_group(writes: Writes) -> N
     assert writes.seen() == [3]
     writes.connection.close()
     writes.outside.close()
+
+
+def test_its_files_are_its_owners_only(tmp_path: Path) -> None:
+    """The database and its log have mode 0600, also one that was created by an earlier version."""
+    path = tmp_path / "old.sqlite3"
+    sqlite3.connect(path).close()
+    path.chmod(0o644)
+    for each in (path, tmp_path / "new.sqlite3"):
+        connection = database.connect(each)
+        connection.execute("CREATE TABLE t (n INTEGER PRIMARY KEY)")
+        files = list(tmp_path.glob(f"{each.name}*"))
+        assert len(files) == 3
+        assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
+        connection.close()

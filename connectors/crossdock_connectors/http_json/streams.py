@@ -176,7 +176,11 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         return RawBatch.json(items, source=answer.address, key=self.key, explode=self._config.explode)
 
     def check(self, ctx: Context[HttpJsonSettings]) -> Finding:
-        """Request the first two pages as the first run does, and say what they have."""
+        """Request the first two pages as the first run does, and say what they have.
+
+        Raises:
+            RefusedError: If the second one has the same records once more, or the list does not end well.
+        """
         request = next(self._requests(ctx, None), None)
         if request is None:
             return Finding(ok=True, text=f"{self.name}: nothing to read before {self._config.first}")
@@ -189,16 +193,12 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             if rows.height and cells[column].null_count() == rows.height:
                 text = f"{self.name}: no record of {page.address} has the {fact} {column!r}"
                 return Finding(ok=False, text=f"{text}; the first has {_listed(_members_of(rows))}")
-        text = f"{self.name}: {page.address} responds, with {rows.height:,} records and {self._next_of(page, pages)}"
-        return Finding(ok=True, text=f"{text}{self._size_of(page)}")
-
-    def _next_of(self, page: ApiAnswer, pages: Iterator[ApiAnswer]) -> str:
-        """Whether the first page has a next one: with a wrong pagination, it is the only one that is ever read.
-
-        Raises:
-            RefusedError: If the next one has the same records once more, or the list does not end well.
-        """
         second = next(pages, None)
+        text = f"{self.name}: {page.address} responds, with {rows.height:,} records and {self._next_of(page, second)}"
+        return Finding(ok=True, text=f"{text}{self._size_of(page, is_last=second is None)}")
+
+    def _next_of(self, page: ApiAnswer, second: ApiAnswer | None) -> str:
+        """Whether the first page has a *second* one: with a wrong pagination, it is the only one that is ever read."""
         if second is not None:
             number = len(second.items(self._config.records))
             return f"a second page with {number:,}" if number else "an empty second page"
@@ -206,14 +206,16 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         reason = _what_is_there(page, paginator.path) if isinstance(paginator, CursorInBody | NextUrl) else ""
         return f"no next page{reason and f': {reason}'}"
 
-    def _size_of(self, page: ApiAnswer) -> str:
-        """A remark if the first page has more records than it was asked for."""
+    def _size_of(self, page: ApiAnswer, *, is_last: bool) -> str:
+        """A remark if the first page has another number of records than it was asked for."""
         paginator = self._pagination.paginator(self._config.records)
         if not isinstance(paginator, SizedPages) or paginator.size is None:
             return ""
         number = len(page.items(self._config.records))
-        ignored = f"; the API ignores {paginator.size_param}: {paginator.size}"
-        return ignored if number > paginator.size else ""
+        asked = f"{paginator.size_param}: {paginator.size}"
+        if number > paginator.size:
+            return f"; the API ignores {asked}"
+        return "" if is_last or number == paginator.size else f"; the API gives fewer than {asked}, or ignores it"
 
 
 def streams(settings: HttpJsonSettings) -> Sequence[HttpJsonStream]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from crossdock.errors import RefusedError
 from crossdock.json_values import at_path
 from crossdock.sources.api_request import ApiAnswer, ApiRequest
+from crossdock.sources.id_set import IdSet
 from crossdock.sources.pagination import SizedPages
 
 _RESTARTS = 5
@@ -26,6 +27,8 @@ class _Progress:
         joints: Those of them that show that the next page is joined to it.
         step: How many records further back an earlier page is requested if the next one is not joined.
         restarts: How often the list was read from its beginning again.
+        seen: The ids of all records of the list so far.
+        without_place: How many records had no id, or no change.
     """
 
     offset: int = 0
@@ -33,6 +36,8 @@ class _Progress:
     joints: frozenset[_Place] = frozenset()
     step: int = 0
     restarts: int = 0
+    seen: IdSet = field(default_factory=IdSet)
+    without_place: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +46,8 @@ class OverlappingPages(SizedPages):
 
     A record that changes moves to the end of such a list, and one that is deleted leaves it: those behind it move
     towards the front. So each page begins before the end of the last one, and has to contain a record of it that did
-    not change meanwhile. If it does not, the list is read again from further before, at last from its beginning.
+    not change meanwhile. If it does not, the list is read again from further before, at last from its beginning. At the
+    end there must be as many different records as the API says.
     Records are read more than once; the last time counts.
 
     Records with the same change may have another order on each page, as long as a page has others as well.
@@ -78,6 +84,8 @@ class OverlappingPages(SizedPages):
         """
         offset, total = int(request.page_params[self.param]), self._count(answer)
         number, places, before = len(answer.items(self.records)), self._places(answer), self._progress[0]
+        before.seen.add([id_ for _, id_ in places])
+        before.without_place += number - len(places)
         if offset and before.joints.isdisjoint(places):
             return request.with_page(**{self.param: self._earlier(offset, answer)})
         if offset > before.offset and places == before.places:
@@ -85,12 +93,16 @@ class OverlappingPages(SizedPages):
             raise RefusedError(message, where=answer.address, hint="an API that does not know a parameter ignores it")
         end = offset + number
         if end >= total:
+            if (read := len(before.seen) + before.without_place) < total:
+                message = f"the list ended after {read:,} of {total:,} records"
+                hint = f"its pages do not begin where {self.param} says; see whether a proxy or plugin changes them"
+                raise RefusedError(message, where=answer.address, hint=hint)
             return None
         if number < 2:
             message = f"has {number} of {total - offset:,} records: pages of fewer than two cannot overlap"
             raise RefusedError(message, where=answer.address)
         joints, back = _joints(places, min(self.overlap, number // 2))
-        self._progress[0] = _Progress(offset, places, joints, back, before.restarts)
+        self._progress[0] = replace(before, offset=offset, places=places, joints=joints, step=back)
         return request.with_page(**{self.param: end - back})
 
     def smaller(self, request: ApiRequest) -> ApiRequest | None:

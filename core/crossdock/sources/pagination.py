@@ -38,6 +38,8 @@ class Paginator:
         Raises:
             RefusedError: If *answer* is no page of the list, or the list is cut.
         """
+        if type(self) is Paginator and _following_link(answer) is not None:
+            raise RefusedError("has a link to a next page", where=answer.address, hint="read it with link_header")
         return None
 
     def listed(self, answer: ApiAnswer) -> list[Any] | None:  # noqa: ARG002  for subclasses
@@ -61,10 +63,7 @@ class LinkHeader(Paginator):
     """The ``Link`` header with ``rel="next"`` (RFC 8288)."""
 
     def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
-        try:
-            target = next_target(answer.headers.get("link", ""))
-        except ValueError as error:
-            raise RefusedError(str(error), where=answer.address) from None
+        target = _following_link(answer)
         return None if target is None else request.following(target)
 
 
@@ -169,9 +168,7 @@ class AfterId(SizedPages):
         numbers = [number for each in found if (number := _number(each, self.id)) is not None]
         if self.sorted and numbers not in (sorted(numbers), sorted(numbers, reverse=True)):
             message = f"is not sorted by {self.id}, so that asking for what follows the last one would pass over others"
-            hint = (
-                "request the list in this order; if the parameter names a place in a list of any order: sorted: false"
-            )
+            hint = "request it in this order; where the parameter names a place in a list of any order: sorted: false"
             raise RefusedError(message, where=answer.address, hint=hint)
         return request.with_page(**{self.param: last})
 
@@ -300,6 +297,13 @@ class GraphQLConnection(SizedPages):
         return next((each for each in found if isinstance(each, list)), None)
 
 
+def _following_link(answer: ApiAnswer) -> str | None:
+    try:
+        return next_target(answer.headers.get("link", ""))
+    except ValueError as error:
+        raise RefusedError(str(error), where=answer.address) from None
+
+
 def _without_params(request: ApiRequest) -> ApiRequest:
     """*request* without the parameters of the author, where those of the paginator are."""
     return replace(request, params={}, json={} if request.place == "body" else request.json)
@@ -334,12 +338,13 @@ def _number(record: Any, name: str) -> int | None:
 
 def _whole(answer: ApiAnswer, pointer: str | None) -> int | None:
     """The whole number at *pointer*, which may be its text; None without *pointer*."""
-    value = None if pointer is None else _number({pointer: answer.at(pointer)}, pointer)
-    if pointer is not None and value is None:
+    if pointer is None:
+        return None
+    if (value := _number({pointer: answer.at(pointer)}, pointer)) is None:
         raise RefusedError(f"has no whole number at {pointer}", where=answer.address)
     return value
 
 
 def _cut(limit: str, answer: ApiAnswer) -> RefusedError:
-    hint = "read it in parts, such as windows of time"
-    return RefusedError(f"the list reaches {limit}, where the API cuts it", where=answer.address, hint=hint)
+    message = f"the list reaches {limit}, where the API cuts it"
+    return RefusedError(message, where=answer.address, hint="read it in parts, such as windows of time")

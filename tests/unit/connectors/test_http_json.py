@@ -507,6 +507,11 @@ def test_check_requests_two_pages_of_each_stream() -> None:
         ({"kind": "link_header"}, "no next page"),
         ({"kind": "single_page"}, "no next page"),
         ({"kind": "page_number", "size": 3}, "a second page with 2; the API ignores limit: 3"),
+        ({"kind": "page_number", "size": 5}, "a second page with 2"),
+        (
+            {"kind": "page_number", "size": 9, "size_param": "per_page"},
+            "a second page with 2; the API gives fewer than per_page: 9, or ignores it",
+        ),
     ],
 )
 def test_check_says_whether_there_is_a_next_page(pagination: Mapping[str, Any], says: str) -> None:

@@ -150,6 +150,19 @@ def test_many_records_take_little_memory() -> None:
     evidence.check_end(ApiAnswer("https://shop.example", None))
 
 
+def test_a_single_page_with_a_link_to_the_next_is_refused() -> None:
+    """The API says that there is more, whatever is declared; without the link there is one page."""
+    link = {"Link": '</api/items?page=2>; rel="next"'}
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json=page([1]), headers=link)
+
+    with pytest.raises(RefusedError, match="has a link to a next page"):
+        list(client(answer).pages("/items", paginator=Paginator()))
+    link.clear()
+    assert len(list(client(answer).pages("/items", paginator=Paginator()))) == 1
+
+
 def test_a_record_that_changed_may_be_listed_again() -> None:
     """Where the API marks the places of pages, it moves to their end; the same page once more is refused."""
     cursor = CursorInBody("/next")

@@ -142,6 +142,19 @@ def test_what_is_no_such_list_is_refused(handler: Callable[[httpx.Request], http
         read(handler)
 
 
+def test_pages_that_begin_elsewhere_are_refused() -> None:
+    """Each overlaps the one before by more than it was asked for: the last one ends before the list does."""
+    shop = ChangingList({each: each for each in range(1, 39)})
+
+    def skewed(request: httpx.Request) -> httpx.Response:
+        asked = dict(request.url.params)
+        start = max(0, int(asked["offset"]) - 3)
+        return shop.handle(httpx.Request("GET", request.url.copy_with(params={**asked, "offset": str(start)})))
+
+    with pytest.raises(RefusedError, match="the list ended after 35 of 38 records"):
+        read(skewed)
+
+
 def test_records_without_a_place_are_passed_on() -> None:
     """One that lacks its id is the stream's business, and others join the pages."""
     odd = {"changed": 3}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -176,12 +176,6 @@ def test_parameters_are_repeated_or_left_out() -> None:
     seen: list[httpx.Request] = []
     list(client(vendor(1, 2, seen)).pages("/items", {"tag": ["a", "b"], "n": 2, "none": None}))
     assert seen[0].url.query == b"tag=a&tag=b&n=2"
-
-
-def test_without_a_paginator_of_pages_there_is_one() -> None:
-    """As for a request alone."""
-    pages: Iterator[Any] = client(vendor(9, 2)).pages("/items", paginator=Paginator())
-    assert len(list(pages)) == 1
 
 
 @given(number=st.integers(0, 30), size=st.integers(1, 8))

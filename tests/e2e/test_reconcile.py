@@ -66,6 +66,23 @@ def test_what_was_synced_is_the_same_everywhere(synced: Site) -> None:
     assert "compared 8 records with 3 requests: no differences" in shown
 
 
+def test_archived_files_are_no_difference(synced: Site) -> None:
+    """Records of files that are there no more are counted; a record that others edit is still found."""
+    for name in ("CUST_1.csv", "INV_1.csv"):
+        (synced.folder / "served" / "out" / name).unlink()
+    synced.export("CUST_2.csv", "CUSTNO;NAME\nC9;New\n")
+    assert synced.sync("wms.customers").code == 0
+    result = synced.run("reconcile", "--json")
+    assert (result.code, found(result)) == (0, [])
+    assert result.json["unavailable"] == {"wms.customers": 2, "wms.invoices": 3}
+    assert result.json["totals"]["invoice"]["differing"] == []
+    assert result.json["totals"]["invoice"]["source"]["records"] == 0, "what it says today"
+    assert "wms.invoices: the source of 3 records cannot be read any more" in synced.run("reconcile").out
+    edited = held(synced, "customer")["wms:C1"]["id"]
+    call(synced, "PATCH", f"{_PATHS['customer']}/{edited}", {"name": "Of others"})
+    assert found(synced.run("reconcile", "--json")) == [("diverged", "customer", "C1")]
+
+
 def change_on_platform(site: Site) -> None:
     product = held(site, "product")["wms:P1"]["id"]
     call(site, "PATCH", f"catalog/products/{product}", {"name": "Screw"})

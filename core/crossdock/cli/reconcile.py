@@ -157,6 +157,7 @@ def _facts(found: Reconciliation) -> dict[str, Any]:
         ],
         "totals": _totals(found),
         "kept": {name: number for name, number in found.kept.items() if number},
+        "unavailable": dict(found.unavailable),
         "sources": found.sources,
     }
 
@@ -260,6 +261,8 @@ def _lines(found: Reconciliation) -> Iterator[str]:
     for name, number in found.kept.items():
         if number:
             yield f"{name}: {counted(number, 'record')} no longer in the source and kept (on_gone: nothing)"
+    for name, number in found.unavailable.items():
+        yield f"{name}: the source of {counted(number, 'record')} cannot be read any more; compared with the state only"
     nouns = {resource: resource.replace("_", " ") for resource, _ in found.counts}
     counts = ", ".join(
         f"{counted(number, nouns[resource])} {name}" for (resource, name), number in sorted(found.counts.items())

@@ -81,8 +81,9 @@ def reconcile(
             of_source = sources.totals.get(resource, ControlTotals())
             found.totals[resource] = (of_source, *live_totals)
             if sample is None:
+                readable = of_source.plus(sources.unavailable[resource])
                 with state.look() as tx:
-                    found.differing_totals[resource] = named_totals.differing(tx, of_source, live_totals[1])
+                    found.differing_totals[resource] = named_totals.differing(tx, readable, live_totals[1])
     return found
 
 

@@ -49,6 +49,8 @@ class Reconciliation:
         operations: What a repair sends, by kind.
         totals: By resource: source, state, platform.
         differing_totals: By resource: products and customers whose totals differ; not of a sample.
+        unavailable: Records whose source cannot be read again, such as those of archived files, by stream. They are
+            compared between the state and the platform.
         kept: Records that the source does not list any more and the platform keeps, by stream.
         sources: A hash of what each stream read, by its name.
         errors: Why a stream could not be read, by its name.
@@ -68,6 +70,7 @@ class Reconciliation:
     totals: dict[str, tuple[ControlTotals, ControlTotals, ControlTotals]] = field(default_factory=dict)
     differing_totals: dict[str, list[DifferingTotal]] = field(default_factory=dict)
     kept: Counter[str] = field(default_factory=Counter)
+    unavailable: Counter[str] = field(default_factory=Counter)
     sources: dict[str, str] = field(default_factory=dict)
     errors: dict[str, CrossdockError] = field(default_factory=dict)
     requests: int = 0

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from crossdock.delivery.operations import Operation
+from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.migration.platform_comparison import Chosen, PlatformComparison
 from crossdock.migration.reconciliation import Reconciliation
 from crossdock.project.connector_instances import BoundStream
@@ -47,6 +48,10 @@ def wanted(found: Reconciliation, scope: Scope) -> dict[int, tuple[Binding, Bind
 class SourceComparison:
     """One comparison of the streams *names* with the state as it is after the corrections.
 
+    Attributes:
+        totals: Of what the sources say, by resource.
+        unavailable: Of what they said once, and do not name any more, although they do not list everything.
+
     Args:
         platform: What the platform has; its totals are completed.
         found: Of the platform; is completed.
@@ -75,6 +80,7 @@ class SourceComparison:
             if each.before is None  # known to the platform only
         }
         self.totals = defaultdict[str, ControlTotals](ControlTotals)
+        self.unavailable = defaultdict[str, ControlTotals](ControlTotals)
 
     def run(self, run: SourceContext, *, remove_extra: bool) -> None:
         """Read and compare; with *remove_extra*, plan to delete what only the platform has."""
@@ -231,19 +237,28 @@ class SourceComparison:
     # ---- records that the source does not name
 
     def _absent(self) -> None:
-        """Records of the state that a source which lists everything does not name."""
+        """Records of the state that the source does not name: gone if it lists everything, else unavailable."""
         for name, scope in self._scopes.items():
-            keys = [key_hash for key_hash in self._inputs[name].absent if (scope, key_hash) not in self._unseen]
-            if self._project.stream(name).on_gone == "nothing":
-                self._found.kept[name] += len(keys)
-                continue
-            for start in range(0, len(keys), _KEYS):
+            stream = self._project.stream(name)
+            for part in self._inputs[name].absent.to_frame(KEY_HASH).iter_slices(_KEYS):
+                keys = [each for each in part[KEY_HASH].to_list() if (scope, each) not in self._unseen]
+                if stream.mode == "snapshot" and stream.on_gone == "nothing":
+                    self._found.kept[name] += len(keys)
+                    continue
                 with self._state.look() as tx:
-                    bindings = tx.bindings.get(scope, keys[start : start + _KEYS])
+                    bindings = tx.bindings.get(scope, keys)
                 for binding in bindings.values():
-                    if binding.step != "remove":
+                    if stream.mode != "snapshot":
+                        self._unavailable(name, scope, binding)
+                    elif binding.step != "remove":
                         remark = "the source does not list it any more"
                         self._add("extra", scope, binding.key, binding.target_id, remark=remark)
+
+    def _unavailable(self, name: str, scope: Scope, binding: Binding) -> None:
+        """Its file was archived, for example: its totals are those of what the platform accepted."""
+        self._found.unavailable[name] += 1
+        if not scope.is_contribution:
+            self.unavailable[scope.resource].add(binding.payload)
 
     def _extra(self, *, remove_extra: bool) -> None:
         """What only the platform has is not taken over, since no source names it."""

@@ -41,6 +41,17 @@ class ControlTotals:
             part = place if self._has_room(place, self.amounts) else (OTHERS, currency)
             _count(self.amounts, part, _sum(_amounts(payload)), times)
 
+    def plus(self, other: ControlTotals) -> ControlTotals:
+        """The sums of both."""
+        both = ControlTotals(self.records + other.records)
+        for each in (self, other):
+            for product, quantity in each.quantities.items():
+                _count(both.quantities, product if self._has_room(product, both.quantities) else OTHERS, quantity, 1)
+            for place, amount in each.amounts.items():
+                part = place if self._has_room(place, both.amounts) else (OTHERS, place[1])
+                _count(both.amounts, part, amount, 1)
+        return both
+
     def move(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
         """A record holds *after* instead of *before*."""
         self.add(before, -1)

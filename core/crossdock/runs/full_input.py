@@ -36,7 +36,7 @@ class FullInput(StreamInput):
         only: The key hashes of the records to compare; None for all.
 
     Attributes:
-        absent: The key hashes that the state knows and a source that lists all records does not name.
+        absent: The key hashes that the state knows and the source does not name.
     """
 
     finds_changes = False
@@ -54,7 +54,7 @@ class FullInput(StreamInput):
         digested: bool = True,
     ) -> None:
         self._wanted, self._only = wanted, only
-        self.absent: Sequence[int] = ()
+        self.absent = pl.Series(KEY_HASH, [], dtype=pl.UInt128)
         super().__init__(bound, state, tally, run_id, digested=digested, whole=True)
 
     def _stored_cursor(self) -> str | None:
@@ -80,9 +80,8 @@ class FullInput(StreamInput):
             before = self._scan.latest.height
             self._scan.latest = _among(self._scan.latest, self._only)
             self._tally.count("ignored", before - self._scan.latest.height)
-        if self._lists_all:
-            self.absent = absent(self._state.known(self._bound.scope), read).to_list()
-        else:
+        self.absent = absent(self._state.known(self._bound.scope), read)
+        if not self._lists_all:
             named = set(_among(read, self._wanted)[KEY_HASH].to_list())
             others = {intent.identity.key_hash for intent in unsettled}
             left = (pair for key, pair in self._wanted.items() if key not in named and key not in others)

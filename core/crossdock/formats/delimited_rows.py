@@ -170,7 +170,7 @@ class DelimitedRows:
         try:
             check_column_names(cells)
         except ValueError as error:
-            hint = "If the file has no header, declare header: false and names; else ask the sender to correct it."
+            hint = "Ask the sender to correct the header. Only if this line is a row, declare header: false and names."
             self._strict_parser.refuse(f"header: {error}", line, hint=hint)
         if names is not None and tuple(cells) != tuple(names):
             missing = ", ".join(name for name in names if name not in cells) or "nothing"

@@ -322,3 +322,12 @@ def test_a_count_that_may_include_other_lines_is_not_called_right(stated: int, a
         list(read_rows(Content(f"A;B\n1;2\n3;4\nTRL;{stated}\n".encode()), layout, name="f"))
     assert "The file is not whole: fetch it again." in str(refused.value.hint)
     assert ("count_includes" in str(refused.value.hint)) is advised
+
+
+def test_a_file_without_a_header_is_not_advised_for_a_header_that_is_wrong() -> None:
+    """Followed, the header would be read as a row."""
+    with pytest.raises(RefusedError, match="header: column 3 has no name") as refused:
+        list(read_rows(Content(b"A;B;\n1;2;\n"), DelimitedFormat(delimiter=";"), name="f"))
+    assert refused.value.hint == (
+        "Ask the sender to correct the header. Only if this line is a row, declare header: false and names."
+    )

@@ -71,6 +71,7 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "ExpiredAnswer": "connections.NAME.auth.expired.",
     "TargetConfig": "connections.NAME.target.",
     "FailedAnswer": "failed.",
+    "PostedRequest": "request.",
     "TargetResourceConfig": "resources.NAME.",
     "Member": "members.NAME.",
     "LookUpByName": "look_up.",

@@ -77,10 +77,11 @@ def names_in(value: Any) -> Iterator[str]:
         yield from _PLACE.findall(text)
 
 
-def with_key(value: Any, key: Mapping[str, str], numbers: Collection[str] = ()) -> Any:
+def with_key(value: Any, key: Mapping[str, Any], numbers: Collection[str] = ()) -> Any:
     """*value* with the texts of *key* in place of its columns, each as ``{COLUMN}``.
 
     Args:
+        key: Objects, such as a whole record, are in place of texts that are nothing but the column.
         numbers: Columns that are sent as numbers where a text is nothing but the column.
 
     Raises:
@@ -91,6 +92,8 @@ def with_key(value: Any, key: Mapping[str, str], numbers: Collection[str] = ()) 
             if _WHOLE.fullmatch(key[value[1:-1]]) is None:
                 raise ValueError("no whole number")
             return int(key[value[1:-1]])
+        case str() if value == f"{{{value[1:-1]}}}" and isinstance(key.get(value[1:-1]), Mapping):
+            return key[value[1:-1]]
         case str():
             return _IN_PATH.sub(lambda place: key.get(place[1], place[0]), value)
         case Mapping():

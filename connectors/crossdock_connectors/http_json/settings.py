@@ -16,6 +16,7 @@ from crossdock.sources import Api, ApiAnswer, Cursor, HttpSettings, Name, RateLi
 from crossdock.stream_facts import MARKS_IN_SNAPSHOT
 from crossdock_connectors.http_json import request_templates
 from crossdock_connectors.http_json.credentials import Credential, HeaderName, TextOrSecret, without_literal_secrets
+from crossdock_connectors.http_json.other_requests import OtherRequest, check_body
 from crossdock_connectors.http_json.pagination import Pagination, Place, check_place, is_for_post
 from crossdock_connectors.http_json.recognized_answers import ThrottledAnswer
 from crossdock_connectors.http_json.request_templates import Param, Path
@@ -68,38 +69,7 @@ class Windows(ConfigModel):
     """IANA time zone of ``{start}`` and ``{end}`` where ``time_format`` has no offset; default: UTC."""
 
 
-class _OtherRequest(ConfigModel):
-    """A request besides that of the list."""
-
-    path: Path
-    """Below the base URL, without a query."""
-    params: Annotated[Mapping[str, Param], AfterValidator(without_literal_secrets)] = {}
-    """The query; a list is a repeated parameter."""
-    body: Any = None
-    """A JSON body; the request is then a POST, which must only read."""
-    graphql: str | None = None
-    """A GraphQL query, posted with ``variables``."""
-    variables: Mapping[str, Any] = {}
-
-    @model_validator(mode="after")
-    def _request_fits(self) -> Self:
-        check_body(self.graphql, self.variables, self.body)
-        return self
-
-
-def check_body(graphql: str | None, variables: Mapping[str, Any], body: Any) -> None:
-    """Check that a request has one body.
-
-    Raises:
-        PydanticCustomError: If it has two, or variables without a query.
-    """
-    if graphql is not None and body is not None:
-        raise misplaced(("body",), "cannot be used with graphql")
-    if variables and graphql is None:
-        raise misplaced(("variables",), "needs graphql")
-
-
-class ExistingRecords(_OtherRequest):
+class ExistingRecords(OtherRequest):
     """A list of all records that exist, by their keys; a known record that it lacks is gone."""
 
     records: Place
@@ -108,7 +78,7 @@ class ExistingRecords(_OtherRequest):
     """How the API splits the list into pages; default: that of the stream."""
 
 
-class FetchedRecord(_OtherRequest):
+class FetchedRecord(OtherRequest):
     """A request for one record, such as one that a webhook names. Columns of the key are in braces in the path, in
     ``params``, in ``body`` or in ``variables``: ``/orders/{id}``.
     """
@@ -275,8 +245,7 @@ class HttpJsonSettings(HttpSettings):
                 raise misplaced(place, message)
             check_place(paging, place, graphql=stream.graphql, variables=stream.variables, body=stream.body)
             if (existing := stream.existing) is not None:
-                is_get = existing.body is None and existing.graphql is None
-                if existing.pagination is None and is_for_post(paging) and is_get:
+                if existing.pagination is None and is_for_post(paging) and not existing.is_post:
                     message = "needs a pagination of its own: this list is requested with GET"
                     raise misplaced(("streams", name, "existing"), message)
                 sent: Any = {"graphql": existing.graphql, "variables": existing.variables, "body": existing.body}

@@ -143,10 +143,9 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             sent = exact_json.loads(request)
             if sent is None:
                 continue
-            is_post = sent["json"] is not None or sent["graphql"] is not None
             try:
-                answer = ctx.api.request("POST" if is_post else "GET", **sent)
-                is_missing = is_post and found_at(answer.body, fetch.record) in (None, [])  # and not without the member
+                answer = ctx.api.request("POST" if fetch.is_post else "GET", **sent)
+                is_missing = fetch.is_post and found_at(answer.body, fetch.record) in (None, [])  # the member is there
             except NotFoundError:
                 is_missing = True
             if is_missing:

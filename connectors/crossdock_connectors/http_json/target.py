@@ -26,6 +26,7 @@ from crossdock.targets import (
     outcomes,
 )
 from crossdock_connectors.http_json.draft_models import draft_model
+from crossdock_connectors.http_json.other_requests import OtherRequest, PostedRequest
 from crossdock_connectors.http_json.recognized_answers import RepeatedAnswer
 from crossdock_connectors.http_json.settings import HttpJsonSettings
 from crossdock_connectors.http_json.target_settings import ID, IN_PATH, NAME, TargetConfig, TargetResourceConfig
@@ -53,6 +54,8 @@ class HttpJsonTarget(ApiTarget):
     def create(self, resource: str, payload: dict[str, Any]) -> Request:
         config = self._config.resources[resource]
         assert config.create is not None  # else no stream creates records
+        if isinstance(config.create, PostedRequest):
+            return self._posted(config.create, {"record": payload})
         method, path = config.create.split()
         path = IN_PATH.sub(lambda found: quote(str(payload[found[1]]), safe=""), path)
         sent = {name: value for name, value in payload.items() if name not in config.members_in_path}
@@ -61,13 +64,20 @@ class HttpJsonTarget(ApiTarget):
 
     def update(self, resource: str, target_id: str, update: Update) -> Request:
         config = self._config.resources[resource]
-        method, path = _of_one(config.update, target_id)
-        sent = update.changes if method == "PATCH" else update.after
+        posted = config.update if isinstance(config.update, PostedRequest) else None
+        method, path = ("POST", "") if isinstance(config.update, PostedRequest) else _of_one(config.update, target_id)
+        is_patch = method == "PATCH" if posted is None else posted.uses("changes")
+        sent = update.changes if is_patch else update.after
         compared = {other: update.before.get(member) for member, other in config.compare.items() if member in sent}
+        if posted is not None:
+            return self._posted(posted, {"changes" if is_patch else "record": sent | compared, "id": target_id})
         return Request.json(method, path, _in_body(config, sent | compared))
 
     def delete(self, resource: str, target_id: str) -> Request:
-        return Request(*_of_one(self._config.resources[resource].delete, target_id))
+        config = self._config.resources[resource]
+        if isinstance(config.delete, PostedRequest):
+            return self._posted(config.delete, {"id": target_id})
+        return Request(*_of_one(config.delete, target_id))
 
     def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
         config = self._config.resources[resource]
@@ -75,21 +85,34 @@ class HttpJsonTarget(ApiTarget):
             if config.read is None:
                 place = f"{self.place}.target.resources.{resource}"
                 raise RemoteError("has no request that reads a record by its id", where=place)
+            if isinstance(config.read, PostedRequest):
+                return self._posted(config.read, {"id": target_id})
             return Request(*_of_one(config.read, target_id))
         assert config.look_up
-        return Request("GET", f"{config.look_up.path}?{urlencode(list(_pairs(config.look_up.params, name or '')))}")
+        if config.look_up.is_post:
+            return self._posted(config.look_up, {"name": name or ""})
+        return Request("GET", _with_query(config.look_up, name))
 
     def ping(self, resource: str) -> Request:
         config = self._config.resources[resource]
-        _, _, path = (config.create or config.update or "").partition(" ")
+        request = config.create or config.update or ""
+        path = request.path if isinstance(request, PostedRequest) else request.partition(" ")[2]
         return Request("GET", config.look_up.path if config.look_up else path.partition("{")[0].rstrip("/") or "/")
+
+    def _posted(self, request: OtherRequest, values: Mapping[str, Any]) -> Request:
+        numbers = request.numbers if isinstance(request, PostedRequest) else ()
+        try:
+            return Request("POST", _with_query(request, values.get("name")), request.content(values, numbers))
+        except ValueError:
+            place = f"{self.place}.target.resources"
+            raise RemoteError("a record's id is no whole number, as its numbers say", where=place) from None
 
     # ---- answers
 
     def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         if throttled := self.throttled(answer):
             return throttled
-        answer = self._with_status(answer)
+        answer = self._with_status(resource, answer)
         made, config = super().outcome(resource, answer, expected), self._config.resources[resource]
         if made.kind != "rejected":
             return made
@@ -103,15 +126,12 @@ class HttpJsonTarget(ApiTarget):
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         if throttled := self.throttled(answer):
             return throttled
-        answer, is_deleted = self._with_status(answer), self._deleted.get(resource)
+        answer, is_deleted = self._with_status(resource, answer), self._deleted.get(resource)
+        if expected.target_id is not None and answer.status == 200:
+            return self._found_by_id(resource, answer, expected)
         if is_deleted is None or answer.status != 200:
             return super().found(resource, answer, expected)
         shape, body = self.shape(resource), body_of(answer)
-        if expected.target_id is not None:
-            made = super().found(resource, answer, expected)
-            if is_deleted(found_at(body, shape.record)):
-                return replace(made, kind="absent") if made.kind == "found" else Outcome("absent", status=200)
-            return made
         listed = found_at(body, shape.listed)
         if not isinstance(listed, list):
             return super().found(resource, answer, expected)
@@ -120,13 +140,28 @@ class HttpJsonTarget(ApiTarget):
         made = outcomes.of_look_up(replace(answer, body=body), expected, replace(shape, listed=""))
         return replace(made, kind="removed") if made.kind == "found" and not kept else made
 
-    def _with_status(self, answer: Answer) -> Answer:
+    def _found_by_id(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        shape, body, is_deleted = self.shape(resource), body_of(answer), self._deleted.get(resource)
+        if isinstance(self._config.resources[resource].read, PostedRequest) and _is_null(body, shape.record):
+            return Outcome("absent", status=200)
+        made = super().found(resource, answer, expected)
+        if is_deleted is None or not is_deleted(found_at(body, shape.record)):
+            return made
+        return replace(made, kind="absent") if made.kind == "found" else Outcome("absent", status=200)
+
+    def _with_status(self, resource: str, answer: Answer) -> Answer:
         """*answer* with the status and the message of a refusal, if its body says that it is one."""
-        if self._failed is None or not 200 <= answer.status < 300 or not self._failed(body := body_of(answer)):
+        if not 200 <= answer.status < 300:
             return answer
-        assert self._config.failed is not None
+        body, failed = body_of(answer), self._config.failed
+        if not isinstance(body, dict):
+            return answer
+        is_error = self._config.resources[resource].is_posted and bool(body.get("errors") or body.get("error"))
+        if not is_error and (self._failed is None or not self._failed(body)):
+            return answer
         text = exact_json.dumps(body).decode().casefold()
-        found = (status for part, status in self._config.failed.statuses.items() if part.casefold() in text)
+        statuses = {} if failed is None else failed.statuses
+        found = (status for part, status in statuses.items() if part.casefold() in text)
         message = message_of({name.casefold(): value for name, value in body.items()}, str)
         return Answer(next(found, _REFUSED), answer.headers, exact_json.dumps({"detail": message}))
 
@@ -180,9 +215,17 @@ def _of_one(request: str | None, target_id: str) -> tuple[str, str]:
     return method, path.replace(ID, quote(target_id, safe=""))
 
 
-def _pairs(params: Mapping[str, str | tuple[str, ...]], name: str) -> list[tuple[str, str]]:
-    values = {key: (value,) if isinstance(value, str) else value for key, value in params.items()}
-    return [(key, text.replace(NAME, name)) for key, texts in values.items() for text in texts]
+def _is_null(body: Any, place: str) -> bool:
+    """Whether the member at *place* is null, or the first of an empty list; an answer without it says nothing."""
+    is_first = place.endswith("/0") and found_at(body, place.removesuffix("/0")) == []
+    return bool(place) and (is_first or found_at(body, place) is None)
+
+
+def _with_query(request: OtherRequest, name: str | None) -> str:
+    """The path, with the query in which *name* is in its place."""
+    values = {key: (value,) if isinstance(value, str) else value for key, value in request.params.items()}
+    pairs = [(key, text.replace(NAME, name or "")) for key, texts in values.items() for text in texts]
+    return f"{request.path}?{urlencode(pairs)}" if pairs else request.path
 
 
 def _condition(rule: Filter) -> Callable[[Any], bool]:

@@ -6,16 +6,17 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from crossdock import ConfigModel, Filter
 from crossdock.config_file import MAX_S, misplaced
 from crossdock.delivery_settings import InFlight, Retry
-from crossdock_connectors.http_json.credentials import HeaderName, without_literal_secrets
+from crossdock_connectors.http_json.credentials import HeaderName
 from crossdock_connectors.http_json.draft_models import MemberName, Members
+from crossdock_connectors.http_json.other_requests import OtherRequest, PostedRequest
 from crossdock_connectors.http_json.pagination import Place
 from crossdock_connectors.http_json.recognized_answers import OutdatedAnswer, RepeatedAnswer
-from crossdock_connectors.http_json.request_templates import Param, Path, texts_in
+from crossdock_connectors.http_json.request_templates import texts_in
 
 NAME, ID = "{name}", "{id}"
 IN_PATH = re.compile(r"\{([A-Za-z0-9_]+)\}")
@@ -23,37 +24,35 @@ ResourceKey = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]{1,32}$")]
 _Seconds = Annotated[float, Field(ge=0, le=MAX_S)]
 
 
-def _request(methods: str, path: str, example: str) -> AfterValidator:
-    """Checks a method and a path, of the form *path*."""
-    form = re.compile(rf"({methods}) (/{path})")
-
-    def check(text: str) -> str:
-        if form.fullmatch(text) is None:
-            raise ValueError(f"must be a method ({methods.replace('|', ', ')}) and a path, such as {example}")
-        return text
-
-    return AfterValidator(check)
+def _form(methods: str, path: str) -> re.Pattern[str]:
+    return re.compile(rf"({methods}) (/{path})")
 
 
-def _of_one(methods: str) -> AfterValidator:
-    """Checks a request about one record, whose id is in the path."""
-    part = r"[^\s?#{}]*"
-    return _request(methods, rf"{part}{re.escape(ID)}{part}", f"{methods.partition('|')[0]} /orders/{ID}")
+_ONE = rf"[^\s?#{{}}]*{re.escape(ID)}[^\s?#{{}}]*"
+_FORMS = {
+    "create": (_form("POST", rf"([^\s?#{{}}]|{IN_PATH.pattern})*"), "POST", "POST /orders"),
+    "update": (_form("PATCH|PUT|POST", _ONE), "PATCH, PUT, POST", f"PATCH /orders/{ID}"),
+    "delete": (_form("DELETE|POST|PUT", _ONE), "DELETE, POST, PUT", f"DELETE /orders/{ID}"),
+    "read": (_form("GET", _ONE), "GET", f"GET /orders/{ID}"),
+}
+_IN_BODY = {"create": ("record",), "update": ("record", "changes"), "delete": ("id",), "read": ("id",)}
+_Request = Annotated[
+    Annotated[str, Tag("text")] | Annotated[PostedRequest, Tag("posted")],
+    Discriminator(lambda value: "text" if isinstance(value, str) else "posted"),
+]
 
 
-class LookUpByName(ConfigModel):
-    """A list of records by our name for them."""
+class LookUpByName(OtherRequest):
+    """A list of records by our name for them. ``{name}`` is in ``params``, or in the ``body`` or the ``variables`` of a
+    POST.
+    """
 
-    path: Path
-    """Below the base URL, without a query."""
-    params: Annotated[Mapping[str, Param], AfterValidator(without_literal_secrets)]
-    """The query, with ``{name}``."""
     records: Place
     """Where the list is in the answer; an empty text if the answer is the list."""
 
     @model_validator(mode="after")
     def _asks_for_the_name(self) -> Self:
-        if not any(NAME in text for text in texts_in(self.params)):
+        if not any(NAME in text for text in texts_in([self.params, self.body, self.variables])):
             raise misplaced(("params",), "the query does not use {name}, so it would list any record")
         return self
 
@@ -84,18 +83,19 @@ class TargetResourceConfig(ConfigModel):
     """Where an answer about one record has it; an empty text if the answer is the record."""
     body: MemberName | None = None
     """The member of a request's body that has the record, such as ``order``; none if the body is the record."""
-    create: Annotated[str, _request("POST", rf"([^\s?#{{}}]|{IN_PATH.pattern})*", "POST /orders")] | None = None
+    create: _Request | None = None
     """Method and path of the request that creates a record, such as ``POST /orders``. A member in braces is sent in the
     path in place of the body: ``POST /stock/{stock_id}/adjustments``. Without it, records can only be completed, by
-    streams with ``contributes``."""
-    update: Annotated[str, _of_one("PATCH|PUT|POST")] | None = None
+    streams with ``contributes``. A GraphQL mutation or a JSON-RPC call is an object with ``path``, and ``graphql`` with
+    ``variables`` or ``body``; so are those of the next keys."""
+    update: _Request | None = None
     """That changes one: PATCH sends the changed members (RFC 7396), PUT and POST all. Without it, a record is written
     once, and one that changes later is a dead letter."""
-    delete: Annotated[str, _of_one("DELETE|POST|PUT")] | None = None
+    delete: _Request | None = None
     """That deletes or cancels one, without a body; ``on_gone: delete`` needs it."""
     deleted: Filter | None = None
     """How a deleted record looks where the API still shows it, such as a cancelled order; fields are dotted paths."""
-    read: Annotated[str, _of_one("GET")] | None = None
+    read: _Request | None = None
     """That reads one; ``update`` and ``delete`` need it."""
     look_up: LookUpByName | Literal[False] = False
     """How a record is found by our name; false if it cannot be."""
@@ -111,6 +111,19 @@ class TargetResourceConfig(ConfigModel):
     ``quantity: expected_quantity``."""
     outdated: OutdatedAnswer | None = None
     """The answer by which the API refuses an update because the record has changed; 412 always says so."""
+
+    @model_validator(mode="after")
+    def _requests_fit(self) -> Self:
+        for key, (form, methods, example) in _FORMS.items():
+            request = getattr(self, key)
+            if isinstance(request, str) and form.fullmatch(request) is None:
+                raise misplaced((key,), f"must be a method ({methods}) and a path, such as {example}")
+            if not isinstance(request, PostedRequest):
+                continue
+            needed = [_IN_BODY[key], ("id",)] if key == "update" else [_IN_BODY[key]]
+            if missing := [names[0] for names in needed if not request.uses(*names)]:
+                raise misplaced((key,), f"has no {{{missing[0]}}} in its body or variables")
+        return self
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -138,9 +151,14 @@ class TargetResourceConfig(ConfigModel):
         return self
 
     @property
+    def is_posted(self) -> bool:
+        """Whether requests are GraphQL mutations or calls, which are refused in answers of success."""
+        return any(isinstance(each, PostedRequest) for each in (self.create, self.update, self.delete, self.read))
+
+    @property
     def members_in_path(self) -> list[str]:
         """The members that a create has in its path."""
-        return IN_PATH.findall(self.create or "")
+        return IN_PATH.findall(self.create) if isinstance(self.create, str) else []
 
 
 class TargetConfig(ConfigModel):

@@ -11,7 +11,7 @@ import yaml
 
 from crossdock import exact_json
 from crossdock.clock import SystemClock
-from crossdock.errors import FindingsError, RecordError
+from crossdock.errors import FindingsError, RecordError, RemoteError
 from crossdock.planning.draft_records import drafted
 from crossdock.project import project
 from crossdock.records import Record
@@ -67,6 +67,10 @@ WRONG = """
 - {resource: {look_up: {path: /o, params: {a: b}, records: ""}}, says: "look_up.params: the query does not use {name}"}
 - {resource: {look_up: false, repeated: {status: 409, text: x}}, says: "orders.repeated: needs look_up"}
 - {resource: {update: null, delete: null, conditional: true}, says: "orders.conditional: needs update or delete"}
+- {resource: {create: {path: /g, graphql: m}}, says: "orders.create: has no {record} in its body or variables"}
+- {resource: {update: {path: /g, body: ["{record}"]}}, says: "orders.update: has no {id} in its body or variables"}
+- {resource: {read: {path: /g}}, says: "orders.read.body: is missing: a request has a body or a GraphQL query"}
+- {resource: {look_up: {path: /g, graphql: q, records: ""}}, says: "orders.look_up.params: the query does not use {name}"}
 - {resource: {delete: null, deleted: {field: a, equals: b}}, says: "orders.deleted: needs delete"}
 - {resource: {name: null, look_up: false}, says: "orders.name_max_length: needs name"}
 - {resource: {members: {a: {type: list}}}, says: "members.a.members: is missing: a list has members"}
@@ -205,6 +209,81 @@ def test_the_rule_after_an_ambiguous_answer(resource: dict[str, Any], rules: tup
     """A key protects each operation, a unique name creates only."""
     made = target(**resource)
     assert tuple(made.rule("orders", operation) for operation in ("create", "update", "delete")) == rules
+
+
+MUTATIONS: dict[str, Any] = {
+    "create": {"path": "/graphql", "graphql": "mutation C", "variables": {"input": "{record}"}},
+    "update": {"path": "/graphql", "graphql": "mutation U", "variables": {"id": "{id}", "input": "{changes}"}},
+    "delete": {"path": "/graphql", "graphql": "mutation D", "variables": {"id": "{id}"}},
+    "read": {"path": "/graphql", "graphql": "query R", "variables": {"id": "{id}"}},
+    "look_up": {"path": "/graphql", "graphql": "query L", "variables": {"ref": "{name}"}, "records": "data.orders"},
+    "record": "data.order",
+}
+CALLS: dict[str, Any] = {
+    "create": {"path": "/rpc", "body": {"method": "create", "params": ["{record}"]}},
+    "update": {"path": "/rpc", "body": {"method": "write", "params": [["{id}"], "{record}"]}, "numbers": ["id"]},
+    "delete": {"path": "/rpc", "body": {"method": "unlink", "params": [["{id}"]]}, "numbers": ["id"]},
+    "read": {"path": "/rpc", "body": {"method": "read", "params": [["{id}"]]}, "numbers": ["id"]},
+    "look_up": {"path": "/rpc", "body": {"params": [[["ref", "=", "{name}"]]]}, "records": "result"},
+    "record": "result.0",
+}
+
+
+def test_mutations_and_calls() -> None:
+    """The record is a value in the body, and never a part of the query; a text of it in braces is not replaced."""
+    made, record = target(**MUTATIONS), {"owner": "{id}"}
+    update = Update({}, {"due": None}, record)
+    requests = [
+        made.create("orders", record),
+        made.update("orders", "7", update),
+        made.look_up("orders", "wms:1", None),
+    ]
+    assert [exact_json.loads(request.body or b"") for request in requests] == [
+        {"query": "mutation C", "variables": {"input": record}},
+        {"query": "mutation U", "variables": {"id": "7", "input": {"due": None}}},
+        {"query": "query L", "variables": {"ref": "wms:1"}},
+    ]
+    rpc = target(**CALLS)
+    sent = [rpc.update("orders", "7", update), rpc.delete("orders", "7"), rpc.look_up("orders", None, "7")]
+    assert [(each.method, each.path) for each in sent] == [("POST", "/rpc")] * 3
+    params = [exact_json.loads(each.body or b"")["params"] for each in sent]
+    assert params == [[[7], record], [[7]], [[7]]]
+    with pytest.raises(RemoteError, match="no whole number"):
+        rpc.delete("orders", "seven")
+
+
+def test_a_refusal_inside_a_200_is_no_success() -> None:
+    """Without ``failed``, too, for mutations and calls; ``failed`` gives some of them another status."""
+    refused = {"data": None, "errors": [{"message": "bad SKU"}]}
+    error = {"error": {"code": 200, "message": "Server Error", "data": {"message": "bad SKU"}}}
+
+    def kind(form: dict[str, Any], body: Any, target_id: str | None, failed: Any = None) -> str:
+        expected = ExpectedRecord("/graphql", target_id, "wms:1")
+        return target(failed, **form).outcome("orders", Answer(200, {}, exact_json.dumps(body)), expected).kind
+
+    assert [kind(MUTATIONS, refused, target_id) for target_id in (None, "7")] == ["rejected", "rejected"]
+    assert [kind(CALLS, error, target_id) for target_id in (None, "7")] == ["rejected", "rejected"]
+    busy = {"when": {"field": "data.busy", "equals": "true"}, "statuses": {"bad sku": 504}}
+    assert kind(MUTATIONS, refused, None, busy) == "in_doubt"
+
+
+@pytest.mark.parametrize(
+    ("form", "body", "kind"),
+    [
+        (MUTATIONS, {"data": {"order": None}}, "absent"),
+        (MUTATIONS, {"data": {"order": {"id": 7, "reference": "wms:1"}}}, "found"),
+        (MUTATIONS, {"data": {}}, "unavailable"),
+        (MUTATIONS, {"data": {"order": None}, "errors": [{"message": "forbidden"}]}, "unavailable"),
+        (MUTATIONS, None, "unavailable"),
+        (CALLS, {"result": []}, "absent"),
+        (CALLS, {"result": [{"id": 7, "reference": "wms:1"}]}, "found"),
+        (CALLS, {"error": {"message": "busy"}}, "unavailable"),
+    ],
+)
+def test_null_is_an_absent_record(form: dict[str, Any], body: Any, kind: str) -> None:
+    """An answer without the member, or with errors, says nothing about it."""
+    answer = Answer(200, {}, exact_json.dumps(body))
+    assert target(**form).found("orders", answer, ExpectedRecord(target_id="7", name="wms:1")).kind == kind
 
 
 FAILED = {"when": {"field": "Success", "equals": "false"}, "statuses": {"no such": 404}}

@@ -88,7 +88,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
     @property
     def _names_in_list(self) -> Sequence[str]:
         """By what an element of the list is known again; nothing if several may have the same key."""
-        return () if self._config.explode or self.group_by else self.key
+        return () if self._config.explode or self.group_by or self.order_by else self.key
 
     def batch(self, ctx: Context[HttpJsonSettings], page: ApiAnswer, source: str) -> RawBatch:
         """The rows of *page*.

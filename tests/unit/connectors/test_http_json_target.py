@@ -70,7 +70,7 @@ WRONG = """
 - {resource: {create: {path: /g, graphql: m}}, says: "orders.create: has no {record} in its body or variables"}
 - {resource: {update: {path: /g, body: ["{record}"]}}, says: "orders.update: has no {id} in its body or variables"}
 - {resource: {read: {path: /g}}, says: "orders.read.body: is missing: a request has a body or a GraphQL query"}
-- {resource: {look_up: {path: /g, graphql: q, records: ""}}, says: "orders.look_up.params: the query does not use {name}"}
+- {resource: {look_up: {path: /g, graphql: q, records: ""}}, says: "orders.look_up.params: the query does not use"}
 - {resource: {delete: null, deleted: {field: a, equals: b}}, says: "orders.deleted: needs delete"}
 - {resource: {name: null, look_up: false}, says: "orders.name_max_length: needs name"}
 - {resource: {members: {a: {type: list}}}, says: "members.a.members: is missing: a list has members"}

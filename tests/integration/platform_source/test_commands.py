@@ -32,14 +32,14 @@ def test_check_lists_what_is_read_and_names_all_scopes(erp: Reading) -> None:
     (scopes,) = [text for subject, _, text in found if subject == "scopes"]
     assert "need the scopes customers:read products:write bins:read lots:read;" in scopes
     listed = [text.partition(":")[0] for subject, _, text in found if subject == "erp"]
-    assert listed == ["customer", "inventory_lot", "warehouse_bin"]
+    assert listed == ["customer", "inventory_lot", "warehouse_bin", "customers", "lots"]  # resources, then streams
 
 
 def test_check_fails_where_the_credential_may_not_read(erp: Reading) -> None:
     """The finding names the resource, what is refused and the scope."""
     with_scopes(erp, "products:write")
     erp.configure({"customers": CUSTOMERS})
-    (found,) = [each for each in findings(erp) if each[0] == "erp"]
+    found, _ = [each for each in findings(erp) if each[0] == "erp"]  # the second is what the stream believes
     assert not found[1]
     assert found[2].startswith("customer: ")
     assert "needs the scope customers:read" in found[2]

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import SecretRef, Settings
-from crossdock.sources import HostName
+from crossdock.sources import HostName, OldAlgorithm
 from crossdock_connectors.warehouse.settings import WarehouseSettings
 
 
@@ -37,6 +37,8 @@ class SftpServerSettings(Settings):
     """How long the server may be silent."""
     min_bytes_per_s: Annotated[float, Field(gt=0)] = 32_768
     """The lowest average rate of a transfer beyond the first ``timeout_s``; slower servers count as unavailable."""
+    old_algorithms: tuple[OldAlgorithm, ...] = ()
+    """Unsafe algorithms that this server may use if it has nothing better; each run warns of those that it uses."""
 
     @property
     def source_host(self) -> str | None:

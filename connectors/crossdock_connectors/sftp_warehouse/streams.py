@@ -37,4 +37,5 @@ def login(settings: SftpWarehouseSettings) -> SftpLogin:
         host_key=settings.host_key,
         timeout_s=settings.timeout_s,
         min_bytes_per_s=settings.min_bytes_per_s,
+        old_algorithms=settings.old_algorithms,
     )

@@ -154,13 +154,25 @@ def _session(ctx: Context[W], open_store: OpenStore[W], *, again: bool) -> FileS
         failures[:] = [failure]
         raise
     failures.clear()
+    warned: set[str] = ctx.shared("warnings of sessions", set)
+    for warning in _warnings(session):
+        if warning not in warned:
+            warned.add(warning)
+            ctx.run.note("", warning)
     return session
+
+
+def _warnings(session: FileStore) -> Sequence[str]:
+    found: Sequence[str] = getattr(session, "warnings", ())
+    return found
 
 
 def check(settings: W, open_store: OpenStore[W], opened: str) -> Iterator[Finding]:
     """Open the store, report *opened*, and look at the files of every pattern and at the folders of archives."""
     with open_store(settings) as store:
         yield Finding(ok=True, text=opened)
+        for warning in _warnings(store):
+            yield Finding(ok=True, text=f"warning: {warning}")
         made = streams(settings, open_store)
         formats = {stream.files: stream.format for stream in made}
         formats |= {source.files: source.format for source in settings.sources.values()}

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     )
     from crossdock.transport.http_connection import HttpConnection
     from crossdock.transport.sftp_store import SftpLogin, connect
+    from crossdock.transport.ssh_algorithms import OldAlgorithm
 
 _NAMES = {
     "addresses": "BaseUrl HostName",
@@ -94,6 +95,7 @@ _NAMES = {
     "transport.file_store": "FileStore split_pattern",
     "transport.folder_store": "FolderStore",
     "transport.sftp_store": "SftpLogin connect",
+    "transport.ssh_algorithms": "OldAlgorithm",
 }
 _HOME_OF = {name: f"crossdock.{home}" for home, names in _NAMES.items() for name in names.split()}
 
@@ -103,9 +105,9 @@ __all__ = [
     "DelimitedFormat", "Expect", "Expectation", "FileFormat", "FileSource", "FileStore", "FolderStore",
     "GraphQLConnection", "GraphQLError", "HeaderAuth", "HostName", "HttpConnection", "HttpSettings", "Join",
     "Joined", "JoinedFiles", "LinkHeader", "LoginAuth", "Lookup", "Manifest", "MarkerTemplate", "Markers", "Name",
-    "NextUrl", "Offset", "Order", "OverlappingPages", "PageNumber", "Paginator", "Part", "Proof", "RateLimit",
-    "RefreshTokenAuth", "Rule", "SftpLogin", "SourceContext", "StreamId", "TimedAuth", "UnavailableError", "Wait",
-    "Window", "connect", "split_pattern", "warnings_about_newest", "windows",
+    "NextUrl", "Offset", "OldAlgorithm", "Order", "OverlappingPages", "PageNumber", "Paginator", "Part", "Proof",
+    "RateLimit", "RefreshTokenAuth", "Rule", "SftpLogin", "SourceContext", "StreamId", "TimedAuth", "UnavailableError",
+    "Wait", "Window", "connect", "split_pattern", "warnings_about_newest", "windows",
 ]  # fmt: skip
 
 

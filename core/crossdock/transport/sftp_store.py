@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Self
 
@@ -62,6 +62,14 @@ class SftpSession:
             channel.invoke_subsystem("sftp")
             self._wire = SftpWire(channel.sendall, channel.recv, line.heard)
             self._wire.hello()
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What people should know about the session."""
+        if old := self._line.transport.old_in_use():
+            names = ", ".join(old)
+            return [f"the connection to {self._where} is less safe: it uses {names}. Ask its operator to update it"]
+        return []
 
     def list(self, folder: str, pattern: str) -> list[RemoteFile]:
         hint = "correct the folder in `files`, or create it"

@@ -22,12 +22,11 @@ from crossdock.clock import Clock
 from crossdock.errors import ConfigError, CrossdockError, UnauthorizedError, UnavailableError
 from crossdock.transport.failure_sentences import network_reason
 from crossdock.transport.sftp_protocol import ProtocolError
+from crossdock.transport.ssh_algorithms import OldAlgorithm, SafeTransport
 
 _MAX_PACKET = 64 * 1024  # holds an answer of 32 KiB in one piece
 _TICK_S = 0.25
 _NEVER = float("inf")
-_CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes192-ctr", "aes256-ctr")
-_REFUSED_MACS = ("hmac-md5", "hmac-md5-96", "hmac-sha1", "hmac-sha1-96")
 _FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}=?")
 _QUOTED = re.compile(r' "[^"]*.*"| \(.* instead of 2\.0\)', re.DOTALL)  # a server's banner in paramiko's errors
 _VERIFY = (
@@ -66,6 +65,7 @@ class SftpLogin:
         connect_timeout_s: The same for connecting and for the key exchange.
         min_bytes_per_s: The lowest average rate of a file transfer beyond the first `timeout_s`.
         window_bytes: How much is requested ahead; links with a long round trip need more.
+        old_algorithms: Unsafe algorithms that this server may use if it has nothing better.
     """
 
     host: str
@@ -79,6 +79,7 @@ class SftpLogin:
     connect_timeout_s: float = 15.0
     min_bytes_per_s: float = 32 * 1024
     window_bytes: int = 8 * 1024 * 1024
+    old_algorithms: tuple[OldAlgorithm, ...] = ()
 
     @property
     def where(self) -> str:
@@ -119,12 +120,8 @@ class Line:
         self._sock.setsockopt(
             socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
         )  # else each request waits for the previous acknowledgement
-        refused = {"keys": refused_keys, "macs": _REFUSED_MACS}
-        self.transport = paramiko.Transport(
-            self._sock, disabled_algorithms=refused, default_max_packet_size=_MAX_PACKET
-        )
+        self.transport = SafeTransport(self._sock, refused_keys, login.old_algorithms, max_packet=_MAX_PACKET)
         self.transport.set_log_channel(_LOG_NAME)
-        self.transport.get_security_options().ciphers = _CIPHERS
         later = 2 * (login.connect_timeout_s + login.timeout_s)  # the watchdog is earlier
         self.transport.banner_timeout = self.transport.handshake_timeout = later
         self.transport.auth_timeout = self.transport.channel_timeout = later
@@ -205,19 +202,8 @@ class Line:
         self.transport.close()
 
     def _nothing_shared(self, error: Exception) -> ConfigError:
-        """An error that says what we accept; paramiko's names only the kind."""
-        own = self.transport
-        kinds = {
-            "kex algorithm": own.preferred_kex,
-            "host key": own.preferred_keys,
-            "ciphers": _CIPHERS,
-            "macs": own.preferred_macs,
-        }
-        kind = next((kind for kind in kinds if kind in str(error)), None)
-        reason = f"no acceptable {kind}: the server offers none of {', '.join(kinds[kind])}" if kind else _OTHER_SSH
-        hint = (
-            "the server is too old to be used safely: ask its operator to update it, or fetch its files by other means"
-        )
+        """An error that says what both sides accept; paramiko's names only the kind."""
+        reason, hint = self.transport.nothing_shared(str(error)) or (_OTHER_SSH, "fetch its files by other means")
         return ConfigError(reason, where=self.login.where, hint=hint)
 
 

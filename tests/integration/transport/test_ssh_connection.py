@@ -22,6 +22,7 @@ from crossdock.testing.manual_clock import ManualClock
 from crossdock.testing.openssh_server import OpenSshServer
 from crossdock.testing.sftp_server import SftpServer
 from crossdock.transport.sftp_store import SftpLogin, connect
+from crossdock.transport.ssh_algorithms import OLD, OldAlgorithm
 
 STRANGER = "SHA256:" + "A" * 43
 
@@ -281,19 +282,48 @@ def test_a_login_that_is_not_answered_is_unavailable(server: SftpServer, login: 
 
 @pytest.mark.openssh
 @pytest.mark.parametrize(
-    ("line", "kind", "ours"),
+    ("line", "kind", "ours", "old"),
     [
-        ("KexAlgorithms diffie-hellman-group14-sha1", "kex algorithm", "curve25519-sha256"),
-        ("Ciphers aes128-cbc,3des-cbc", "ciphers", "aes256-ctr"),
-        ("Ciphers aes128-ctr\nMACs hmac-sha1,hmac-md5", "macs", "hmac-sha2-256"),
+        (
+            "KexAlgorithms diffie-hellman-group14-sha1",
+            "kex algorithm",
+            "curve25519-sha256",
+            ["diffie-hellman-group14-sha1"],
+        ),
+        ("HostKeyAlgorithms ssh-rsa", "host key", "ssh-ed25519", ["ssh-rsa"]),
+        ("Ciphers aes128-cbc,3des-cbc", "ciphers", "aes256-ctr", ["aes128-cbc"]),
+        ("Ciphers aes128-ctr\nMACs hmac-sha1,hmac-md5", "macs", "hmac-sha2-256", ["hmac-sha1"]),
     ],
 )
-def test_an_old_server_is_told_what_it_lacks(tmp_path: Path, login: SftpLogin, line: str, kind: str, ours: str) -> None:
-    """Where no safe algorithm is shared, the kind and what crossdock offers are named; nothing weaker is tried."""
+def test_an_old_algorithm_is_used_only_if_it_is_permitted(
+    tmp_path: Path, line: str, kind: str, ours: str, old: list[OldAlgorithm]
+) -> None:
+    """The error names what both sides offer and the setting that permits it; with it, the session warns."""
     require(OpenSshServer.available(), "an OpenSSH server")
-    with OpenSshServer(tmp_path, extra=line) as old, pytest.raises(ConfigError) as caught:
-        connect(replace(login, port=old.port, host_key=old.fingerprint))
-    assert re.search(f"no acceptable {kind}.*: the server offers none of .*{ours}", str(caught.value))
+    with OpenSshServer(tmp_path, extra=line) as server:
+        login = SftpLogin(
+            host=server.host,
+            port=server.port,
+            user=server.user,
+            private_key=server.client_key,
+            host_key=(server.fingerprint, server.rsa_fingerprint),
+        )
+        with pytest.raises(ConfigError) as caught:
+            connect(login)
+        assert re.search(
+            f"no acceptable {kind}: the server offers .*{old[0]}.* and none of .*{ours}", str(caught.value)
+        )
+        assert f"old_algorithms: [{old[0]}]" in str(caught.value.hint)
+        with connect(replace(login, old_algorithms=tuple(old))) as session:
+            assert session.list("", "*") == []
+            assert [old[0] in warning for warning in session.warnings] == [True]
+
+
+@pytest.mark.openssh
+def test_what_is_permitted_is_not_used_where_there_is_better(openssh_login: SftpLogin) -> None:
+    """All old algorithms are permitted, and none is used."""
+    with connect(replace(openssh_login, old_algorithms=tuple(OLD))) as session:
+        assert session.warnings == []
 
 
 @pytest.mark.openssh

@@ -1,0 +1,26 @@
+"""Sixty nights of warehouses with thirty naming schemes: ``pytest tests/long/test_dropped_files.py -n 2 -rP``, an hour.
+
+``CROSSDOCK_CHAOS_SEED`` gives other nights; ``-rP`` shows how many runs ended with each exit code.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.chaos.chance import chaos_seed
+from tests.chaos.dropped_files import SCHEMES, the_newest_row_wins
+
+from crossdock.state import parse_url
+
+PARTS, CASES, NIGHTS = 4, len(SCHEMES), 60
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_the_newest_row_wins(tmp_path: Path, part: int) -> None:
+    """As in the short form, with every naming scheme."""
+    url = parse_url("sqlite:///state.db", tmp_path)
+    told = the_newest_row_wins(tmp_path, url, chaos_seed() + part * CASES, CASES, NIGHTS)
+    print(f"{CASES} warehouses, runs by exit code: {dict(told)}")
+    assert told[0]
+    assert told[4]

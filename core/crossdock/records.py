@@ -191,12 +191,14 @@ class Record(JsonAccess):
     Attributes:
         rows: A mapping of column to text for each row, in source order.
         lines: The line of each row in *source*.
+        before: Of each row, the cells that repairs have changed, as they were before.
     """
 
     key: str
     rows: tuple[dict[str, str | None], ...]
     source: str
     lines: tuple[int, ...]
+    before: tuple[dict[str, str], ...] = field(default=(), repr=False, compare=False)
     _documents: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)  # by their text
 
     @property
@@ -211,7 +213,7 @@ class Record(JsonAccess):
 
     def copy(self) -> Record:
         """A copy whose rows may be changed."""
-        return Record(self.key, tuple([dict(row) for row in self.rows]), self.source, self.lines)
+        return Record(self.key, tuple([dict(row) for row in self.rows]), self.source, self.lines, self.before)
 
     def with_paths(self, paths: Collection[str]) -> Record:
         """A copy that has a column for each of *paths* if it was read as JSON, as `with_paths` makes them.
@@ -256,9 +258,9 @@ class Record(JsonAccess):
             "columns": columns,
             "rows": [[row[name] for name in columns] for row in self.rows],
             "lines": list(self.lines),
-        }
+        } | ({"before": list(self.before)} if any(self.before) else {})
 
     @classmethod
     def restored(cls, key: str, source: str, raw: dict[str, Any]) -> Record:
         rows = tuple(dict(zip(raw["columns"], cells, strict=True)) for cells in raw["rows"])
-        return cls(key, rows, source, tuple(raw["lines"]))
+        return cls(key, rows, source, tuple(raw["lines"]), tuple(raw.get("before") or ({} for _ in rows)))

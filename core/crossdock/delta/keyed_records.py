@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import repeat
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, repeat
 from typing import Any
 
 import polars as pl
 
 from crossdock.connector import Stream
 from crossdock.delta.grouped_rows import rows_of_groups
-from crossdock.delta.row_preparation import FP, KEY, KEY_HASH, OURS, POSITION, SKIP, UNIT, named, prepare
+from crossdock.delta.row_preparation import BEFORE, FP, KEY, KEY_HASH, POSITION, SKIP, UNIT, is_ours, named, prepare
 from crossdock.delta.source_unit import AT_ONCE, SourceUnit
 from crossdock.errors import InternalError
 from crossdock.records import LINE, Record
 from crossdock.state import RecordIdentity
 
 _LINES = "a connector must give each row of a file or page its own line number"
+_AT_ONCE = 1_000  # kept records that are repaired
 
 
 @dataclass(slots=True)
@@ -75,14 +76,61 @@ def _of_rows(
     stream: Stream[Any], name: str, found: pl.DataFrame, wanted: pl.DataFrame, sources: Sequence[str]
 ) -> Iterator[KeyedRecord]:
     """The records of *found* rows, which are those of *wanted*, with their source each."""
-    text = [name for name in found.columns if name not in OURS]
+    text = [name for name in found.columns if not is_ours(name)]
     keys, lines = found[KEY].to_list(), wanted[LINE].to_list()
     positions = wanted[POSITION].to_list() if stream.order_by else repeat(None)
     hashes = zip(wanted[KEY_HASH].to_list(), wanted[FP].to_list(), positions, strict=False)
     cells = zip(*(found[name].to_list() for name in text), strict=True)
-    for key, line, source, row, (key_hash, fp, position) in zip(keys, lines, sources, cells, hashes, strict=True):
-        record = Record(key, (dict(zip(text, row, strict=True)),), source, (line,))
+    before, rows = _before(found), zip(keys, lines, sources, cells, hashes, strict=True)
+    for (key, line, source, row, (key_hash, fp, position)), was in zip(rows, before, strict=False):
+        record = Record(key, (dict(zip(text, row, strict=True)),), source, (line,), (was,))
         yield KeyedRecord(record, RecordIdentity(name, key, key_hash, fp, position, source, line))
+
+
+def kept_records(stream: Stream[Any], kept: Iterable[tuple[RecordIdentity, dict[str, Any]]]) -> Iterator[KeyedRecord]:
+    """Records that the state keeps, with the repairs of *stream* as they are now, as if they were read again.
+
+    The columns of the key stay as they were: they are what the record is known by.
+    """
+    repairs = {name: repair for name, repair in stream.columns.items() if name not in stream.key}
+    remaining = iter(kept)
+    while some := list(islice(remaining, _AT_ONCE)):
+        restored = ((identity, Record.restored(identity.key, identity.source, raw)) for identity, raw in some)
+        records = [KeyedRecord(_as_read(record, stream), identity) for identity, record in restored]
+        for name, repair in repairs.items():
+            pairs = [(row, was) for each in records for row, was in _rows(each.record) if row.get(name) is not None]
+            texts = pl.DataFrame({name: [row[name] for row, _ in pairs]}, schema={name: pl.String})
+            for (row, was), text in zip(pairs, texts.select(repair.expression(name))[name].to_list(), strict=True):
+                if text != row[name]:
+                    was[name], row[name] = row[name] or "", text
+        yield from records
+
+
+def _as_read(record: Record, stream: Stream[Any]) -> Record:
+    """*record* before its repairs, and with the paths that the stream has declared since."""
+    copied = record.with_paths(stream.used_columns)
+    before: tuple[dict[str, str], ...] = tuple({} for _ in copied.rows)
+    for row, was, new in zip(copied.rows, record.before, before, strict=False):
+        row.update({name: text for name, text in was.items() if name not in stream.key})
+        new.update({name: text for name, text in was.items() if name in stream.key})
+    return replace(copied, before=before)
+
+
+def _rows(record: Record) -> Iterator[tuple[dict[str, str | None], dict[str, str]]]:
+    return zip(record.rows, record.before, strict=True)
+
+
+def _before(rows: pl.DataFrame) -> Iterator[dict[str, str]]:
+    """What the cells of each row held that repairs have changed."""
+    names = [name for column in rows.columns if (name := column.removeprefix(BEFORE)) != column]
+    if not names:
+        return repeat({})
+    was = zip(*(rows[f"{BEFORE}{name}"].to_list() for name in names), strict=True)
+    now = zip(*(rows[name].to_list() for name in names), strict=True)
+    return (
+        {name: old for name, old, new in zip(names, olds, news, strict=True) if old != new}
+        for olds, news in zip(was, now, strict=True)
+    )
 
 
 def _grouped_records(stream: Stream[Any], name: str, unit: SourceUnit, wanted: pl.DataFrame) -> Iterator[KeyedRecord]:
@@ -91,13 +139,17 @@ def _grouped_records(stream: Stream[Any], name: str, unit: SourceUnit, wanted: p
     keys = wanted.select(KEY_HASH)
     read = pl.concat([part.join(keys, on=KEY_HASH, how="semi", maintain_order="left") for part in parts])
     found = rows_of_groups(read).sort(LINE)
-    text = [name for name in found.columns if name not in OURS]
+    text = [name for name in found.columns if not is_ours(name)]
     groups: dict[int, list[dict[str, Any]]] = defaultdict(list)
     for row in found.iter_rows(named=True):
         groups[row[KEY_HASH]].append(row)
+    before: dict[int, list[dict[str, str]]] = defaultdict(list)
+    for key_hash, was in zip(found[KEY_HASH].to_list(), _before(found), strict=False):
+        before[key_hash].append(was)
     facts = {row[KEY_HASH]: row for row in wanted.iter_rows(named=True)}
     for key_hash, rows in groups.items():
         cells = tuple({name: row[name] for name in text} for row in rows)
         record = Record(rows[0][KEY] or "", cells, unit.source, tuple(row[LINE] for row in rows))
+        record = replace(record, before=tuple(before[key_hash]))
         place = facts[key_hash][FP], facts[key_hash].get(POSITION), unit.source, record.lines[0]
         yield KeyedRecord(record, RecordIdentity(name, record.key, key_hash, *place))

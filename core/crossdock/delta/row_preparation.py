@@ -20,7 +20,9 @@ KEY, KEY_HASH, SKIP = "_key", "_key_hash", "_skip"
 FP, POSITION, TIE, SAME, DELETED = "_fp", "_position", "_tie", "_same", "_deleted"
 UNIT = "_unit"
 OURS = {KEY, KEY_HASH, SKIP, FP, POSITION, TIE, DELETED, UNIT, LINE}
-"""Columns that do not come from the source."""
+"""Columns that do not come from the source, besides those that begin with `BEFORE`."""
+BEFORE = "_before:"
+"""Begins the names of columns that hold what repaired columns held before."""
 MAX_KEY_BYTES = 1_000
 """Of each part of a key, in UTF-8; twice the limit of the platform's externalId."""
 _TRIM = Repair(strip="both")
@@ -84,6 +86,11 @@ def keys_only(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataF
     return repaired.select(_key_columns(stream, repaired, plain))
 
 
+def is_ours(column: str) -> bool:
+    """Whether *column* of prepared rows does not come from the source."""
+    return column in OURS or column.startswith(BEFORE)
+
+
 def in_parts(*frames: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, ...]]:
     """*frames* split by `KEY_HASH` into parts of at most some hundred thousand rows; each key is in one part."""
     parts = 1 << (max(frame.height for frame in frames) // _AT_ONCE).bit_length()
@@ -108,13 +115,14 @@ def _repaired(
     """*frame* with its texts repaired, and the columns of the key that hold unreserved characters alone."""
     repairs = {name: repair for name, repair in stream.columns.items() if name in frame.columns}
     if repairs:
-        frame = frame.with_columns(repair.expression(name) for name, repair in repairs.items())
+        before = (pl.col(name).alias(f"{BEFORE}{name}") for name in repairs)
+        frame = frame.with_columns(*before, *(repair.expression(name) for name, repair in repairs.items()))
     plain = [name for name in stream.key if _is_unreserved(frame[name])]
     odd = [name for name in stream.key if name not in plain] if stream.trim_keys else []
     if odd:
-        before = frame.select(odd)
+        untrimmed = frame.select(odd)
         frame = frame.with_columns(_TRIM.expression(name) for name in odd)
-        differing = [before[name] != frame[name] for name in odd]
+        differing = [untrimmed[name] != frame[name] for name in odd]
         trimmed_rows(int(pl.select(pl.any_horizontal(differing).sum()).item()))
     return frame, plain
 

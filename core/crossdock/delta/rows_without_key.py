@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from crossdock.connector import Stream
-from crossdock.delta.row_preparation import FP, MAX_KEY_BYTES, OURS
+from crossdock.delta.row_preparation import FP, MAX_KEY_BYTES, is_ours
 from crossdock.errors import RefusedError
 from crossdock.records import LINE, Record
 from crossdock.state import DeadLetter, RecordIdentity
@@ -43,7 +43,7 @@ class RowsWithoutKey:
     def _dead_letter(self, source: str, row: dict[str, Any]) -> DeadLetter:
         empty = next((name for name in self._stream.key if not row[name]), None)
         long = (name for name in self._stream.key if len((row[name] or "").encode()) > MAX_KEY_BYTES)
-        cells = {name: row[name] for name in row if name not in OURS}
+        cells = {name: row[name] for name in row if not is_ours(name)}
         pointer = empty or next(long, None)
         message = "the key is empty" if empty else f"the key exceeds {MAX_KEY_BYTES:,} bytes"
         identity = RecordIdentity(self._name, "", row[FP], row[FP], None, source, row[LINE])

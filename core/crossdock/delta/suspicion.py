@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from crossdock.connector import Stream
-from crossdock.delta.row_preparation import OURS
+from crossdock.delta.row_preparation import is_ours
 from crossdock.errors import RefusedError
 from crossdock.formats.suspicious_cells import Suspicion, suspicious
 from crossdock.records import JSON
@@ -34,7 +34,7 @@ class SuspiciousCells:
             return rows
         stream = self._stream
         names = rows.columns if stream.uses is None else sorted(stream.used_columns)
-        for each in suspicious(rows, [name for name in names if name not in {*OURS, JSON}]):
+        for each in suspicious(rows, [name for name in names if name != JSON and not is_ours(name)]):
             self.found.append(each)
             if self.number > self._limit.at_most:
                 hint = "Have the sender correct the export; suspicious.at_most is how many such cells are accepted."

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from crossdock.delta.keyed_records import KeyedRecord
+from crossdock.delta.keyed_records import KeyedRecord, kept_records
 from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.removals import Removals
 from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.project.connector_instances import BoundStream
-from crossdock.records import Record
 from crossdock.state import DeadLetter, DeadLetterFilter, Intent, State
 from crossdock.tally import Tally
 
@@ -59,9 +58,7 @@ class Replay:
         return FailureCount(self._bound, None)
 
     def records(self) -> Iterator[KeyedRecord]:
-        for dead_letter in self._dead_letters:
-            record = Record.restored(dead_letter.identity.key, dead_letter.identity.source, dead_letter.raw)
-            yield KeyedRecord(record, dead_letter.identity)
+        return kept_records(self._bound.stream, ((each.identity, each.raw) for each in self._dead_letters))
 
     def update_candidates(self) -> UpdateCandidates:
         """None: the limits apply to what a source brings; an operator chose these."""

@@ -11,7 +11,7 @@ import polars as pl
 
 from crossdock.delivery.operations import Operation
 from crossdock.delta import compare
-from crossdock.delta.keyed_records import KeyedRecord
+from crossdock.delta.keyed_records import KeyedRecord, kept_records
 from crossdock.delta.latest_records import Scan
 from crossdock.delta.positions import mixed_zones
 from crossdock.delta.row_preparation import KEY_HASH, UNIT, in_parts
@@ -21,7 +21,7 @@ from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.removals import Removals
 from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.project.connector_instances import BoundStream
-from crossdock.records import LINE, Record
+from crossdock.records import LINE
 from crossdock.runs import mapping_changes, text_remarks
 from crossdock.runs.gone_records import GoneRecords
 from crossdock.runs.pull_checks import code_of
@@ -284,12 +284,8 @@ class StreamInput:
     def _read_records(self) -> Iterator[KeyedRecord]:
         assert self._delta is not None
         passed_over = {*self._delta.replaced, *self._left_alone}
-        waited = (
-            KeyedRecord(Record.restored(w.identity.key, w.identity.source, w.raw), w.identity)
-            for w in self._waiting
-            if w.identity.key_hash not in passed_over
-        )
-        return chain(waited, self._scan.records(self._delta.changed))
+        waited = ((each.identity, each.raw) for each in self._waiting if each.identity.key_hash not in passed_over)
+        return chain(kept_records(self._bound.stream, waited), self._scan.records(self._delta.changed))
 
     def finish(self) -> None:
         """Every record is settled or kept: the source need not be read again, and resolved dead letters are removed."""

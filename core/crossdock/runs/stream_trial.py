@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from crossdock.clock import Clock
-from crossdock.delta.row_preparation import DELETED, KEY, OURS, SKIP, prepare
+from crossdock.delta.row_preparation import DELETED, KEY, SKIP, is_ours, prepare
 from crossdock.delta.rows_without_key import RowsWithoutKey
 from crossdock.errors import ConfigError, CrossdockError, RecordError
 from crossdock.planning.draft_records import drafted
@@ -157,7 +157,7 @@ def _records(trial: Trial, batches: Iterator[RawBatch], most: int) -> Iterator[t
         rows = (row for batch in unit for row in _rows(trial, batch, most))
         groups = _groups(rows, most) if bound.stream.group_by else ([row] for row in rows)
         for group in groups:
-            cells = tuple({name: cell for name, cell in row.items() if name not in OURS} for row, _ in group)
+            cells = tuple({name: cell for name, cell in row.items() if not is_ours(name)} for row, _ in group)
             first, problem = group[0]
             yield Record(first[KEY] or "", cells, source, tuple(row[LINE] for row, _ in group)), problem
 

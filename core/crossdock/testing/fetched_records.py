@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from crossdock.delta.row_preparation import DELETED, KEY, OURS, SKIP, prepare
+from crossdock.delta.row_preparation import DELETED, KEY, SKIP, is_ours, prepare
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import RawBatch, key_parts_of
 
@@ -26,7 +26,7 @@ def fetched_records(bound: BoundStream, keys: Sequence[str]) -> dict[str, Rows]:
     for batch in bound.stream.fetch(bound.context, [key_parts_of(key) for key in keys]):
         rows = sorted(_kept(bound, batch), key=itemgetter(KEY))
         for key, group in groupby(rows, key=itemgetter(KEY)):
-            cells = [{name: cell for name, cell in row.items() if name not in OURS} for row in group]
+            cells = [{name: cell for name, cell in row.items() if not is_ours(name)} for row in group]
             found[key] = tuple(cells) if bound.stream.group_by else (cells[-1],)
     return found
 

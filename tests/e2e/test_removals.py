@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from tests.chaos import processes
 from tests.chaos.failing import NOTE_VARIABLE
-from tests.e2e.warehouse import BREAK, FORWARD, LOSE, Front, Reply, Result, Site, once
+from tests.e2e.warehouse import BREAK, FORWARD, LOSE, Front, Reply, Result, Site, ask, once
 
 HEADER = "SKU;NAME;PRICE\n"
 FAILING = Path(__file__).parents[1] / "chaos" / "failing.py"
@@ -332,9 +334,20 @@ def test_an_approved_plan_removes(site: Site) -> None:
 
 
 def test_only_what_we_delivered_is_removed(site: Site) -> None:
-    """A record that was bound by a file, and never listed by the source, is counted as ignored and left alone."""
+    """A record that was bound by a file, and never listed by the source, is counted as ignored and left alone.
+
+    One that the platform does not have is bound no more.
+    """
     snapshots(site)
-    (site.folder / "b.csv").write_text("target,resource,namespace,key,target_id\nplatform,product,wms,OLD,prd_old\n")
+    headers = {
+        "authorization": f"Bearer {site.api_key}", "x-tenant-slug": site.tenant, "content-type": "application/json",
+    }  # fmt: skip
+    made = ask(
+        urlsplit(site.platform.base_url).netloc, "POST", "/api/v1/catalog/products",
+        b'{"externalId":"others:OLD","sku":"OLD","name":"Old","active":true}', headers,
+    )  # fmt: skip
+    rows = f"platform,product,wms,OLD,{json.loads(made.body)['id']}\nplatform,product,wms,LOST,prd_lost\n"
+    (site.folder / "b.csv").write_text(f"target,resource,namespace,key,target_id\n{rows}")
     assert site.run("bindings", "import", str(site.folder / "b.csv")).code == 0
     result = night(site, "1", lines(ALL[1:]))
     assert (result.code, removed(site)) == (0, ["P0"])

@@ -117,8 +117,11 @@ def _findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
 
         yield from (("disk", finding) for finding in disk_check.findings(loaded))
     for connection in loaded.connections:
-        yield from ((connection.name, finding) for finding in _connection(connection))
-        read = [stream for _, stream in connection.named_streams() if stream.reads_changes]
+        answers = True
+        for finding in _connection(connection):
+            answers = answers and finding.ok
+            yield connection.name, finding
+        read = [stream for _, stream in connection.named_streams() if stream.reads_changes and answers]
         yield from ((connection.name, _beliefs(stream)) for stream in read)
         yield from ((connection.name, finding) for finding in _declared(loaded, connection))
 

@@ -118,7 +118,7 @@ def restored(config: Path, *, as_json: bool) -> None:
 @click.argument("stream", required=False)
 @common_options
 def readmit(stream: str | None, config: Path, *, as_json: bool) -> None:
-    """Read inputs of STREAM once more that were set aside; without STREAM, list them.
+    """List inputs that were set aside, or read those of STREAM again.
 
     An input is set aside if reading it has killed the process twice at the same place, or four times. Another file, or
     the same file with another content, is read without this command.

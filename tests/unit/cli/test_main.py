@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import click
 import pytest
@@ -53,18 +54,15 @@ def test_errors_have_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
     def refuse() -> None:
         raise RefusedError("is short", where="a.csv")
 
-    def fail() -> None:
-        raise ValueError("secret")
-
     def interrupt() -> None:
         raise KeyboardInterrupt
 
     assert main._run(refuse) == 4
     assert capsys.readouterr().err == "crossdock: a.csv: is short\n"
-    assert main._run(fail) == 70
+    assert main._run(partial(int, "secret")) == 70
     shown = capsys.readouterr().err
     assert "builtins.ValueError (text omitted: it may contain data)" in shown
-    assert "secret" not in shown.replace('raise ValueError("secret")', "")
+    assert "secret" not in shown
     assert main._run(interrupt) == 130
     assert main._run(lambda: 3) == 3
     assert main._run(lambda: None) == 0

@@ -131,6 +131,7 @@ class Load:
 
     def sync(self, within_s: float) -> None:
         """A sync that must deliver everything, and balance."""
+        self._readmit()
         done = processes.finish(self.command("sync", "--json"), self.environment, within_s)
         assert done.exit_code == 0, done.stderr
         balance(done.document)
@@ -163,9 +164,16 @@ class Load:
     @contextmanager
     def _syncing(self, *, fails: bool = True) -> Iterator[ForkServerProcess]:
         log = self.folder / "killed.log"
+        self._readmit()
         with processes.running(self.command("sync"), self.environment, log, log) as process:
             yield process
         assert not fails or process.exitcode == -signal.SIGKILL, log.read_text()
+
+    def _readmit(self) -> None:
+        """Have the stream read again that was killed twice while it was read: no page was the reason."""
+        processes.finish(self.command("sync", "no.stream"), self.environment)  # notices the last kill
+        done = processes.finish(self.command("state", "readmit", "shop.products"), self.environment)
+        assert done.exit_code == 0, done.stderr
 
     def created(self) -> Counter[str]:
         return Counter(

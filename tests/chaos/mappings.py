@@ -27,7 +27,7 @@ from crossdock.planning import planner as planning
 from crossdock.progress import Silent
 from crossdock.project import project
 from crossdock.project.project import Project
-from crossdock.records import LINE, REASONS, key_text
+from crossdock.records import BLANKS, LINE, REASONS, key_text
 from crossdock.runs import dry_run, runner
 from crossdock.runs.plan_results import PlanListener, Planned
 from crossdock.runs.run_report import Report
@@ -294,7 +294,7 @@ def any_text(folder: Path, url: StateUrl, *, examples: int) -> Counter[str]:
             planned, foreseen = bench.plan()
             report = bench.sync()
             fates = bench.fates()
-            named = [row["K"] or "" for row in rows]
+            named = [(row["K"] or "").strip(BLANKS) for row in rows]
             keys = {key_text([key]) for key in named if 0 < len(key.encode()) <= MAX_KEY_BYTES}
             assert set(fates) == {(f"b.{name}", key) for name in _MAPS for key in keys}
             assert fates == foreseen

@@ -76,6 +76,8 @@ def newest_header_and_lines(
         site.base_url = front.base_url
         begin(site)
         site.edit("platform:\n", PLATFORM)
+        site.edit("files:", "order: modified, files:", within="headers:")
+        site.edit("files:", "order: modified\n        files:", within="lines:")
         site.edit("        key: [ORDERNO]\n", "        key: [ORDERNO]\n        changes: {at_most: 1000}\n")
         site.export("STORE_2.csv", "STOREID;NAME;CUR\n" + "".join(f"S{n};N;EUR\n" for n in range(4)))
         currency = ["currency: store.CUR", "currency: {const: EUR}"]

@@ -8,6 +8,7 @@ import pytest
 from tests.unit.state.samples import AT
 
 from crossdock.state import DueRun, SkippedRun, State
+from crossdock.state.tables.run_history import UNRECORDED
 from crossdock.state.tables.scheduled_runs import RECENT
 
 DAY = timedelta(days=1)
@@ -34,7 +35,8 @@ def test_one_that_was_killed_begins_again(state: State) -> None:
     with state.begin() as tx:
         assert tx.scheduled_runs.begin(due, at=AT)
         assert tx.scheduled_runs.begin(due, at=AT + DAY)
-        (found,) = tx.scheduled_runs.listed(limit=5)
+        found = tx.scheduled_runs.get("daily", due.due, due.business_date)
+        assert found is not None
         assert (found.attempts, found.started_at, found.finished) == (2, AT + DAY, False)
         tx.scheduled_runs.finish(due, "failed", None, "why", at=AT + DAY)
         assert not tx.scheduled_runs.begin(due, at=AT + 2 * DAY)
@@ -60,7 +62,7 @@ def test_skipped_runs_never_begin(state: State) -> None:
             done.due: ("done", None),
             killed.due: ("skipped", "was killed; later"),
             new.due: ("skipped", "later"),
-            last.due: ("running", None),
+            last.due: ("incomplete", UNRECORDED.message),  # no process holds the state
         }
         assert not any(tx.scheduled_runs.begin(each, at=AT) for each in (done, killed, new))
 

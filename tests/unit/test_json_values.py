@@ -152,12 +152,12 @@ def test_a_number_beyond_the_bounds_is_refused() -> None:
 
 @given(VALUES)
 def test_a_path_finds_every_value_that_it_can_name(document: Any) -> None:
-    """Names with a dot are found only as a whole, at the top."""
+    """Names with a dot are found only as a whole, at the top; a path with a slash first is a JSON pointer."""
     for pointer, value in everything_in(document):
         names = [name.replace("~1", "/").replace("~0", "~") for name in pointer.split("/")[1:]]
         path = ".".join(names)
         is_hidden = isinstance(document, dict) and path in document and len(names) > 1
-        if names and not any("." in name for name in names) and not is_hidden:
+        if names and not any("." in name for name in names) and not is_hidden and not path.startswith("/"):
             assert at_path(document, path) is value
 
 

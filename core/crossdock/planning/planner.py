@@ -25,7 +25,6 @@ from crossdock.planning.references import References, ScopedKey
 from crossdock.planning.removals import Removals, removal
 from crossdock.project.connector_instances import BoundStream, code_of_stream
 from crossdock.state import Binding, DeadLetter, NamedRecord, RecordIdentity, State, Step
-from crossdock.stream_facts import PLATFORM
 from crossdock.tally import Tally
 from crossdock.targets.merge_patch import difference
 from crossdock.targets.target import Target
@@ -343,8 +342,8 @@ class Planner:
         return Operation(kind, read.identity, self._bound.scope, read.record, after, changes, binding, step)
 
     def _checked(self, operation: Operation) -> Operation:
-        """*operation*, if the code of its target can make the request; the platform's is ours."""
-        if self._target.name != PLATFORM:
+        """*operation*, if the code of its target can make the request."""
+        if self._target.is_of_author:
             with failing_target(operation.record):
                 mint(operation, self._target, 0)
         return operation

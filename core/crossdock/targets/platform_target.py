@@ -34,6 +34,7 @@ class PlatformTarget(Target):
 
     name = place = PLATFORM
     title = "the platform"
+    is_of_author = False
     resources: Mapping[str, ResourceType] = WRITTEN
 
     def __init__(self, profile: Profile, clock: Clock | None = None) -> None:

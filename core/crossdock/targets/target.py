@@ -91,6 +91,7 @@ class Target(ABC):
         in_flight: Most requests in flight, and thus most that can be in doubt after a crash.
         kept_s: Seconds for which the target remembers an idempotency key; a request is not resent after that.
         settle_s: Seconds after which an unanswered request has either taken effect or never will.
+        is_of_author: Whether an author has written it, so that its code may fail.
     """
 
     name: str
@@ -102,6 +103,7 @@ class Target(ABC):
     in_flight: int
     kept_s: float
     settle_s: float
+    is_of_author: bool = True
 
     def take_defects(self) -> Sequence[ConnectorError]:
         """Errors in its code that harmed no record, and that no run has reported yet."""

@@ -170,7 +170,7 @@ class State:
 
     def _watermark(self, folder: Path) -> Watermark:
         name = identity(self._engine, self._url)
-        return Watermark((folder / watermark.NAME, *watermark.of_user(name)), name)
+        return Watermark((folder / watermark.NAME, *watermark.of_user(name, place_of(self._url))), name)
 
     @contextmanager
     def expecting(self, deliveries: ExpectedDeliveries) -> Iterator[None]:

@@ -7,6 +7,7 @@ file is beside the state; a backup of the whole folder restores it as well, so t
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Sequence
@@ -20,11 +21,16 @@ from crossdock.local_files import replace_file
 NAME = "fence.json"
 
 
-def of_user(identity: str) -> Sequence[Path]:
-    """The file of a state in the user's folder (XDG Base Directory Specification); none without a home."""
+def of_user(identity: str, where: str) -> Sequence[Path]:
+    """The file of a state in the user's folder (XDG Base Directory Specification); none without a home.
+
+    Args:
+        where: The address of the database: a copy at another place is another state.
+    """
     with suppress(RuntimeError):  # there is no home
         folder = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
-        return (folder / "crossdock" / identity / NAME,)
+        name = hashlib.sha256(f"{identity} {where}".encode()).hexdigest()[:32]
+        return (folder / "crossdock" / name / NAME,)
     return ()
 
 

@@ -12,6 +12,7 @@ from tests.conftest import PIN
 
 from crossdock.errors import RefusedError
 from crossdock.state import State, StateUrl, create
+from crossdock.state.db.database_errors import place_of
 from crossdock.state.sidecar_files.watermark import Watermark, of_user
 
 
@@ -75,7 +76,7 @@ def test_a_copy_of_the_whole_folder_is_refused(state_url: StateUrl, tmp_path: Pa
         with opened(state_url, tmp_path / "keys") as state:
             state.mark_sending()
     identity = json.loads((tmp_path / "keys" / "fence.json").read_bytes())["state"]
-    (mine,) = of_user(identity)
+    (mine,) = of_user(identity, place_of(state_url))
     Watermark([mine], identity).write(50)
     with pytest.raises(RefusedError, match="older than the last run here"), opened(state_url, tmp_path / "keys"):
         pass
@@ -86,7 +87,7 @@ def test_a_user_without_a_home_has_no_mark(monkeypatch: pytest.MonkeyPatch) -> N
     for name in ("XDG_STATE_HOME", "HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(Path, "home", _no_home)
-    assert of_user("a") == ()
+    assert of_user("a", "here") == ()
 
 
 def _no_home() -> Path:

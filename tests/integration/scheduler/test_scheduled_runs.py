@@ -256,7 +256,7 @@ def test_a_run_that_cannot_start_is_reported_once(state_url: StateUrl, tmp_path:
     simulation.look_until(simulation.clock.now() + timedelta(minutes=1), scheduler)
     scheduler.close()
     assert [run.status for run in simulation.scheduled_runs()] == ["done"]
-    assert [ended.error for ended in simulation.finished] == ["the environment variable KEY is not set", None]
+    assert [ended.error for ended in simulation.finished] == ["the environment variable KEY is not set", ""]
 
 
 def test_the_service_shows_what_is_due_next(state_url: StateUrl, tmp_path: Path) -> None:

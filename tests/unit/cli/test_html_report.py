@@ -110,7 +110,7 @@ def test_a_run_that_was_killed_has_a_page(kept: State) -> None:
     """A run without end and tally is described as far as it is known."""
     with kept.begin() as tx:
         page = report(tx, start(tx))
-    assert "running" in page.text
+    assert "incomplete" in page.text
     assert "not yet" in page.text
     assert "This run has no tally." in page.text
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import shutil
 from collections import Counter
@@ -72,7 +73,7 @@ class Exports:
     def _of_both(self) -> Iterator[Damage]:
         yield Damage("nothing in it", b"", 4, "the file is empty")
         yield Damage("header only", HEADER.encode(), 4, "trailer" if self._trailer else "is a snapshot without rows")
-        yield Damage("last night's again", self.scheduled_runs[2], 0, "passed over PROD_20260103.csv: older than")
+        yield Damage("last night's again", self.scheduled_runs[2], 0, "")
         for _ in self._times(2):
             yield Damage("of an earlier night", self.scheduled_runs[self._random.randint(0, 1)], 4, SAME_BYTES)
             yield Damage("stale", self.file(self._some(58)), 4, STALE, COMPARED_SNAPSHOTS[self._random.randint(0, 1)])
@@ -144,10 +145,11 @@ class ScheduledRun:
 
     def __init__(self, site: Site, exports: Exports) -> None:
         self._site, self._kept = site, site.folder / "kept"
+        site.setenv("XDG_STATE_HOME", str(site.folder / "state.db.home"))  # the state is put back without a word
         for name, content in zip(COMPARED_SNAPSHOTS, exports.scheduled_runs, strict=True):
             site.export(name, content)
             assert site.sync("wms.products").code == 0
-        self._last = exports.scheduled_runs[2]
+        self._last, self._written = exports.scheduled_runs[2], (site.out / COMPARED_SNAPSHOTS[2]).stat().st_mtime
         self._kept.mkdir()
         shutil.copy(site.folder / "state.db", self._kept)
         self._already = len(site.effects("product"))
@@ -159,7 +161,7 @@ class ScheduledRun:
             shutil.rmtree(old) if old.is_dir() else old.unlink()
         shutil.copy(self._kept / "state.db", site.folder)
         if name == TONIGHT:
-            site.export(COMPARED_SNAPSHOTS[2], self._last)
+            os.utime(site.export(COMPARED_SNAPSHOTS[2], self._last), (self._written, self._written))
         site.export(name, content)
         return site.sync("wms.products")
 

@@ -415,7 +415,7 @@ def test_records_with_nul_are_delivered(shop: Shop, config: Path, capsys: pytest
     report = synced(config, capsys, "web.products")
     assert (report["code"], report["streams"]["web.products"]["records"]["created"]) == (0, 2)
     sent = {effect["body"]["externalId"] for effect in effects(config)}
-    assert sent == {"web:1a%00b%1B%5B31m%E2%80%AE", "web:2"}
+    assert sent == {"web:1a%00b%1B%5B31m", "web:2"}, "a mark of direction at the end is trimmed like white space"
     assert synced(config, capsys, "web.products")["requests"] == 0
 
 

@@ -105,8 +105,8 @@ def test_an_operation_in_doubt_is_counted(site: Site, front: Front) -> None:
     assert planned["streams"]["wms.invoices"]["records"]["carried_on"] > 0
 
 
-def test_what_waits_for_a_removed_record_is_told(site: Site) -> None:
-    """An invoice for a product that the same run deletes waits; the plan does not use the product's old id."""
+def test_a_removed_record_that_is_referred_to_is_told(site: Site) -> None:
+    """A product that is gone, and that an invoice of the same run names, is not deleted, and the plan says so."""
     site.edit("mode: append", "mode: snapshot\n        on_gone: delete", within="products:")
     trailer = '{kind: delimited, delimiter: ";", trailer: {prefix: "END;", count: 1}}'
     site.edit('{kind: delimited, delimiter: ";"}', trailer, within="products:")
@@ -117,7 +117,7 @@ def test_what_waits_for_a_removed_record_is_told(site: Site) -> None:
     site.export("PROD_2", "SKU;NAME;PRICE\nP1;Bolt;1.50\nEND;1\n")
     site.export("INV_1", "INVNO;CUSTNO;SKU;QTY;PRICE;CURRENCY\n1;C1;P2;2;1.50;EUR\n")
     planned = agreed(site)
-    assert (told(planned, "products"), told(planned, "invoices")) == ([("delete", "P2")], [("wait", "1")])
+    assert (told(planned, "products"), told(planned, "invoices")) == ([("reject", "P2")], [("create", "1")])
 
 
 def test_what_waits_in_a_refused_stream_is_counted(site: Site) -> None:
@@ -149,10 +149,10 @@ def test_a_record_that_is_still_rejected_is_counted(site: Site) -> None:
     assert agreed(site)["rejected_before"] == {"wms.products": 1}
 
 
-def test_new_invoices_of_a_restored_state_are_in_doubt(site: Site) -> None:
-    """They may have been delivered before, so the sync sends none of them, and the plan says so."""
+def test_new_invoices_of_a_restored_state_are_sent(site: Site) -> None:
+    """The platform's list shows that they were not delivered before; the plan, which reads no list, expects that."""
     site.fill()
     assert site.run("state", "restored").code == 0
     planned = site.run("plan", "--json").json
     assert differences(planned, site.sync().json, looked_up=True) == []
-    assert told(planned, "invoices") == [("doubt", "1"), ("doubt", "2"), ("doubt", "3")]
+    assert told(planned, "invoices") == [("create", "1"), ("create", "2"), ("create", "3")]

@@ -176,13 +176,13 @@ TROUBLES = {
         lambda site, _: (site.folder / "state.db").write_bytes(CUSTOMERS.encode() * 99), 3, "the state cannot be used"
     ),
     "a record cut short": Trouble(
-        lambda site, _: site.export("CUST_1.csv", f"{CUSTOMERS}C3;{PERSON}\n"), 4, "2 fields instead of 8"
+        lambda site, _: site.export("CUST_3.csv", f"{CUSTOMERS}C3;{PERSON}\n"), 4, "2 fields instead of 8"
     ),
     "a quote never closed": Trouble(
-        lambda site, _: site.export("CUST_1.csv", f'{CUSTOMERS}C3;"{PERSON}\n'), 4, "never closed", OF_FILES
+        lambda site, _: site.export("CUST_3.csv", f'{CUSTOMERS}C3;"{PERSON}\n'), 4, "never closed", OF_FILES
     ),
     "two columns of one name": Trouble(
-        lambda site, _: site.export("CUST_1.csv", f"{PERSON};{PERSON}\n"),
+        lambda site, _: site.export("CUST_3.csv", f"{PERSON};{PERSON}\n"),
         4,
         "columns 1 and 2 have the same name",
         OF_FILES,
@@ -542,7 +542,7 @@ def logged(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 
 def everything(site: Site) -> None:
-    site.export("CUST_1.csv", f"{CUSTOMERS}C3;{PERSON}{'x' * 500};;;;;;\n")
+    site.export("CUST_3.csv", f"{CUSTOMERS}C3;{PERSON}{'x' * 500};;;;;;\n")
     for command in ("check", "plan", "sync", "records list", "sync", "state purge --older-than 0h"):
         shown(site, *command.split())
     site.export("CUST_2.csv", MOVED)

@@ -136,7 +136,9 @@ def test_an_impossible_date_is_refused(site: Site, day: str) -> None:
     site.init()
     result = site.run("schedule", "--once", day)
     assert result.code == 2
-    assert result.err == f"crossdock: --once {day!r} is not a date\n  For example: --once 2026-11-20\n"
+    assert (
+        result.err == f"crossdock: --once {day!r} is not a date\n  For example: --once 2026-11-20, or --once latest\n"
+    )
 
 
 def test_a_missing_state_is_reported_at_once(site: Site) -> None:

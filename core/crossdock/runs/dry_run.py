@@ -327,7 +327,8 @@ class _Preview:
         scope, identity = operation.scope, operation.identity
         record, tally = (scope, identity.key_hash), self._tally(identity.stream)
         target = self._targets[scope.target]
-        if is_forgettable(scope.resource, operation.kind, target, state_restored=self._restored):
+        restored = self._restored and target.name != PLATFORM  # whose lists show what the state has forgotten
+        if is_forgettable(scope.resource, operation.kind, target, state_restored=restored):
             self._doubtful.add(record)
             tally.count("carried_on")
             self._listener.in_doubt(identity)

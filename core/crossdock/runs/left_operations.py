@@ -13,6 +13,7 @@ from crossdock.planning.references import placeholder
 from crossdock.runs.plan_results import PlanListener
 from crossdock.runs.settlement_count import delivered_term
 from crossdock.state import Binding, ExpectedDelivery, Intent, Scope
+from crossdock.stream_facts import PLATFORM
 from crossdock.tally import Tally
 from crossdock.targets import Target
 
@@ -59,7 +60,8 @@ class LeftOperations:
                 if intent.identity.stream in streams and is_held(intent, target, **restored):
                     left.held.append(intent)
                     continue
-                is_in_doubt = is_forgettable(intent.resource, intent.operation, target, **restored)
+                may_forget = state_restored and target.name != PLATFORM  # whose lists show what was forgotten
+                is_in_doubt = is_forgettable(intent.resource, intent.operation, target, state_restored=may_forget)
             (left.in_doubt if is_in_doubt else left.sent_first).append(intent)
         return left
 

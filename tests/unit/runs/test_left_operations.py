@@ -34,7 +34,7 @@ def targets(**changes: Any) -> dict[str, Target]:
         pytest.param(SENT, {}, False, "sent_first", id="sent, with an idempotency key"),
         pytest.param(SENT | {"scope": INVOICE}, {"after_ambiguous": "park"}, False, "in_doubt", id="sent, parked"),
         pytest.param({"scope": INVOICE}, {}, False, "held", id="an unsent invoice"),
-        pytest.param({"scope": INVOICE}, {}, True, "in_doubt", id="an unsent invoice of a restored state"),
+        pytest.param({"scope": INVOICE}, {}, True, "sent_first", id="an unsent invoice of a restored state"),
         pytest.param({}, {"lookup": {"enabled": False}}, False, "held", id="unsent, without look-ups"),
         pytest.param({"operation": "update", "target_id": "p"}, {}, True, "sent_first", id="an update"),
     ],

@@ -24,10 +24,11 @@ from crossdock import Connector, Context, DeclaredStream, RawBatch, Record, Sett
 from crossdock.delta.row_preparation import MAX_KEY_BYTES
 from crossdock.errors import CrossdockError
 from crossdock.planning import planner as planning
+from crossdock.printable import BLANKS
 from crossdock.progress import Silent
 from crossdock.project import project
 from crossdock.project.project import Project
-from crossdock.records import BLANKS, LINE, REASONS, key_text
+from crossdock.records import LINE, REASONS, key_text
 from crossdock.runs import dry_run, runner
 from crossdock.runs.plan_results import PlanListener, Planned
 from crossdock.runs.run_report import Report

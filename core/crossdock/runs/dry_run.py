@@ -10,7 +10,6 @@ from datetime import datetime
 from itertools import chain
 
 from crossdock.clock import Clock
-from crossdock.delivery.in_doubt_rules import is_forgettable
 from crossdock.delivery.operations import Operation
 from crossdock.errors import CrossdockError
 from crossdock.pacing.bucket_store import BucketState
@@ -28,7 +27,7 @@ from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
 from crossdock.runs import api_limits
 from crossdock.runs.intake_logs import NoIntake, PlanIntake
-from crossdock.runs.left_operations import LeftOperations, expected_delivery
+from crossdock.runs.left_operations import LeftOperations, expected_delivery, may_be_forgotten
 from crossdock.runs.live_index import note_matches
 from crossdock.runs.plan_results import PlanListener, Planned, WaitingOnce
 from crossdock.runs.settlement_count import delivered_term
@@ -327,8 +326,7 @@ class _Preview:
         scope, identity = operation.scope, operation.identity
         record, tally = (scope, identity.key_hash), self._tally(identity.stream)
         target = self._targets[scope.target]
-        restored = self._restored and target.name != PLATFORM  # whose lists show what the state has forgotten
-        if is_forgettable(scope.resource, operation.kind, target, state_restored=restored):
+        if self._restored and may_be_forgotten(scope.resource, operation.kind, target):
             self._doubtful.add(record)
             tally.count("carried_on")
             self._listener.in_doubt(identity)

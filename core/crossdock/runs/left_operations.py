@@ -60,8 +60,7 @@ class LeftOperations:
                 if intent.identity.stream in streams and is_held(intent, target, **restored):
                     left.held.append(intent)
                     continue
-                may_forget = state_restored and target.name != PLATFORM  # whose lists show what was forgotten
-                is_in_doubt = is_forgettable(intent.resource, intent.operation, target, state_restored=may_forget)
+                is_in_doubt = state_restored and may_be_forgotten(intent.resource, intent.operation, target)
             (left.in_doubt if is_in_doubt else left.sent_first).append(intent)
         return left
 
@@ -109,3 +108,8 @@ def expected_delivery(intent: Intent) -> ExpectedDelivery:
     return ExpectedDelivery(
         identity.stream, scope, identity.key_hash, None if deletes else binding, is_whole=step != "open"
     )
+
+
+def may_be_forgotten(resource: str, operation: str, target: Target) -> bool:
+    """Whether a restored state leaves this operation in doubt; the platform's lists show what it has forgotten."""
+    return target.name != PLATFORM and is_forgettable(resource, operation, target, state_restored=True)

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from collections.abc import Iterable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -217,6 +218,18 @@ def test_an_approval_holds_for_no_others(site: Site, gone: list[int]) -> None:
     assert (result.code, removed(site)) == (4, [])
     (waits,) = site.run("approve", "--json").json
     assert (waits["number"], waits["approved_at"]) == (len(gone), None)
+
+
+def test_a_list_that_returns_takes_back_a_night_that_was_held(site: Site) -> None:
+    """After a night of which only the removals were held, the list of the night before is read, though it is known."""
+    snapshots(site)
+    assert beyond(site).code == 4
+    result = night(site, "2", lines(ALL))
+    assert result.records("products") == {"read": 40, "unchanged": 39, "updated": 1, "gone": 1, "ignored": 1}
+    assert [effect["body"]["unitPrice"] for effect in changed(site)] == [Decimal("9.99"), Decimal("1.50")]
+    assert (result.code, "identical to one that an earlier run processed" in result.err) == (4, True)
+    assert site.run("approve", "--json").json == []
+    assert night(site, "3", lines(ALL)).json["streams"]["wms.products"]["input"] == "unchanged"
 
 
 def test_an_approval_to_archive_deletes_nothing(site: Site) -> None:

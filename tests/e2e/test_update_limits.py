@@ -75,11 +75,12 @@ def test_a_swapped_column_stops(site: Site) -> None:
     assert site.sync().code == 4, "it is read again"
 
 
-def test_a_corrected_file_needs_no_approval(stocked: Site) -> None:
-    """The next snapshot replaces the one that was refused, and nothing is left to approve."""
+@pytest.mark.parametrize(("price", "term"), [("1.5", "suppressed"), ("1.50", "unchanged")])
+def test_a_corrected_file_needs_no_approval(stocked: Site, price: str, term: str) -> None:
+    """The next snapshot replaces the one that was refused, and nothing needs approval, also if it is the old one."""
     assert swapped_night(stocked).code == 4
-    stocked.export("PROD_2.csv", rows(price="1.5"))
-    assert stocked.sync().records("products") == {"read": PRODUCTS, "suppressed": PRODUCTS}
+    stocked.export("PROD_2.csv", rows(price=price))
+    assert stocked.sync().records("products") == {"read": PRODUCTS, term: PRODUCTS}
     assert stocked.run("approve", "--json").json == []
     assert updated(stocked) == []
 

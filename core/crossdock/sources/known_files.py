@@ -80,9 +80,14 @@ class KnownFiles:
         return self._look_up(self._intake.known, stream_id.stream)
 
     def done(self, stream_id: StreamId) -> dict[str, FileFacts]:
-        """The files to skip: all that are finished; of snapshots only the last, since an older one may return."""
+        """The files to skip: all that are finished; of snapshots only the last, since an older one may return.
+
+        No snapshot is skipped after one that is not finished, because some of its records may have been delivered.
+        """
         done = self._all_done(stream_id)
-        return dict(list(done.items())[-1:]) if self._snapshot else done
+        if not self._snapshot:
+            return done
+        return {} if self._unfinished(stream_id).keys() - done.keys() else dict(list(done.items())[-1:])
 
     def done_by(self, content_hash: str) -> list[bool]:
         """For each stream whether it has finished this file."""

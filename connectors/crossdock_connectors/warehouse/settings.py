@@ -131,7 +131,7 @@ class WarehouseSettings(Settings):
     """A warehouse that exports files; subclasses add where the files are."""
 
     settle_s: Annotated[float, Field(ge=0, le=86_400)] = 2.0
-    """How long files must keep their size and time before they are read; one wait for all of them."""
+    """How long files must keep their size and time before they are read; a run waits once for all of them."""
     sources: Mapping[str, SourceConfig] = {}
     streams: Annotated[Mapping[Name, WarehouseStreamConfig], Field(min_length=1)]
 

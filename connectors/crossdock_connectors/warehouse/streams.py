@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any, TypeVar
 
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch
@@ -68,6 +69,12 @@ class WarehouseStream(DeclaredStream[W]):
             self._joined_files(ctx).finished()
         else:
             self._source(ctx).finished(self.stream_id(ctx))
+
+    def expect_looks(self, ctx: Context[W]) -> None:
+        """See `crossdock.sources.looks.ExpectsLooks`."""
+        source = self._joined_files if self.is_joined else self._source
+        open_store = partial(_session, ctx, self._open_store, again=False, ahead=True)
+        ctx.run.looks.expect(ctx.connection, open_store, lambda: source(ctx).looks)
 
     def stream_id(self, ctx: Context[Any]) -> StreamId:
         """The stream's identity in the intake log."""
@@ -139,11 +146,12 @@ def _shares(one: WarehouseStream[Any], other: WarehouseStream[Any]) -> bool:
     return facts[0] == facts[1]
 
 
-def _session(ctx: Context[W], open_store: OpenStore[W], *, again: bool) -> FileStore:
+def _session(ctx: Context[W], open_store: OpenStore[W], *, again: bool, ahead: bool = False) -> FileStore:
     """A session; a failed log-in is not repeated in this run, so that no account is locked.
 
     Args:
         again: Retry a server that was unavailable, in a run that waits for its files.
+        ahead: Before a stream is read, which may find that the server is available again.
     """
     failures: list[CrossdockError] = ctx.shared("failed logins", list)
     if failures and not (again and isinstance(failures[0], UnavailableError)):
@@ -151,7 +159,7 @@ def _session(ctx: Context[W], open_store: OpenStore[W], *, again: bool) -> FileS
     try:
         session = open_store(ctx.settings)
     except CrossdockError as failure:
-        failures[:] = [failure]
+        failures[:] = [] if ahead and isinstance(failure, UnavailableError) else [failure]
         raise
     failures.clear()
     warned: set[str] = ctx.shared("warnings of sessions", set)

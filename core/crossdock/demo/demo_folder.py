@@ -44,10 +44,12 @@ def opened(folder: Path) -> Iterator[SftpServer]:
 def write_exports(day: int, folder: Path) -> None:
     """Write the files of a day into *folder*."""
     folder.mkdir(parents=True, exist_ok=True)
-    earlier = time.time() - 300  # old enough that a run does not wait to see whether the files still grow
+    earlier = time.time() - 300  # a file that is younger than a few seconds is read again by the next run
     for name, content in exports(day).items():
-        (folder / name).write_bytes(content)
-        os.utime(folder / name, (earlier, earlier))
+        unfinished = folder / f"{name}.tmp"
+        unfinished.write_bytes(content)
+        os.utime(unfinished, (earlier, earlier))
+        unfinished.rename(folder / name)
 
 
 def keep_open(folder: Path, ready: Callable[[Mapping[str, str]], None]) -> None:

@@ -29,6 +29,7 @@ from crossdock.resource_types import RESOURCES, Action, personal_members
 from crossdock.resources import ResourceName
 from crossdock.scheduling.job_config import JobConfig
 from crossdock.scheduling.times_and_durations import span
+from crossdock.sources.looks import ExpectsLooks
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import Pin, Scope, SharedBucket, State, StateUrl, Transaction, create, parse_url
 from crossdock.state.upkeep.removable_rows import Ages
@@ -167,6 +168,9 @@ class Project:
                 bound += [
                     connection.bind(name, stream, targets, context, origins, as_written) for name, stream in chosen
                 ]
+        for each in bound:
+            if isinstance(each.stream, ExpectsLooks):
+                each.stream.expect_looks(each.context)
         order = {(name, kind): number for name, each in targets.items() for number, kind in enumerate(each.resources)}
         return sorted(
             bound, key=lambda item: (order[item.scope.target, item.scope.resource], item.scope.is_contribution)

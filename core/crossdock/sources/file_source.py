@@ -27,6 +27,7 @@ from crossdock.sources.input_facts import ReadFile
 from crossdock.sources.known_files import YOUNG, KnownFiles, StreamId
 from crossdock.sources.late_files import LateError, LateFileWatch, Wait
 from crossdock.sources.listed_files import FileListing, facts_of
+from crossdock.sources.looks import Look
 from crossdock.sources.manifests import Entry, Manifest, read_entries
 from crossdock.sources.source_context import SourceContext, writing
 from crossdock.sources.spool import Spool
@@ -103,9 +104,9 @@ class FileSource:
         self._manifest, self._archive_to = manifest, archive_to
         self._entries: dict[str, Entry] = {}  # by content hash
         manifests = manifest.files if manifest else None
-        self._order = FileOrder(order, snapshot=snapshot)
+        place, self._order = stream_ids[0].stream.partition(".")[0], FileOrder(order, snapshot=snapshot)
         self._listing = FileListing(
-            files, run, settle_s=settle_s, order=self._order, parts=parts, ready=ready, manifests=manifests
+            files, run, place, self._order, settle_s=settle_s, parts=parts, ready=ready, manifests=manifests
         )
         self._known = KnownFiles(
             run,
@@ -125,6 +126,11 @@ class FileSource:
         self._fetched: dict[RemoteFile, str] = {}  # their names in the spool
         patience = run.patience
         self._late_file_watch = LateFileWatch(wait, files, run, patience) if wait and patience else None
+
+    @property
+    def looks(self) -> Sequence[Look]:
+        """The look at its files, as long as they were not taken in."""
+        return [self._listing.look] if self._files is None and self._failure is None else []
 
     def read(self, stream_id: StreamId, expectation: Expectation = NO_FILE_EXPECTED) -> Iterator[RawBatch]:
         """The rows of all files that *stream_id* has not finished: those of earlier runs, then by file name.
@@ -165,14 +171,10 @@ class FileSource:
         self._read[stream_id] = found.files
         if self._late_file_watch and self._late_file_watch.without:
             self._run.note(stream_id.stream, self._late_file_watch.without)
-        self._report_passed(stream_id)
+        for note in self._listing.notes(self._known.not_passed(stream_id, self._listing.older)):
+            self._run.note(stream_id.stream.partition(":")[0], note)  # older snapshots once
         wanted = {each.content_hash for each in unread}
         return taken, [file for file in taken if file.facts.content_hash in wanted]
-
-    def _report_passed(self, stream_id: StreamId) -> None:
-        """Note the files that match the pattern and are not read; older snapshots once."""
-        for note in self._listing.notes(self._known.not_passed(stream_id, self._listing.older)):
-            self._run.note(stream_id.stream.partition(":")[0], note)
 
     def in_order(self, files: Sequence[TakenFile]) -> list[TakenFile]:
         """*files* from the oldest to the newest."""
@@ -268,7 +270,8 @@ class FileSource:
             fetched = [facts_of(file, name, self._order) for file, name in zip(new, names, strict=True)]
             self._fetched.update(zip(new, names, strict=True))
             for facts in fetched if self._manifest else ():
-                self._check_content(facts, entries[facts.name])
+                entry = self._entries[facts.content_hash] = entries[facts.name]
+                entry.check_content(facts.name, self._spool.bytes_of(facts.content_hash))
         known = (*self._known.kept().values(), *self._known.unfinished())
         stored = [facts for facts in known if self._spool.has(facts.content_hash)]
         accepted = self._known.accepted_at()
@@ -280,10 +283,6 @@ class FileSource:
         if self._snapshot and not self._parts:
             return ordered[-1:]
         return sorted(ordered, key=lambda facts: accepted.get(facts.content_hash, _NOT_YET))
-
-    def _check_content(self, facts: FileFacts, entry: Entry) -> None:
-        entry.check_content(facts.name, self._spool.bytes_of(facts.content_hash))
-        self._entries[facts.content_hash] = entry
 
     def _new_files(self, store: FileStore) -> list[RemoteFile]:
         offered = self._listing.offered(store)

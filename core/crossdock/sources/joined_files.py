@@ -19,6 +19,7 @@ from crossdock.sources.file_source import FileSource, TakenFile
 from crossdock.sources.joined_rows import Joiner, Rule, StoredRows
 from crossdock.sources.known_files import StreamId
 from crossdock.sources.late_files import LateError
+from crossdock.sources.looks import Look
 from crossdock.sources.source_context import SourceContext
 
 Prepare = Callable[[pl.DataFrame], pl.DataFrame]
@@ -76,6 +77,11 @@ class JoinedFiles:
         self._others = {**lookups, **joins}
         self._parts = [main, *(other.part for other in self._others.values())]
         self._snapshot, self._reads_all = snapshot, snapshot or bool(joins)
+
+    @property
+    def looks(self) -> Sequence[Look]:
+        """See `FileSource.looks`."""
+        return [look for part in self._parts for look in part.source.looks]
 
     def read(self) -> Iterator[RawBatch]:
         """The rows of the main source with their columns; then joined rows without a row of the main source.

@@ -23,8 +23,9 @@ class FileListing:
     """The files of one pattern in a store.
 
     Args:
-        settle_s: How long files must keep their size and time before they are read.
+        connection: Whose store it is.
         order: Of its files; for snapshots, only the newest one counts.
+        settle_s: How long files must keep their size and time before they are read; 0 for a second look at once.
         parts: Whether all files with the date of the newest count.
         ready: The name of a file's marker; without its marker, a file does not count.
         manifests: Folder and name pattern of manifests, which are no data.
@@ -38,15 +39,19 @@ class FileListing:
         self,
         files: str,
         run: SourceContext,
+        connection: str,
+        order: FileOrder,
         *,
         settle_s: float,
-        order: FileOrder,
         parts: bool = False,
         ready: str | None = None,
         manifests: str | None = None,
     ) -> None:
         self._folder, self._pattern = split_pattern(files)
-        self._run, self._settle_s, self._order, self._parts = run, settle_s, order, parts
+        self._run, self._connection, self._settle_s = run, connection, settle_s
+        self._order, self._parts = order, parts
+        self._since: dict[RemoteFile, float] = {}  # of the last look: the time paused when they were first seen so
+        self._ahead = set[str](), 0.0  # names of the last look before this source is read, and when it was
         self.newest, self.older = "", list[RemoteFile]()
         self.left_out: dict[str, str] = {}
         self._markers = Markers(ready, self._folder) if ready else None
@@ -102,8 +107,13 @@ class FileListing:
         """The name of the marker of *file*; empty if files need none."""
         return self._markers.name(file.name) if self._markers else ""
 
+    def look(self, store: FileStore) -> None:
+        """Look at the files for the first time, or again, before they are read."""
+        files = self._listed(store)
+        self._ahead = {file.name for file in files}, self._run.clock.monotonic()
+
     def check_complete(self, store: FileStore, files: Sequence[RemoteFile]) -> None:
-        """Check that *files* are not too large, and that they keep their size and time for a while.
+        """Check that *files*, some of `offered`, are not too large, and have kept their size and time for a while.
 
         Their times are not compared with this clock, which may differ from that of the server.
 
@@ -116,11 +126,23 @@ class FileListing:
                 raise RefusedError(message, where=file.path, hint="ask the sender to send it in parts")
         if not files:
             return
-        self._run.clock.sleep(self._settle_s)
-        again = {file.name: file for file in self._listed(store)}
-        for file in files:
-            if again.get(file.name) != file:
-                raise RefusedError("is still being written", where=file.path, hint="run again when it is complete")
+        changed, looks = self._changed(files), self._run.looks
+        left = self._settle_s - looks.paused + max(self._since[file] for file in files)
+        if changed is None and (left > 0 or not self._settle_s):
+            looks.pause(left, self._run.clock, self._connection, store, self.look)
+            again = set(self._listed(store))
+            changed = next((file for file in files if file not in again), None)
+        if changed is not None:
+            raise RefusedError("is still being written", where=changed.path, hint="run again when it is complete")
+
+    def _changed(self, files: Sequence[RemoteFile]) -> RemoteFile | None:
+        """The first of *files* that has just changed, since the last pause began: another one would be as short."""
+        (names, at), self._ahead = self._ahead, (set[str](), 0.0)
+        if self._run.clock.monotonic() - at > 2 * self._settle_s:
+            return None
+        return next(
+            (each for each in files if each.name in names and self._since[each] == self._run.looks.paused), None
+        )
 
     def _listed(self, store: FileStore) -> list[RemoteFile]:
         files, self.left_out = list[RemoteFile](), {}
@@ -136,6 +158,8 @@ class FileListing:
                 self.left_out[file.name] = "its name does not have the form that 'order' declares"
             else:
                 files.append(file)
+        paused = self._run.looks.paused
+        self._since = {file: self._since.get(file, paused) for file in files}
         return files
 
     def _is_other(self, name: str) -> bool:

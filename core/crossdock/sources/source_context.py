@@ -19,6 +19,7 @@ from crossdock.run_messages import RunMessages, notes_of, warnings_of
 from crossdock.sources.api_usage import ApiUsage
 from crossdock.sources.input_facts import InputFacts
 from crossdock.sources.list_evidence import OpenLists
+from crossdock.sources.looks import Looks
 from crossdock.sources.shared_buckets import SharedBuckets
 from crossdock.state import Digests, FileDescription, FileFacts
 
@@ -152,6 +153,7 @@ class SourceContext:
         clocks_behind_s: By how many seconds the clocks of HTTP APIs are behind ours, by connection, where measured.
         observe: None if nobody looks at what is read.
         reading: Marks what is read.
+        looks: At files that may still grow.
     """
 
     clock: Clock
@@ -176,6 +178,7 @@ class SourceContext:
     clocks_behind_s: dict[str, float] = field(default_factory=dict)
     observe: Observe | None = None
     reading: Reading = field(default_factory=Reading)
+    looks: Looks = field(default_factory=Looks)
 
     def apart(self, name: str) -> SourceContext:
         """The same run with the spool folder *name* below the spool.

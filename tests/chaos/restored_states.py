@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -240,24 +240,31 @@ class Site:
         """Assert that both targets hold what *source* says, and nothing else."""
         with self._client() as client:
             customers, products, invoices = (_records(client, name) for name in ("customer", "product", "invoice"))
-        assert Counter((each["externalId"], each["name"]) for each in customers) == Counter(
-            (f"wms:{key}", name) for key, name in source.customers.items()
+        _same(
+            ((each["externalId"], each["name"]) for each in customers),
+            ((f"wms:{key}", name) for key, name in source.customers.items()),
         )
-        assert Counter((each["externalId"], each["name"], str(each.get("unitPrice"))) for each in products) == Counter(
-            (f"wms:{sku}", name, str(_number(source.prices[sku]))) for sku, name in source.products.items()
+        _same(
+            ((each["externalId"], each["name"], str(each.get("unitPrice"))) for each in products),
+            ((f"wms:{sku}", name, str(_number(source.prices[sku]))) for sku, name in source.products.items()),
         )
         names = {each["id"]: each["externalId"].partition(":")[2] for each in (*customers, *products)}
-        sold = Counter(
+        sold = (
             (names[each["customerId"]], names[line["productId"]], str(line["quantity"]), str(line["unitPrice"]))
             for each in invoices
             for line in each["items"]
         )
-        assert sold == Counter((*row[:3], str(_number(row[3]))) for row in source.invoices.values())
+        _same(sold, ((*row[:3], str(_number(row[3]))) for row in source.invoices.values()))
         orders = [each.members for each in self.partner.warehouse.tables["orders"].values()]
-        held = Counter(
-            (each["reference"], str(each["lines"][0]["quantity"])) for each in orders if each.get("status") != "Void"
+        held = (
+            (each["reference"], str(each["lines"][0]["quantity"])) for each in orders if each["status"] != "cancelled"
         )
-        assert held == Counter((f"wms:{key}", quantity) for key, quantity in source.orders.items())
+        _same(held, ((f"wms:{key}", quantity) for key, quantity in source.orders.items()))
+
+
+def _same(held: Iterable[tuple[str, ...]], wanted: Iterable[tuple[str, ...]]) -> None:
+    found, expected = Counter(held), Counter(wanted)
+    assert found == expected, f"missing: {dict(expected - found)}; too many: {dict(found - expected)}"
 
 
 def _number(text: str) -> Decimal:

@@ -94,6 +94,7 @@ class RetailStage:
         streams = yaml.safe_load(MIGRATION)
         sales = {
             "files": "*.csv.gz",
+            "order": "any",  # an invoice is in one file, and the rows of the others say which is the newest
             "format": {"kind": "delimited", "delimiter": ","},
             "columns": {"CustomerID": {"strip_suffix": ".0"}},
         }

@@ -8,6 +8,7 @@ import json
 import os
 import random
 import shutil
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +26,6 @@ from crossdock.testing.openssh_server import OpenSshServer
 pytestmark = [pytest.mark.retail, pytest.mark.openssh]
 
 WEEK = 7
-LONG_AGO = 1_300_000_000  # a file written just now would be watched for a while before it is read
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def test_the_same_rows_in_two_new_files_backwards_send_nothing(week: Stage, expo
     """Rows may come in other files than before, as long as no invoice is torn apart."""
     rows = all_rows(exports[:WEEK])[::-1]
     odd = {row["InvoiceNo"] for row in rows if row["InvoiceNo"][-1] in "13579"}
-    write(week.drop / "odd.csv.gz", [row for row in rows if row["InvoiceNo"] in odd])
+    write(week.drop / "odd.csv.gz", [row for row in rows if row["InvoiceNo"] in odd], age_s=60)
     write(week.drop / "even.csv.gz", [row for row in rows if row["InvoiceNo"] not in odd])
     assert_all_unchanged(quiet_sync(week), len(rows))
 
@@ -198,12 +198,12 @@ def all_rows(files: Sequence[Path]) -> list[dict[str, str]]:
     return [row for file in files for row in retail_truth.rows(file)]
 
 
-def write(file: Path, rows: Sequence[dict[str, str]]) -> None:
+def write(file: Path, rows: Sequence[dict[str, str]], *, age_s: int = 0) -> None:
     with gzip.open(file, "wt", encoding="utf-8", newline="") as text:
         writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
-    os.utime(file, (LONG_AGO, LONG_AGO))
+    os.utime(file, (time.time() - age_s,) * 2)
 
 
 def quiet_sync(stage: Stage) -> dict[str, Any]:

@@ -160,6 +160,7 @@ class FileOrder:
         other += " taken in before" if taken else ""
         if fault == "older":
             hint = "ask the sender for a fresh one" if self.snapshot else _LATE
+            other = "the version of it that was taken in before" if first.name == second.name else other
             return RefusedError(f"is older than {other}", where=where, hint=hint)
         if fault == "disagree":
             by_name, by_time = ("older", "newer") if first.at < second.at else ("newer", "older")

@@ -39,7 +39,7 @@ def test_check_fails_where_the_credential_may_not_read(erp: Reading) -> None:
     """The finding names the resource, what is refused and the scope."""
     with_scopes(erp, "products:write")
     erp.configure({"customers": CUSTOMERS})
-    found, _ = [each for each in findings(erp) if each[0] == "erp"]  # the second is what the stream believes
+    (found,) = [each for each in findings(erp) if each[0] == "erp"]
     assert not found[1]
     assert found[2].startswith("customer: ")
     assert "needs the scope customers:read" in found[2]

@@ -31,6 +31,8 @@ def write(
 ) -> None:
     """Move the intents, and write bindings or dead letters for their records.
 
+    Records of operations that a restored backup had left are unverified afterwards.
+
     Args:
         unverified: Some bindings are unverified. An operation that does not depend on what they say verifies them.
     """
@@ -43,6 +45,7 @@ def write(
     tx.intents.move([item.intent for item in settled], at=at)
     delivered = [item for item in settled if item.intent.status == "delivered"]
     _bind(tx, delivered, run_id=run_id, at=at, unverified=unverified)
+    _distrust_restored(tx, delivered)
     refused = (_whole(tx, dead_letter(item)) for item in settled if item.intent.status == "rejected")
     dead_letters = [each for each in refused if each is not None]
     tx.bindings.doubt_changes(
@@ -119,6 +122,19 @@ def _bind(tx: Transaction, delivered: Sequence[Settlement], *, run_id: int, at: 
                 tx.bindings.verified(item.intent.scope, [_accepted(item)])
     for scope, key_hashes in gone.items():
         tx.bindings.bury(scope, key_hashes, at=at)
+
+
+def _distrust_restored(tx: Transaction, delivered: Sequence[Settlement]) -> None:
+    """Have the records of operations compared that a restored backup had left.
+
+    They may have been carried out before the backup was restored, and the record changed, deleted or created again
+    since: a target that knows the idempotency key answers as it did then.
+    """
+    last = tx.runs.last_restored_intent() if delivered else 0
+    for item in delivered:
+        if item.intent.id <= last:
+            kept = [] if item.intent.operation == "delete" else [_accepted(item)]
+            tx.unverified.distrust(item.intent.scope, kept)
 
 
 def _created(delivered: Sequence[Settlement]) -> dict[Scope, list[int]]:

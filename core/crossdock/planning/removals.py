@@ -214,7 +214,7 @@ def _without(keys: pl.Series, others: pl.Series, terms: Counter[Term], term: Ter
 
 def _excess(tx: Transaction, bound: BoundStream, number: int) -> str | None:
     """A clause that says by which limit *number* removals are too many; None if they are within both."""
-    limits, present = bound.stream.gone, _present(tx, bound)
+    limits, present = bound.stream.gone, max(_present(tx, bound), number)  # a restored state has found some again
     if number > limits.at_most:
         return f"{_gone(number)}, more than gone.at_most ({limits.at_most:,})"
     if number * 100 > limits.at_most_percent * present:

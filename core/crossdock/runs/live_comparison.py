@@ -258,7 +258,8 @@ class LiveComparison:
             difference = self.differences.get((scope, key))
             if difference is None or difference.difference != "duplicate":
                 self._add(Difference("diverged" if bound else "extra", scope, key, target_id, remark=remark))
-            self.corrections[scope, key_hash] = Correction(scope, key_hash, key, found, bound, {})
+            before = earlier.before if earlier else bound  # with what is left out of an unverified one
+            self.corrections[scope, key_hash] = Correction(scope, key_hash, key, found, before, {})
 
     def _find_lost(self) -> None:
         """Find records without a name by what they hold; one that is not found is created again."""

@@ -269,7 +269,8 @@ class OpenRun:
             place=place,
         )
         of_target = [each for each in left if each.scope.target == target.name]
-        return TargetDelivery(dispatcher, runner, own, of_target, partial(self._verification.verify, target), place)
+        verify = partial(self._verification.verify, target)
+        return TargetDelivery(dispatcher, runner, own, of_target, self._state_restored, verify, place)
 
     def _dispatcher(self, target: Target) -> Dispatcher:
         if target.name not in self._dispatchers:

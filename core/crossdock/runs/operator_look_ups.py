@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -73,7 +73,7 @@ class LookUps:
         outcome = self._target.found(resource, answer, ExpectedRecord(target_id=target_id))
         if outcome.held is None and outcome.kind != "absent":
             raise UnavailableError(outcome.message or f"HTTP {answer.status}", where=request.path)
-        return outcome
+        return replace(outcome, held=None) if outcome.kind == "absent" else outcome  # one that is shown, but deleted
 
     def check(self, intent: Intent, target_id: str) -> Candidate:
         """The record of this id, if it is the one that *intent* is about.

@@ -30,6 +30,7 @@ class TargetDelivery:
     Attributes:
         streams: That write to it, parents first.
         left: What earlier runs left unsettled of it.
+        restored: Whether the state is a restored backup.
         verify: Compares unverified bindings with what it holds.
         place: Where the report has errors of this delivery.
     """
@@ -38,6 +39,7 @@ class TargetDelivery:
     runner: StreamRunner
     streams: list[BoundStream]
     left: list[Intent]
+    restored: bool
     verify: Callable[[], None]
     place: str
 
@@ -112,6 +114,8 @@ class RunningStreams:
         runner, dispatcher = delivery.runner, delivery.dispatcher
         if not self._verify(delivery) or not (yield from self._resume(delivery)):
             return
+        if not (yield from self._verify_resumed(delivery)):
+            return
         self._unresumed.discard(name)
         if not self._unresumed:
             self._session.resumed = True
@@ -149,6 +153,13 @@ class RunningStreams:
         steps = delivery.dispatcher.resume(delivery.left, later=names)
         self.counts.resuming.update(intent.id for intent in delivery.left)
         return (yield from delivery.runner.deliver(lambda: next(steps, _ENDED) is _ENDED))
+
+    def _verify_resumed(self, delivery: TargetDelivery) -> Steps:
+        """Verify the records of what a restored backup had left; see `crossdock.delivery.settlement.write`."""
+        if not delivery.left or not delivery.restored:
+            return True
+        is_settled = yield from delivery.runner.deliver(delivery.dispatcher.release)
+        return is_settled and self._verify(delivery)
 
     def _each(self, delivery: TargetDelivery, source: SourceFactory) -> Steps:
         """Run one stream after the other; returns False if nothing more can be delivered."""

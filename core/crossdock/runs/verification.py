@@ -191,7 +191,17 @@ class Verification:
                 self._run.progress.advance()
             self._write(comparison, page)
             after = page[-1][0].namespace, page[-1][1].key_hash
-        self._state.apply(lambda tx: tx.unverified.compared(target.name, resource))
+        self._state.apply(partial(self._looked_up, target, resource))
+
+    def _looked_up(self, target: Target, resource: str, tx: Transaction) -> None:
+        tx.unverified.compared(target.name, resource)
+        if tx.runs.restored():
+            noun = resource.replace("_", " ")
+            self._run.warn(
+                target.name,
+                f"{noun} that were created after the backup, and that no source lists any more, are not found: "
+                f"look for them among all {noun} there",
+            )
 
     # ---- results
 
@@ -242,8 +252,8 @@ class Verification:
         if found is None:
             tx.bindings.bury(scope, [key_hash], at=at)
             return
-        if before is None:
-            found = replace(found, step="whole")  # we gave it this name, so its removal is ours, too
+        if before is None or (found.step == "import" and before.step != "import"):
+            found = replace(found, step="whole")  # it has the name that we gave it, so its removal is ours, too
         tx.bindings.put(scope, [found], run_id=self._run_id, at=at)
         tx.bindings.verified(scope, [found])
 

@@ -247,7 +247,7 @@ class Bindings:
     def _without_fingerprint(self, scope: Scope, key_hashes: Sequence[int]) -> list[Change]:
         return [Change(key_hash, None, each.position) for key_hash, each in self.get(scope, key_hashes).items()]
 
-    def distrust(self, scope: Scope, items: Sequence[Binding]) -> None:
+    def distrust(self, scope: Scope, items: Sequence[Binding | Accepted]) -> None:
         """Mark bindings as unverified."""
         self._stamps.changed(scope, [Change(item.key_hash, None, item.position) for item in items])
         _DISTRUST.run(self._connection, {"doubted": [item.key_hash for item in items]}, scope.columns)

@@ -12,10 +12,10 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from crossdock.run_messages import RunMessage
 from crossdock.state.db import run_lease, sql_statements
 from crossdock.state.db.reading_tables import full_lists
-from crossdock.state.db.schema import cursors, meta, run_messages, runs
+from crossdock.state.db.schema import cursors, intents, meta, run_messages, runs
 from crossdock.tally import NOTHING_OPEN, OpenCounts
 
-_RESTORED = "restored_at"
+_RESTORED, _LAST_INTENT = "restored_at", "restored_intents"
 COMPLETED: frozenset[str] = frozenset({"done", "degraded"})  # statuses of runs that reached their end
 UNRECORDED = RunMessage(
     "error", "", "its end was not recorded: the process was killed or could not write the state", code="unrecorded"
@@ -119,14 +119,21 @@ class Runs:
 
     def declare_restored(self, *, at: datetime) -> None:
         """Mark this state as a restored backup: records that look new may have been delivered since."""
-        sql_statements.upsert(self._connection, meta, [{"name": _RESTORED, "value": at.isoformat()}])
+        last = self._connection.execute(select(func.max(intents.c.id))).scalar_one() or 0
+        rows = [{"name": _RESTORED, "value": at.isoformat()}, {"name": _LAST_INTENT, "value": str(last)}]
+        sql_statements.upsert(self._connection, meta, rows)
 
     def restored(self) -> bool:
         """True from `declare_restored` until a complete run calls `trusted_again`."""
         return self._connection.execute(select(meta.c.value).where(meta.c.name == _RESTORED)).first() is not None
 
+    def last_restored_intent(self) -> int:
+        """The id of the last operation of a restored backup, whose answer says what the target held once; else 0."""
+        found = self._connection.execute(select(meta.c.value).where(meta.c.name == _LAST_INTENT)).scalar()
+        return int(found or 0)
+
     def trusted_again(self) -> None:
-        self._connection.execute(delete(meta).where(meta.c.name == _RESTORED))
+        self._connection.execute(delete(meta).where(meta.c.name.in_([_RESTORED, _LAST_INTENT])))
 
     def listed(self, *, limit: int) -> list[RunRecord]:
         """The latest runs, newest first."""

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, delete, func, literal, select, union, update
 from crossdock.state.db import sql_statements
 from crossdock.state.db.file_tables import taken_files
 from crossdock.state.db.schema import bindings, snapshots, unverified
-from crossdock.state.tables.bindings import Binding, Bindings
+from crossdock.state.tables.bindings import Accepted, Binding, Bindings
 from crossdock.state.tables.key_scope import Scope
 
 _RESOURCE, _STREAM = "resource", "stream"
@@ -54,7 +54,7 @@ class Unverified:
         """Have the records of a resource compared, as far as their bindings are unverified."""
         sql_statements.upsert(self._connection, unverified, [{"kind": _RESOURCE, "name": f"{target}/{resource}"}])
 
-    def distrust(self, scope: Scope, items: Sequence[Binding]) -> None:
+    def distrust(self, scope: Scope, items: Sequence[Binding | Accepted]) -> None:
         """Mark bindings of a scope, and their resource."""
         self.declare_resource(scope.target, scope.resource)
         self._bindings.distrust(scope, items)

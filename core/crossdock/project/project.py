@@ -44,7 +44,7 @@ class Project:
     """A loaded config file. Loading opens no connection and reads no secret.
 
     Attributes:
-        path: The file; of several, the first.
+        path: The file; of several, the first, before its *overrides*.
         shared_bucket: The platform's bucket in the database of ``platform.rate.shared``; default: that of the tenant.
     """
 
@@ -59,6 +59,7 @@ class Project:
     listen: ListenConfig | None = None
     migration: MigrationConfig | None = None
     shared_bucket: str | None = None
+    overrides: tuple[Path, ...] = ()
 
     # ---- streams
 
@@ -221,8 +222,7 @@ class Project:
         return {name.partition(".")[0] for name in self.selected(self.jobs[job].streams)}
 
     def _named_streams(self) -> Iterator[tuple[str, Stream[Any]]]:
-        for connection in self.connections:
-            yield from connection.named_streams()
+        return (named for connection in self.connections for named in connection.named_streams())
 
     # ---- state
 
@@ -306,7 +306,7 @@ def load(path: Path, *overrides: Path) -> Project:
         _database(document, file.platform.rate.shared, ("platform", "rate", "shared"))
     spool = file.spool or _default_spool(url, (file.fleet and file.fleet.folder) or document.folder)
     retention = None if file.retention == "off" else span(file.retention)
-    optional = file.notify, file.listen, file.migration
+    optional = file.notify, file.listen, file.migration, None, overrides
     project = Project(path, file.platform, url, spool, connections, file.jobs, retention, *optional)
     for name, job in file.jobs.items():
         try:

@@ -1,20 +1,17 @@
-"""Recognises inputs that kill the process: marks what is read, and refuses what has killed it before."""
+"""Recognises inputs that kill the process: marks what is read, and reads in another process first what was cut off."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 from crossdock.clock import Clock
 from crossdock.errors import RefusedError
 from crossdock.sources.source_context import Reading
 from crossdock.state import State
 from crossdock.state.sidecar_files.reading_marks import ReadingMark, ReadingMarks
-
-_ALONE = threading.Lock()
-"""Held while a suspected input is read, by any run of this process: if it is killed then, it is known by which."""
 
 
 @dataclass(slots=True)
@@ -23,13 +20,11 @@ class _Place:
 
     Attributes:
         suspected: Whether a process was killed at the mark before.
-        lock: Releases `_ALONE`.
     """
 
     number: int
     mark: ReadingMark
     suspected: bool = False
-    lock: ExitStack = field(default_factory=ExitStack)
 
 
 class MarkedReading(Reading):
@@ -37,10 +32,11 @@ class MarkedReading(Reading):
 
     Args:
         marks: Where it is written.
+        kills: Whether reading a stream kills another process.
     """
 
-    def __init__(self, state: State, marks: ReadingMarks) -> None:
-        self._state, self._marks = state, marks
+    def __init__(self, state: State, marks: ReadingMarks, clock: Clock, kills: Callable[[str], bool]) -> None:
+        self._state, self._marks, self._clock, self._kills = state, marks, clock, kills
         with state.look() as tx:
             self._suspects = tx.suspected_inputs.any()
         self._own = threading.local()
@@ -72,22 +68,35 @@ class MarkedReading(Reading):
 
     def _begin(self, mark: ReadingMark) -> None:
         place: _Place = self._own.place
-        found = None
+        place.mark = mark
+        self._marks.put(place.number, mark)
         if self._suspects:
-            with self._state.look() as tx:
-                found = tx.suspected_inputs.get(mark)
-        if found and found.set_aside_at is not None:
-            raise _set_aside(mark, found.killed)
-        if found:
-            place.lock.enter_context(_ALONE)
-        place.mark, place.suspected = replace(mark, alone=found is not None), found is not None
-        self._marks.put(place.number, place.mark)
+            place.suspected = self._try(mark)
+
+    def _try(self, mark: ReadingMark) -> bool:
+        """Whether *mark* is suspected; what has killed a process repeatedly is read by another one first.
+
+        That a process ended while it read is no evidence: people and schedulers kill processes, too.
+
+        Raises:
+            RefusedError: If it is set aside.
+        """
+        with self._state.look() as tx:
+            found = tx.suspected_inputs.get(mark)
+        if found is None:
+            return False
+        killed = found.killed
+        if found.set_aside_at is None and found.is_to_be_tried and self._kills(mark.stream):
+            with self._state.begin() as tx:
+                killed = tx.suspected_inputs.put_aside(mark, at=self._clock.now())
+        elif found.set_aside_at is None:
+            return True
+        raise _set_aside(mark, killed)
 
     def _end(self) -> None:
         """The process has survived what was read."""
         place: _Place = self._own.place
         self._marks.put(place.number, None)
-        place.lock.close()
         if place.suspected:
             place.suspected = False
             with self._state.begin() as tx:
@@ -101,8 +110,12 @@ class MarkedReading(Reading):
 
 
 @contextmanager
-def marked_reading(state: State, clock: Clock) -> Iterator[Reading]:
-    """Take over what a killed process has left, and mark what is read in the block; *state* is held."""
+def marked_reading(state: State, clock: Clock, kills: Callable[[str], bool]) -> Iterator[Reading]:
+    """Take over what a killed process has left, and mark what is read in the block; *state* is held.
+
+    Args:
+        kills: As of `MarkedReading`.
+    """
     marks = state.reading_marks()
     if marks is None:
         yield Reading()
@@ -113,7 +126,7 @@ def marked_reading(state: State, clock: Clock) -> Iterator[Reading]:
                 tx.suspected_inputs.killed(mark, at=clock.now())
     marks.open()
     try:
-        yield MarkedReading(state, marks)
+        yield MarkedReading(state, marks, clock, kills)
     finally:
         marks.close()
 

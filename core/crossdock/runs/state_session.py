@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 
 from crossdock.author_code import AuthorCodeError
 from crossdock.clock import Clock
@@ -15,6 +16,7 @@ from crossdock.platform_source.live_records import READS
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
 from crossdock.runs.marked_reading import marked_reading
+from crossdock.runs.trial_process import kills_process
 from crossdock.sources.shared_buckets import SharedBuckets
 from crossdock.sources.source_context import Reading
 from crossdock.sources.target_bucket import TargetBucket
@@ -126,7 +128,7 @@ def open_session(
         with state.begin() as tx:
             tx.runs.abandon(at=clock.now())
             earlier = {name: found for name in targets if (found := tx.buckets.get(name)) is not None}
-        reading = stack.enter_context(marked_reading(state, clock))
+        reading = stack.enter_context(marked_reading(state, clock, partial(kills_process, project)))
         session = Session(project, state, clock, targets, width, earlier, stack, percent, reading)
         platform = session.targets[PLATFORM]
         session.source_buckets.keep(READS, TargetBucket(clock, session.bucket(platform), session.reduced(platform)))

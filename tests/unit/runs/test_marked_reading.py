@@ -1,12 +1,14 @@
-"""Inputs at which a process was killed are read one at a time, and are not suspected once they were read."""
+"""Inputs at which a process was killed are read by another process first."""
 
 from __future__ import annotations
 
-import threading
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 
+import pytest
+
 from crossdock.clock import SystemClock
+from crossdock.errors import RefusedError
 from crossdock.runs.marked_reading import marked_reading
 from crossdock.state import Pin, State, create, parse_url
 from crossdock.state.sidecar_files.reading_marks import ReadingMark
@@ -20,33 +22,31 @@ def opened(folder: Path) -> State:
     return State(url, PIN, keys=folder / "keys")
 
 
-def test_suspected_inputs_are_read_one_at_a_time(tmp_path: Path) -> None:
-    """If the process is killed, it is known at which; what was read is not suspected any more."""
-    clock, reading_b, order = SystemClock(), threading.Event(), list[str]()
+@pytest.mark.parametrize("kills", [False, True])
+@pytest.mark.parametrize(("name", "times"), [("P.csv", 1), ("", 2)])
+def test_an_input_that_was_cut_off_is_tried_first(tmp_path: Path, name: str, times: int, *, kills: bool) -> None:
+    """It is set aside if it kills another process, and is not suspected any more once it was read."""
+    clock, tried = SystemClock(), list[str]()
+    mark = ReadingMark("wms.p", name, name)
+
+    def kill(stream: str) -> bool:
+        tried.append(stream)
+        return kills
+
     with closing(opened(tmp_path)) as state:
-        with state.begin() as tx:
-            for name in ("A.csv", "B.csv"):
-                tx.suspected_inputs.killed(ReadingMark(f"wms.{name[0]}", name, name), at=clock.now())
-        with marked_reading(state, clock) as reading:
-
-            def read_b() -> None:
-                with reading.of("wms.B"):
-                    reading_b.set()
-                    reading.file("B.csv", "B.csv")
-                    order.append("B")
-
-            other = threading.Thread(target=read_b)
-            with reading.of("wms.A"):
-                reading.file("A.csv", "A.csv")
-                other.start()
-                assert reading_b.wait(30)
-                reading.advance()
-                order.append("A")
-                marks = state.reading_marks()
-                assert marks
-                assert ReadingMark("wms.A", "A.csv", "A.csv", 1, alone=True) in marks.left()
-            other.join(30)
-        assert order == ["A", "B"]
-        assert marks.left() == ()
+        for number in range(times):
+            with state.begin() as tx:
+                tx.suspected_inputs.killed(mark, at=clock.now())
+            with state.look() as tx:
+                found = tx.suspected_inputs.get(mark)
+                assert found
+                assert found.is_to_be_tried == (number + 1 == times)
+        refused = pytest.raises(RefusedError, match=f"killed the process {times + 1} times") if kills else nullcontext()
+        with marked_reading(state, clock, kill) as reading, refused, reading.of("wms.p"):
+            if name:
+                reading.file(name, name)
+            reading.advance()
+        assert tried == ["wms.p"]
         with state.look() as tx:
-            assert not tx.suspected_inputs.any()
+            assert [each.name for each in tx.suspected_inputs.set_aside()] == [name] * kills
+            assert tx.suspected_inputs.any() == kills

@@ -29,14 +29,12 @@ class ReadingMark:
         name: The file; empty while none is read, or if the stream has no files.
         content: A hash of the file.
         batches: How many were read of it.
-        alone: Whether no other input that is suspected was read by the process.
     """
 
     stream: str
     name: str = ""
     content: str = ""
     batches: int = 0
-    alone: bool = False
 
 
 class ReadingMarks:

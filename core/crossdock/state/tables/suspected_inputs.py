@@ -1,4 +1,4 @@
-"""Inputs at which a process was killed while it read them; those that kill it again are set aside."""
+"""Inputs at which a process was killed while it read them; those that kill another one, too, are set aside."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from crossdock.state.db import sql_statements
 from crossdock.state.db.reading_tables import suspected_inputs as table
 from crossdock.state.sidecar_files.reading_marks import ReadingMark
 
-_SAME_PLACE, _IN_ALL = 2, 4
-"""How often a process must be killed at one place of an input, or at any, for the input to be set aside."""
+_MOST = 6
+"""How often in a row processes may be killed at one place of an input that has killed no other process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,11 @@ class SuspectedInput:
     batches: int
     at: datetime
     set_aside_at: datetime | None
+
+    @property
+    def is_to_be_tried(self) -> bool:
+        """Whether another process must read it first; to read a stream without files again may cost many requests."""
+        return bool(self.name) or self.killed > 1
 
 
 _FIELDS = tuple(table.c[name] for name in SuspectedInput.__slots__)
@@ -57,18 +62,18 @@ class SuspectedInputs:
         return [SuspectedInput(*row) for row in self._connection.execute(query)]
 
     def killed(self, mark: ReadingMark, *, at: datetime) -> None:
-        """Record that a process was killed at *mark*.
-
-        The input is set aside if it was read alone and has killed the process before: twice at one place, since someone
-        who kills a process seldom meets the same place, or four times.
-        """
+        """Record that a process was killed at *mark*, which is set aside if that has happened too often."""
         before = self.get(mark)
         here = before.here + 1 if before and before.batches == mark.batches else 1
         killed = before.killed + 1 if before else 1
-        is_set_aside = mark.alone and (here >= _SAME_PLACE or killed >= _IN_ALL)
         row = {"stream": mark.stream, "digest": _digest(mark), "name": mark.name, "batches": mark.batches}
-        counts = {"killed": killed, "here": here, "at": at, "set_aside_at": at if is_set_aside else None}
+        counts = {"killed": killed, "here": here, "at": at, "set_aside_at": at if here >= _MOST else None}
         sql_statements.upsert(self._connection, table, [row | counts])
+
+    def put_aside(self, mark: ReadingMark, *, at: datetime) -> int:
+        """Set *mark* aside, which has killed another process, too; how many it has killed."""
+        killed = update(table).where(*_is(mark)).values(set_aside_at=at, killed=table.c.killed + 1)
+        return int(self._connection.execute(killed.returning(table.c.killed)).scalar_one())
 
     def survived(self, mark: ReadingMark) -> None:
         """The input was read, so that it is not suspected any more."""

@@ -77,6 +77,20 @@ class FileStore(Protocol):
     def __exit__(self, *_: object) -> None: ...
 
 
+def fetch_as_listed(
+    store: FileStore, file: RemoteFile, sink: Sink, progress: Callable[[int], None] | None = None
+) -> None:
+    """Copy *file* to *sink*, as `FileStore.fetch` does.
+
+    Raises:
+        RefusedError: Also if it has another size than when it was listed: it is written again, perhaps not to its end.
+    """
+    fetched = store.fetch(file.path, sink, progress)
+    if fetched != file.size:
+        message = f"has {fetched:,} bytes, and had {file.size:,} when it was listed"
+        raise RefusedError(message, where=file.path, hint="run again when it is complete")
+
+
 class FileInPlace(Protocol):
     """A file that is read in place."""
 

@@ -160,6 +160,18 @@ def test_a_file_that_cannot_be_fetched_leaves_nothing(store: Noting, run: Source
     assert [path for path in (tmp_path / "work").rglob("*") if path.is_file()] == []
 
 
+def test_a_file_that_is_written_again_after_it_was_listed_is_refused(
+    store: Noting, run: SourceContext, tmp_path: Path
+) -> None:
+    """It may be half of a file, whatever it was when it had kept still."""
+    put(tmp_path, LOT_1=b"SKU\nP22\n")
+    run.spool.mkdir(mode=0o700)
+    (file,) = store.list("", "LOT_*")
+    put(tmp_path, LOT_1=b"SKU\n")
+    with pytest.raises(RefusedError, match="has 4 bytes, and had 8 when it was listed"):
+        Spool(replace(run, kept=run.spool)).take(store, [file], lambda: ())
+
+
 def test_a_file_that_would_fill_the_disk_is_refused(source: FileSource, store: Noting, tmp_path: Path) -> None:
     """The size that its server tells of is enough; nothing of it is read."""
     with (tmp_path / "exports" / "LOT_1.csv").open("wb") as file:

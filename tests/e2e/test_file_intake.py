@@ -243,6 +243,18 @@ def test_a_late_delta_is_refused(intake: Site) -> None:
     assert intake.sync("wms.products").code == 0
 
 
+def test_content_that_comes_again_later_is_read(intake: Site) -> None:
+    """A price that returns makes the same file; a copy whose name says nothing is not read."""
+    prices = ["1", "2", "1"]
+    for day, price in enumerate(prices, 1):
+        intake.export(f"PROD_2026010{day}.csv", HEADER + f"P3;Washer;{price}\n")
+        assert intake.run("plan", "wms.products", "--json").json["operations"]["create" if day == 1 else "update"] == 1
+        assert intake.sync("wms.products").code == 0
+    intake.export("PROD_copy.csv", HEADER + "P3;Washer;2\n")
+    assert intake.sync("wms.products").records("products") == {}
+    assert [str(effect["body"]["unitPrice"]) for effect in intake.effects()] == prices
+
+
 def test_files_of_several_streams_wait_for_all_of_them(intake: Site) -> None:
     """A file that one stream has not finished stays."""
     (intake.out / "done").mkdir()

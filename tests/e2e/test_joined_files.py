@@ -183,6 +183,17 @@ def test_a_snapshot_follows_all_its_files(site: Site) -> None:
     assert orders(site)["wms:2"][1] == "GBP"
 
 
+@pytest.mark.parametrize("mode", ["append", "snapshot"])
+def test_lines_that_come_again_later_are_read(site: Site, mode: str) -> None:
+    """The lines of the first day return on the third, beside headers that never changed."""
+    begin(site, mode=mode)
+    for day, quantity in enumerate(["2", "7", "2"], 1):
+        site.export(f"HEAD_2026-01-0{day}.csv", HEADERS)
+        site.export(f"LINE_2026-01-0{day}.csv", LINES.replace("P1;2;", f"P1;{quantity};"))
+        assert site.sync().code == 0
+        assert orders(site)["wms:1"][2][0] == line("P1", quantity, "1.5")
+
+
 def test_files_that_cannot_belong_together_are_refused(site: Site) -> None:
     """Undated parts of a snapshot, a key that no row has, and a missing line file; nothing is imported."""
     begin(site, mode="snapshot")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -64,7 +64,8 @@ class LookUps:
         Raises:
             RemoteError: If it cannot be looked up.
         """
-        return self._found(resource, target_id).held
+        outcome = self._found(resource, target_id)
+        return None if outcome.kind == "absent" else outcome.held  # one that is deleted may still be shown
 
     def _found(self, resource: str, target_id: str) -> Outcome:
         """The outcome of a look-up; without `Outcome.held` if the target has no such record."""
@@ -73,7 +74,7 @@ class LookUps:
         outcome = self._target.found(resource, answer, ExpectedRecord(target_id=target_id))
         if outcome.held is None and outcome.kind != "absent":
             raise UnavailableError(outcome.message or f"HTTP {answer.status}", where=request.path)
-        return replace(outcome, held=None) if outcome.kind == "absent" else outcome  # one that is shown, but deleted
+        return outcome
 
     def check(self, intent: Intent, target_id: str) -> Candidate:
         """The record of this id, if it is the one that *intent* is about.

@@ -115,6 +115,15 @@ class FileOrder:
         """Whether it is known that *one* is older than *other*."""
         return self._compared([one, other], now).fault(other, one) == "older"
 
+    def follows(self, one: FileFacts, other: FileFacts, now: datetime) -> bool:
+        """Whether *one* is the newer version of *other*, or a later file whose name is of the same form."""
+        if self.declared == "any" or self.is_outside(one.name):
+            return False
+        compared = self._compared([other, one], now)
+        if one.name == other.name:
+            return one.at > other.at
+        return compared.are_alike(other.name, one.name) and compared.fault(other, one) is None
+
     def check(
         self, unread: Sequence[FileFacts], known: Sequence[FileFacts], now: datetime, *, late: bool = False
     ) -> None:
@@ -190,6 +199,11 @@ class _ByTime:
         newest = [max(known, key=self.key)] if known else []
         return lambda _: newest
 
+    def are_alike(self, one: str, other: str) -> bool:
+        """Whether the order says which of two names is the later one."""
+        del one, other
+        return True
+
     def advice(self, one: str, other: str) -> str:
         del one, other
         return f"files were changed in the same second: declare the order of their names, {_EXAMPLE}"
@@ -241,6 +255,9 @@ class _Derived(_ByTime):
         if turns == {-1}:
             return "disagree" if later > 0 else "older"
         return (None, "tie", "older")[1 - later]
+
+    def are_alike(self, one: str, other: str) -> bool:
+        return self._names.are_alike(one, other) and self._names.turns(one, other) == {1}
 
     def pairs(self, files: Sequence[F]) -> Iterator[tuple[F, F]]:
         yield from pairwise(files)

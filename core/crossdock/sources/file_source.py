@@ -274,7 +274,8 @@ class FileSource:
                 entry.check_content(facts.name, self._spool.bytes_of(facts.content_hash))
         known = (*self._known.kept().values(), *self._known.unfinished())
         stored = [facts for facts in known if self._spool.has(facts.content_hash)]
-        accepted = self._known.accepted_at()
+        returned = {facts.content_hash for facts in fetched if self._known.returns(facts)}
+        accepted = {each: at for each, at in self._known.accepted_at().items() if each not in returned}
         files = list({facts.content_hash: facts for facts in (*stored, *fetched)}.values())
         if self._snapshot and self._parts:
             newest = max((facts.stamp for facts in files), default="")

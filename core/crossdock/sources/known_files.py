@@ -137,11 +137,27 @@ class KnownFiles:
     def new_to(self, stream_id: StreamId, files: Sequence[FileFacts]) -> list[FileFacts]:
         """Those of *files* that *stream_id* has not finished, stale ones included."""
         done = self.done(stream_id)
-        unread = [facts for facts in files if facts.content_hash not in done]
+        unread = [facts for facts in files if facts.content_hash not in done or self._returns(facts, done)]
         if self._snapshot or not unread:
             return unread
         forgotten = self._forgotten(stream_id)
-        return [facts for facts in unread if facts.content_hash not in forgotten]
+        return [facts for facts in unread if facts.content_hash not in forgotten or self._is_last(facts, done)]
+
+    def returns(self, facts: FileFacts) -> bool:
+        """Whether a stream must read a file again, because its content has come before and other content since."""
+        return any(self._returns(facts, self.done(stream_id)) for stream_id in self._stream_ids)
+
+    def _returns(self, facts: FileFacts, done: dict[str, FileFacts]) -> bool:
+        if self._snapshot or facts.content_hash not in done:
+            return False
+        return described(facts) != described(done[facts.content_hash]) and self._is_last(facts, done)
+
+    def _is_last(self, facts: FileFacts, done: dict[str, FileFacts]) -> bool:
+        """Whether a file follows the last of those that are *done*, and has other content."""
+        last = next(reversed(done.values()), None)
+        if last is None or last.content_hash == facts.content_hash:
+            return False
+        return self._order.follows(facts, last, self._run.clock.now())
 
     def _forgotten(self, stream_id: StreamId) -> Digests:
         return self._look_up(self._intake.forgotten, stream_id.stream, stream_id.version)
@@ -257,7 +273,11 @@ class KnownFiles:
     def accept(self, stream_id: StreamId, files: Sequence[FileFacts]) -> None:
         """Record that *stream_id* has read *files* as a whole."""
         done = self.done(stream_id)  # a listed file that was forgotten is remembered again
-        listed = [facts for facts in files if is_to_remember(facts, done, snapshot=self._snapshot)]
+        listed = [
+            facts
+            for facts in files
+            if is_to_remember(facts, done, snapshot=self._snapshot) or self._returns(facts, done)
+        ]
         if listed:
             self._intake.accept(stream_id.stream, stream_id.version, listed)
             self._looked_up.clear()

@@ -201,7 +201,7 @@ class Stage:
         config["platform"] |= {"base_url": self.sandbox.base_url, "tenant": self.sandbox.tenant}
         config["platform"]["rate"] = {"per_minute": limits.per_minute, "burst": limits.burst}
         login = {"port": self.ssh.port, "user": self.ssh.user, "host_key": self.ssh.fingerprint}
-        config["connections"]["shop"] |= login
+        config["connections"]["shop"] |= login | {"settle_s": 0}
         config["connections"]["shop"]["sources"]["sales"]["files"] = files
         return config
 

@@ -99,7 +99,12 @@ def test_files_with_the_suffixes_of_the_guide_are_ignored(tmp_path: Path, capsys
         (folder / name).write_text("SKU,NAME\n0017,Bolt\n" if name == "ITEM_1.csv" else "damaged")
         os.utime(folder / name, (1_300_000_000, 1_300_000_000))
     stream = {"files": "ITEM_*", "mode": "append", "key": ["SKU"], "resource": "product", "map": mapped}
-    connection = {"kind": "folder_warehouse", "path": "exports", "streams": {"products": {**stream, "format": {}}}}
+    connection = {
+        "kind": "folder_warehouse",
+        "path": "exports",
+        "settle_s": 0,
+        "streams": {"products": {**stream, "format": {}}},
+    }
     config = {"platform": WHOLE["platform"], "connections": {"wms": connection}}
     (tmp_path / "c.yaml").write_text(yaml.safe_dump(config))
     for command in ("init", "plan"):

@@ -32,7 +32,7 @@ STREAMS = {
 def test_what_the_streams_refer_to_is_there(tmp_path: Path) -> None:
     """A sync delivers the invoice at once; what was there before is not among the effects."""
     (tmp_path / "INVOICES.txt").write_text("NO|CUSTOMER|SKU|QTY|PRICE\n1|C1|0017|1|2\n", encoding="utf-8")
-    settings = {"wms": {"kind": "folder_warehouse", "path": ".", "streams": STREAMS}}
+    settings = {"wms": {"kind": "folder_warehouse", "path": ".", "settle_s": 0, "streams": STREAMS}}
     with SyncedPlatform(tmp_path, settings, None, {}, __name__) as platform:
         assert not platform.effects()
         platform.inject({"lost_answer": 1.0}, 0)

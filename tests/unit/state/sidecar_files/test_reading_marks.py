@@ -9,7 +9,7 @@ import pytest
 from crossdock.state.sidecar_files import reading_marks
 from crossdock.state.sidecar_files.reading_marks import ReadingMark, ReadingMarks
 
-MARK = ReadingMark("wms.p", "P.csv", "a5", 7, alone=True)
+MARK = ReadingMark("wms.p", "P.csv", "a5", 7)
 
 
 def left(path: Path) -> ReadingMarks:

@@ -143,7 +143,7 @@ def test_an_impossible_date_is_refused(site: Site, day: str) -> None:
 
 def test_a_missing_state_is_reported_at_once(site: Site) -> None:
     """``--once`` and ``--preview`` end with exit 3 and say how it is made."""
-    site.config.write_text(f"{site.config.read_text()}jobs:\n  a: {{schedule: {EVERY_SECOND}}}\n")
+    site.config.write_text(f"{site.config.read_text()}jobs:\n  a: {{schedule: {NIGHTLY}}}\n")
     for option in (("--once", "2026-11-20"), ("--preview", "1")):
         result = site.run("schedule", *option)
         assert result.code == 3

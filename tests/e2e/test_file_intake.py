@@ -255,6 +255,17 @@ def test_content_that_comes_again_later_is_read(intake: Site) -> None:
     assert [str(effect["body"]["unitPrice"]) for effect in intake.effects()] == prices
 
 
+@pytest.mark.parametrize("nights", [[range(8, 11)], [[day] for day in range(8, 13)]], ids=["one run", "five nights"])
+def test_content_that_comes_again_is_read_whatever_sorts_first(intake: Site, nights: list[list[int]]) -> None:
+    """The newest of the files with one content counts, also where its name is the first as text."""
+    declare(intake)
+    for night in nights:
+        for day in night:
+            intake.export(f"PROD_{day}.csv", HEADER + f"P3;Washer;{1 + day % 2}\n")
+        assert intake.sync("wms.products").code == 0
+    assert str(intake.effects()[-1]["body"]["unitPrice"]) == "1"
+
+
 def test_files_of_several_streams_wait_for_all_of_them(intake: Site) -> None:
     """A file that one stream has not finished stays."""
     (intake.out / "done").mkdir()

@@ -111,6 +111,14 @@ class FileOrder:
         """*files* from the oldest to the newest, as far as that is known."""
         return sorted(files, key=self._compared(files, now).key)
 
+    def distinct(self, files: Sequence[FileFacts], now: datetime) -> list[FileFacts]:
+        """As `in_order`, without files whose content a newer one has."""
+        found = dict[str, FileFacts]()
+        for facts in self.in_order(files, now):
+            found.pop(facts.content_hash, None)  # so that it is where the newer one is
+            found[facts.content_hash] = facts
+        return list(found.values())
+
     def is_older(self, one: FileFacts, other: FileFacts, now: datetime) -> bool:
         """Whether it is known that *one* is older than *other*."""
         return self._compared([one, other], now).fault(other, one) == "older"

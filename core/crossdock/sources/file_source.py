@@ -276,11 +276,10 @@ class FileSource:
         stored = [facts for facts in known if self._spool.has(facts.content_hash)]
         returned = {facts.content_hash for facts in fetched if self._known.returns(facts)}
         accepted = {each: at for each, at in self._known.accepted_at().items() if each not in returned}
-        files = list({facts.content_hash: facts for facts in (*stored, *fetched)}.values())
+        ordered = self._order.distinct([*stored, *fetched], self._run.clock.now())
         if self._snapshot and self._parts:
-            newest = max((facts.stamp for facts in files), default="")
-            files = list({facts.name: facts for facts in files if facts.stamp == newest}.values())
-        ordered = self._order.in_order(files, self._run.clock.now())
+            newest = max((facts.stamp for facts in ordered), default="")
+            ordered = list({facts.name: facts for facts in ordered if facts.stamp == newest}.values())
         if self._snapshot and not self._parts:
             return ordered[-1:]
         return sorted(ordered, key=lambda facts: accepted.get(facts.content_hash, _NOT_YET))

@@ -141,7 +141,7 @@ class KnownFiles:
         if self._snapshot or not unread:
             return unread
         forgotten = self._forgotten(stream_id)
-        return [facts for facts in unread if facts.content_hash not in forgotten or self._is_last(facts, done)]
+        return [facts for facts in unread if facts.content_hash not in forgotten or self._follows_last(facts, done)]
 
     def returns(self, facts: FileFacts) -> bool:
         """Whether a stream must read a file again, because its content has come before and other content since."""
@@ -150,9 +150,9 @@ class KnownFiles:
     def _returns(self, facts: FileFacts, done: dict[str, FileFacts]) -> bool:
         if self._snapshot or facts.content_hash not in done:
             return False
-        return described(facts) != described(done[facts.content_hash]) and self._is_last(facts, done)
+        return described(facts) != described(done[facts.content_hash]) and self._follows_last(facts, done)
 
-    def _is_last(self, facts: FileFacts, done: dict[str, FileFacts]) -> bool:
+    def _follows_last(self, facts: FileFacts, done: dict[str, FileFacts]) -> bool:
         """Whether a file follows the last of those that are *done*, and has other content."""
         last = next(reversed(done.values()), None)
         if last is None or last.content_hash == facts.content_hash:

@@ -27,13 +27,20 @@ class Settlement:
 
 
 def write(
-    tx: Transaction, settled: Sequence[Settlement], *, run_id: int, at: datetime, unverified: bool = False
+    tx: Transaction,
+    settled: Sequence[Settlement],
+    *,
+    run_id: int,
+    at: datetime,
+    restored: bool = True,
+    unverified: bool = False,
 ) -> None:
     """Move the intents, and write bindings or dead letters for their records.
 
     Records of operations that a restored backup had left are unverified afterwards.
 
     Args:
+        restored: The state may be a restored backup.
         unverified: Some bindings are unverified. An operation that does not depend on what they say verifies them.
     """
     _doubt_taken_ids(tx, settled, at=at)
@@ -45,7 +52,8 @@ def write(
     tx.intents.move([item.intent for item in settled], at=at)
     delivered = [item for item in settled if item.intent.status == "delivered"]
     _bind(tx, delivered, run_id=run_id, at=at, unverified=unverified)
-    _distrust_restored(tx, delivered)
+    if restored and delivered:
+        _distrust_restored(tx, delivered)
     refused = (_whole(tx, dead_letter(item)) for item in settled if item.intent.status == "rejected")
     dead_letters = [each for each in refused if each is not None]
     tx.bindings.doubt_changes(
@@ -130,7 +138,7 @@ def _distrust_restored(tx: Transaction, delivered: Sequence[Settlement]) -> None
     They may have been carried out before the backup was restored, and the record changed, deleted or created again
     since: a target that knows the idempotency key answers as it did then.
     """
-    last = tx.runs.last_restored_intent() if delivered else 0
+    last = tx.runs.last_restored_intent()
     for item in delivered:
         if item.intent.id <= last:
             kept = [] if item.intent.operation == "delete" else [_accepted(item)]

@@ -69,7 +69,7 @@ class TurnWriter:
     ) -> None:
         self._state, self._target, self._allowance, self._clock = state, target, allowance, clock
         self._run_id, self._step = run_id, step_after_restore(clock.now()) if restored else 1
-        self._unverified = unverified
+        self._restored, self._unverified = restored, unverified
         self._leave_within_s = LEAVE_WITHIN_S
 
     def mint(self, operations: Sequence[Operation], decisions: Decisions) -> list[Intent]:
@@ -120,7 +120,8 @@ class TurnWriter:
 
         def write(tx: Transaction) -> None:
             tx.intents.add(new, run_id=self._run_id, fence=self._state.fence, at=now)
-            settlement.write(tx, decisions.settled, run_id=self._run_id, at=now, unverified=self._unverified)
+            doubts = {"restored": self._restored, "unverified": self._unverified}
+            settlement.write(tx, decisions.settled, run_id=self._run_id, at=now, **doubts)
             settlement.doubt_changed(tx, decisions.settled, self._target)
             tx.intents.move(decisions.moved, at=now)
             tx.intents.note(decisions.attempts)

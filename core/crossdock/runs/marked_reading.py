@@ -74,9 +74,9 @@ class MarkedReading(Reading):
             place.suspected = self._try(mark)
 
     def _try(self, mark: ReadingMark) -> bool:
-        """Whether *mark* is suspected; what has killed a process repeatedly is read by another one first.
+        """Whether *mark* is suspected, because a process was killed at it; another process may have to read it first.
 
-        That a process ended while it read is no evidence: people and schedulers kill processes, too.
+        The death alone is not evidence: people and schedulers kill processes, too.
 
         Raises:
             RefusedError: If it is set aside.
@@ -85,12 +85,12 @@ class MarkedReading(Reading):
             found = tx.suspected_inputs.get(mark)
         if found is None:
             return False
-        killed = found.killed
-        if found.set_aside_at is None and found.is_to_be_tried and self._kills(mark.stream):
-            with self._state.begin() as tx:
-                killed = tx.suspected_inputs.put_aside(mark, at=self._clock.now())
-        elif found.set_aside_at is None:
+        if found.set_aside_at is not None:
+            raise _set_aside(mark, found.killed)
+        if not (found.is_to_be_tried and self._kills(mark.stream)):
             return True
+        with self._state.begin() as tx:
+            killed = tx.suspected_inputs.put_aside(mark, at=self._clock.now())
         raise _set_aside(mark, killed)
 
     def _end(self) -> None:

@@ -18,7 +18,7 @@ _FATAL = {
 def kills_process(project: Project, stream: str) -> bool:
     """Whether a process that plans *stream* is killed by a signal; it reads all that a sync would read.
 
-    It writes nothing, and whatever else it ends with, the run will report.
+    It does not change the state. Whatever else it ends with, the run will report.
     """
     files = [part for file in (project.path, *project.overrides) for part in ("-C", str(file))]
     command = [sys.executable, "-m", "crossdock", "plan", stream, "--limit", "0", *files]

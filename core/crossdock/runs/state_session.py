@@ -16,7 +16,7 @@ from crossdock.platform_source.live_records import READS
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
 from crossdock.runs.marked_reading import marked_reading
-from crossdock.runs.trial_process import kills_process
+from crossdock.runs.reading_process import kills_process
 from crossdock.sources.shared_buckets import SharedBuckets
 from crossdock.sources.source_context import Reading
 from crossdock.sources.target_bucket import TargetBucket

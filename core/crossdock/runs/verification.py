@@ -191,11 +191,12 @@ class Verification:
                 self._run.progress.advance()
             self._write(comparison, page)
             after = page[-1][0].namespace, page[-1][1].key_hash
-        self._state.apply(partial(self._looked_up, target, resource))
 
-    def _looked_up(self, target: Target, resource: str, tx: Transaction) -> None:
-        tx.unverified.compared(target.name, resource)
-        if tx.runs.restored():
+        def compared(tx: Transaction) -> bool:
+            tx.unverified.compared(target.name, resource)
+            return tx.runs.restored()
+
+        if self._state.apply(compared):
             noun = resource.replace("_", " ")
             self._run.warn(
                 target.name,

@@ -72,22 +72,30 @@ def test_a_corrected_record_gets_a_new_key(site: Site) -> None:
 
 
 def test_a_purged_file_is_recognised(site: Site) -> None:
-    """One that comes back, with what records said long ago, is neither read nor planned, and is on record again."""
-    site.export("CUST_2.csv", CUSTOMERS.replace("Amsel", "Meise"))
+    """One that comes back under its old name is neither read nor planned, and is on record again."""
     site.export("PROD_2.csv", PRODUCTS.replace("Nut", "Bar"))
     assert site.sync().code == 0
-    for name in ("CUST_1.csv", "PROD_1.csv"):
-        (site.out / name).unlink()
+    (site.out / "PROD_1.csv").unlink()
     grow_old(site)
-    assert site.run("state", "purge", "--json").json["files_removed"] == 2
-    site.export("CUST_3.csv", CUSTOMERS)
+    assert site.run("state", "purge", "--json").json["files_removed"] == 1
     site.export("PROD_1.csv", PRODUCTS)
     assert site.run("plan", "--json").json["operations"] == {}
     for _ in range(2):
         done = site.sync()
-        assert (done.code, done.json["requests"]) == (0, 0)
-        assert (done.rows("customers")["read"], done.rows("products")["read"]) == (0, 0)
-        assert [facts.name for facts in intake(site, "customers")] == ["CUST_2.csv", "CUST_3.csv"]
+        assert (done.code, done.json["requests"], done.rows("products")["read"]) == (0, 0, 0)
+        assert [facts.name for facts in intake(site, "products")] == ["PROD_2.csv", "PROD_1.csv"]
+
+
+def test_purged_content_counts_again_in_a_newer_file(site: Site) -> None:
+    """What a file said long ago is delivered again if the next file of its form says it, once."""
+    site.export("CUST_2.csv", CUSTOMERS.replace("Amsel", "Meise"))
+    assert site.sync().code == 0
+    (site.out / "CUST_1.csv").unlink()
+    grow_old(site)
+    assert site.run("state", "purge", "--json").json["files_removed"] == 1
+    site.export("CUST_3.csv", CUSTOMERS)
+    assert site.sync().records("customers") == {"read": 2, "unchanged": 1, "updated": 1}
+    assert site.sync().rows("customers")["read"] == 0
 
 
 def test_a_file_that_is_still_listed_stays_on_record(site: Site) -> None:

@@ -56,7 +56,7 @@ from crossdock.project import project
 from crossdock_connectors.sftp_warehouse.streams import login
 (connection,) = project.load(Path(sys.argv[1])).connections
 with connect(login(connection.settings)) as store, open(sys.argv[3], "wb") as sink:
-    store.fetch(sys.argv[2], sink)
+    store.fetch(store.stat(sys.argv[2]), sink)
 """
 
 

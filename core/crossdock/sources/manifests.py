@@ -21,7 +21,7 @@ from crossdock.formats.file_formats import FileFormat, read_rows
 from crossdock.local_files import create_private
 from crossdock.records import LINE
 from crossdock.sources.source_context import SourceContext, writing
-from crossdock.transport.file_store import FileStore, RemoteFile, fetch_as_listed, split_pattern
+from crossdock.transport.file_store import FileStore, RemoteFile, split_pattern
 
 _BLOCK = 1 << 20
 _FORMS = {"rows": "[0-9]{1,18}", "bytes": "[0-9]{1,18}", "sha256": "[0-9a-fA-F]{64}", "md5": "[0-9a-fA-F]{32}"}
@@ -164,7 +164,7 @@ def _entries(
     copy = run.work / f"{secrets.token_hex(16)}.manifest"
     try:
         with writing(copy.parent), create_private(copy) as sink:
-            fetch_as_listed(store, listed, sink)
+            store.fetch(listed, sink)
         entries = dict[str, Entry]()
         for frame in read_rows(copy, manifest.format, name=listed.path):
             for row in _named(manifest, listed, frame, names).iter_rows(named=True):

@@ -35,7 +35,7 @@ def warnings_about_newest(store: FileStore, files: Collection[RemoteFile], layou
         return
     try:
         content = BytesIO()
-        store.fetch(newest.path, content)
+        store.fetch(newest, content)
         with closing(read_rows(_InMemory(content.getvalue()), layout, name=newest.name)) as frames:  # type: ignore[type-var]  # a generator
             found = list[pl.DataFrame]()
             for frame in frames:

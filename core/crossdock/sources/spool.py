@@ -13,7 +13,7 @@ from pathlib import Path
 from crossdock.formats.compression import Openable
 from crossdock.local_files import create_private
 from crossdock.sources.source_context import SourceContext, writing
-from crossdock.transport.file_store import FileStore, LocalStore, RemoteFile, Sink, fetch_as_listed
+from crossdock.transport.file_store import FileStore, LocalStore, RemoteFile, Sink
 
 _NOT_HASHED = "not-hashed-"  # begins a name that is not a hash
 
@@ -73,7 +73,7 @@ class Spool:
         """Copy *file* to *sinks*, and return its content hash."""
         self._run.progress.begin(f"fetching {file.name}", file.size, "bytes")
         hashing = _Hashing(sinks)
-        fetch_as_listed(store, file, hashing, self._run.progress.advance)
+        store.fetch(file, hashing, self._run.progress.advance)
         return hashing.sum.hexdigest()
 
     def bytes_of(self, name: str) -> Openable:

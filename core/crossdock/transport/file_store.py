@@ -14,6 +14,8 @@ from typing import BinaryIO, Literal, Protocol, Self, runtime_checkable
 from crossdock.errors import ConfigError, RefusedError
 
 MAX_NAMES = 200_000  # in one folder: a listing may be endless
+AFTER_LISTED, WHILE_READ = "after it was listed", "while it was read"
+CHANGED_HINT = "nothing of it was taken in; run again when the sender has finished writing it"
 _MAX_NAME = 255  # characters, the limit of common file systems
 _UNPRINTABLE = {"Cc", "Cs", "Zl", "Zp"}  # control characters, bytes that are not UTF-8, line separators
 
@@ -42,7 +44,7 @@ class RemoteFile:
 
     @property
     def path(self) -> str:
-        """What `FileStore.fetch` takes."""
+        """Its name with its folder, as the store has it."""
         return f"{self.folder.rstrip('/')}/{self.name}" if self.folder else self.name
 
 
@@ -65,30 +67,17 @@ class FileStore(Protocol):
             RefusedError: If a matching name is unsafe, or another link: leaving it out would lose its records silently.
         """
 
-    def fetch(self, path: str, sink: Sink, progress: Callable[[int], None] | None = None) -> int:
-        """Copy a file to *sink* and return its number of bytes; *progress* is called with the length of each block.
+    def fetch(self, file: RemoteFile, sink: Sink, progress: Callable[[int], None] | None = None) -> None:
+        """Copy *file*, which was listed, to *sink*; *progress* is called with the length of each block.
 
         Raises:
-            RefusedError: If the file changed while it was read, or ended early. *sink* then holds a part of it.
+            RefusedError: If the file is no longer as listed, before or after it was read, or ended early: it is written
+                again, perhaps not to its end. *sink* may then hold a part of it.
         """
 
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *_: object) -> None: ...
-
-
-def fetch_as_listed(
-    store: FileStore, file: RemoteFile, sink: Sink, progress: Callable[[int], None] | None = None
-) -> None:
-    """Copy *file* to *sink*, as `FileStore.fetch` does.
-
-    Raises:
-        RefusedError: Also if it has another size than when it was listed: it is written again, perhaps not to its end.
-    """
-    fetched = store.fetch(file.path, sink, progress)
-    if fetched != file.size:
-        message = f"has {fetched:,} bytes, and had {file.size:,} when it was listed"
-        raise RefusedError(message, where=file.path, hint="run again when it is complete")
 
 
 class FileInPlace(Protocol):
@@ -185,17 +174,23 @@ def link_refused(name: str, pattern: str, where: str) -> RefusedError:
     return RefusedError(reason, where=where, hint="replace it by its target, or narrow the pattern")
 
 
-def disagreement(before: RemoteFile, read: int, after: RemoteFile | None) -> str | None:
-    """Why the *read* bytes may not be the whole file; None if they are. *after* is None if the file is gone."""
-    if after is None:
-        return "was removed or renamed while it was read"
-    if after.size != before.size:
-        verb = "grew" if after.size > before.size else "shrank"
-        return f"{verb} from {before.size} to {after.size} bytes while it was read"
-    if (after.mtime, after.revision) != (before.mtime, before.revision):
-        return f"was written or replaced while it was read, {read} of {before.size} bytes in"
-    if read > before.size:
-        return f"grew past its {before.size} bytes while it was read"
-    if read < before.size:
-        return f"ended after {read} of {before.size} bytes"
+def disagreement(listed: RemoteFile, now: RemoteFile | None, when: str, *, read: int | None = None) -> str | None:
+    """Why a file is no longer as *listed*, or why the *read* bytes are not the whole; None if it is.
+
+    Args:
+        now: None if the file is gone.
+        when: It must have changed.
+        read: None if nothing was read.
+    """
+    if now is None:
+        return f"was removed or renamed {when}"
+    if now.size != listed.size:
+        verb = "grew" if now.size > listed.size else "shrank"
+        return f"{verb} from {listed.size} to {now.size} bytes {when}"
+    if (now.mtime, now.revision) != (listed.mtime, listed.revision):
+        return f"was written or replaced {when}"
+    if read is not None and read > listed.size:
+        return f"grew past its {listed.size} bytes {when}"
+    if read is not None and read < listed.size:
+        return f"ended after {read} of {listed.size} bytes"
     return None

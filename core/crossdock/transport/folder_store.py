@@ -17,7 +17,10 @@ from typing import BinaryIO, Literal, Self
 
 from crossdock.errors import ConfigError, CrossdockError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.transport.file_store import (
+    AFTER_LISTED,
+    CHANGED_HINT,
     MAX_NAMES,
+    WHILE_READ,
     FileInPlace,
     RemoteFile,
     Sink,
@@ -83,16 +86,16 @@ class FolderStore:
         with self._opened(path) as (_, file):
             return file
 
-    def fetch(self, path: str, sink: Sink, progress: Callable[[int], None] | None = None) -> int:
+    def fetch(self, file: RemoteFile, sink: Sink, progress: Callable[[int], None] | None = None) -> None:
         read = 0
-        with self._opened(path) as (descriptor, before):
-            while read <= before.size and (block := self._read(descriptor, path)):
+        with self._opened(file.path) as (descriptor, now):
+            self._compare(file, now, AFTER_LISTED)
+            while read <= file.size and (block := self._read(descriptor, file.path)):
                 sink.write(block)
                 read += len(block)
                 if progress:
                     progress(len(block))
-            self._compare(before, self._stat_or_none(path), read)
-        return read
+            self._compare(file, self._stat_or_none(file.path), WHILE_READ, read=read)
 
     def in_place(self, file: RemoteFile) -> FileInPlace:
         return _InPlace(self, file)
@@ -125,8 +128,8 @@ class FolderStore:
 
     def _compare_moved(self, file: RemoteFile, folder: int, name: str) -> None:
         now = _regular(file.name, file.folder, os.stat(name, dir_fd=folder, follow_symlinks=False))
-        if reason := disagreement(file, file.size, now):
-            raise RefusedError(f"file {file.path!r} {reason.replace('read', 'taken in')}", where=self._where)
+        if reason := disagreement(file, now, "while it was taken in"):
+            raise RefusedError(f"file {file.path!r} {reason}", where=self._where)
 
     @contextmanager
     def reading(self, file: RemoteFile) -> Iterator[BinaryIO]:
@@ -136,24 +139,23 @@ class FolderStore:
             RefusedError: If it has changed, before or after it was read.
         """
         with self._opened(file.path) as (descriptor, now):
-            self._compare(file, now)
+            self._compare(file, now, AFTER_LISTED)
             try:
                 with self._translated(f"reading {file.path!r}"), open(descriptor, "rb", closefd=False) as stream:
                     yield stream
             except Exception:
-                self._compare(file, self._stat_or_none(file.path))  # a change is the cause
+                self._compare(file, self._stat_or_none(file.path), WHILE_READ)  # a change is the cause
                 raise
-            self._compare(file, self._stat_or_none(file.path))
+            self._compare(file, self._stat_or_none(file.path), WHILE_READ)
 
     def _stat_or_none(self, path: str) -> RemoteFile | None:
         with suppress(_MissingError):
             return self.stat(path)  # while the file is open, no other file can have its inode
         return None
 
-    def _compare(self, before: RemoteFile, after: RemoteFile | None, read: int | None = None) -> None:
-        if reason := disagreement(before, before.size if read is None else read, after):
-            hint = "nothing of it was taken in; run again when the sender has finished writing it"
-            raise RefusedError(f"file {before.path!r} {reason}", where=self._where, hint=hint)
+    def _compare(self, listed: RemoteFile, now: RemoteFile | None, when: str, *, read: int | None = None) -> None:
+        if reason := disagreement(listed, now, when, read=read):
+            raise RefusedError(f"file {listed.path!r} {reason}", where=self._where, hint=CHANGED_HINT)
 
     def __enter__(self) -> Self:
         return self

@@ -10,7 +10,10 @@ from typing import Self
 from crossdock.clock import Clock, SystemClock
 from crossdock.errors import ConfigError, CrossdockError, RefusedError, RemoteError, UnauthorizedError
 from crossdock.transport.file_store import (
+    AFTER_LISTED,
+    CHANGED_HINT,
     MAX_NAMES,
+    WHILE_READ,
     RemoteFile,
     Sink,
     archive_names,
@@ -119,15 +122,15 @@ class SftpSession:
             return file
         raise RefusedError(f"{path!r} is not a regular file", where=self._where)
 
-    def fetch(self, path: str, sink: Sink, progress: Callable[[int], None] | None = None) -> int:
-        before, after = self.stat(path), None
-        doing, read = f"reading {path!r}", 0
+    def fetch(self, file: RemoteFile, sink: Sink, progress: Callable[[int], None] | None = None) -> None:
+        self._compare(file, self.stat(file.path), AFTER_LISTED)
+        doing, read, after = f"reading {file.path!r}", 0, None
         login = self._line.login
         hint = "if the connection is slow, lower `min_bytes_per_s`"
-        budget = Budget(login.timeout_s + before.size / login.min_bytes_per_s, hint)
+        budget = Budget(login.timeout_s + file.size / login.min_bytes_per_s, hint)
         with self._translated(doing):
-            handle = self._wire.open(_encoded(path))
-        blocks = self._wire.read(handle, before.size, login.window_bytes)
+            handle = self._wire.open(_encoded(file.path))
+        blocks = self._wire.read(handle, file.size, login.window_bytes)
         try:
             while True:
                 with self._translated(doing, budget=budget):  # writing a block does not count as the server's time
@@ -142,11 +145,8 @@ class SftpSession:
             with suppress(CrossdockError), self._translated(doing):
                 self._wire.close(handle)
         with suppress(_MissingError):
-            after = self.stat(path)
-        if reason := disagreement(before, read, after):
-            hint = "nothing of it was taken in; run again when the sender has finished writing it"
-            raise RefusedError(f"file {path!r} {reason}", where=self._where, hint=hint)
-        return read
+            after = self.stat(file.path)
+        self._compare(file, after, WHILE_READ, read=read)
 
     def move(self, file: RemoteFile, folder: str) -> str:
         self._compare_moved(file, self.stat(file.path))
@@ -178,9 +178,13 @@ class SftpSession:
         with self._translated(f"moving {old!r}"):
             self._wire.rename(_encoded(old), _encoded(new))  # unlike posix-rename, it overwrites nothing
 
+    def _compare(self, listed: RemoteFile, now: RemoteFile | None, when: str, *, read: int | None = None) -> None:
+        if reason := disagreement(listed, now, when, read=read):
+            raise RefusedError(f"file {listed.path!r} {reason}", where=self._where, hint=CHANGED_HINT)
+
     def _compare_moved(self, file: RemoteFile, now: RemoteFile) -> None:
-        if reason := disagreement(file, file.size, now):
-            raise RefusedError(f"file {file.path!r} {reason.replace('read', 'taken in')}", where=self._where)
+        if reason := disagreement(file, now, "while it was taken in"):
+            raise RefusedError(f"file {file.path!r} {reason}", where=self._where)
 
     def close(self) -> None:
         """End the session; may be called twice."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from crossdock.errors import ConfigError, RefusedError, RemoteError
+from crossdock.transport.file_store import RemoteFile
 from crossdock.transport.folder_store import FolderStore
 from crossdock.transport.sftp_store import SftpSession
 
@@ -87,7 +89,7 @@ def test_fetches_small_files_exactly(place: Place, size: int) -> None:
     content = os.urandom(size)
     place.put("a.txt", content)
     sink = io.BytesIO()
-    assert place.store.fetch(f"{place.name}/a.txt", sink) == size
+    place.store.fetch(place.store.stat(f"{place.name}/a.txt"), sink)
     assert sink.getvalue() == content
 
 
@@ -97,7 +99,7 @@ def test_fetches_a_large_file_exactly_and_tells_progress(place: Place, tmp_path:
     place.put("big.txt", content)
     steps: list[int] = []
     with (tmp_path / "sink").open("w+b") as sink:
-        assert place.store.fetch(f"{place.name}/big.txt", sink, steps.append) == len(content)
+        place.store.fetch(place.store.stat(f"{place.name}/big.txt"), sink, steps.append)
         sink.seek(0)
         assert hashlib.file_digest(sink, "sha256").digest() == hashlib.sha256(content).digest()
     assert sum(steps) == len(content)
@@ -112,8 +114,10 @@ def test_an_error_of_the_sink_stays_what_it_is(place: Place) -> None:
 
     place.put("a.txt", b"x" * 100_000)
     with pytest.raises(OSError, match="No space left"):
-        place.store.fetch(f"{place.name}/a.txt", Full())
-    assert place.store.fetch(f"{place.name}/a.txt", io.BytesIO()) == 100_000
+        place.store.fetch(place.store.stat(f"{place.name}/a.txt"), Full())
+    again = io.BytesIO()
+    place.store.fetch(place.store.stat(f"{place.name}/a.txt"), again)
+    assert again.getvalue() == b"x" * 100_000
 
 
 def test_missing_folder_is_named(place: Place) -> None:
@@ -127,7 +131,7 @@ def test_missing_file_is_named(place: Place) -> None:
     with pytest.raises(RemoteError, match=f"file '{place.name}/gone.txt' does not exist"):
         place.store.stat(f"{place.name}/gone.txt")
     with pytest.raises(RemoteError, match=f"file '{place.name}/gone.txt' does not exist"):
-        place.store.fetch(f"{place.name}/gone.txt", io.BytesIO())
+        place.store.fetch(RemoteFile("gone.txt", 1, 1, place.name), io.BytesIO())
 
 
 @pytest.mark.parametrize("kind", ["link", "folder", "pipe"])
@@ -143,7 +147,7 @@ def test_takes_only_regular_files(place: Place, kind: str) -> None:
     with pytest.raises(RefusedError, match="not a regular file"):
         place.store.stat(f"{place.name}/odd")
     with pytest.raises(RefusedError, match="not a regular file"):
-        place.store.fetch(f"{place.name}/odd", io.BytesIO())
+        place.store.fetch(RemoteFile("odd", 1, 1, place.name), io.BytesIO())
 
 
 @pytest.mark.parametrize(
@@ -177,5 +181,30 @@ def test_a_file_that_changes_while_it_is_read_is_refused(place: Place, change: o
             changes.pop()(path)  # type: ignore[operator]
 
     with pytest.raises(RefusedError, match=reason) as caught:
-        place.store.fetch(f"{place.name}/a.txt", io.BytesIO(), meddle)
+        place.store.fetch(place.store.stat(f"{place.name}/a.txt"), io.BytesIO(), meddle)
     assert "a.txt" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        pytest.param(lambda path: path.write_bytes(b"x" * 4), "shrank from 8 to 4 bytes", id="another size"),
+        pytest.param(lambda path: path.write_bytes(b"y" * 8), "was written or replaced", id="the same size"),
+        pytest.param(lambda path: os.utime(path, (1, 1)), "was written or replaced", id="an older time"),
+    ],
+)
+def test_a_file_that_changes_after_it_was_listed_is_refused(
+    place: Place, change: Callable[[Path], object], reason: str
+) -> None:
+    """What kept still when it was looked at, and was written since, may be half a file: not a byte of it is taken."""
+    path, sink = place.put("a.txt", b"x" * 8), io.BytesIO()
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    (listed,) = place.store.list(place.name, "a.txt")
+    change(path)
+    with pytest.raises(RefusedError, match=f"a.txt' {reason} after it was listed") as caught:
+        place.store.fetch(listed, sink)
+    assert sink.getvalue() == b""
+    assert caught.value.hint == "nothing of it was taken in; run again when the sender has finished writing it"
+    (listed,) = place.store.list(place.name, "a.txt")
+    place.store.fetch(listed, sink)
+    assert sink.getvalue() == path.read_bytes()

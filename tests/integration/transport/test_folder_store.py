@@ -23,6 +23,7 @@ from crossdock.errors import (
     UnavailableError,
 )
 from crossdock.transport import folder_store
+from crossdock.transport.file_store import RemoteFile
 from crossdock.transport.folder_store import FolderStore
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
@@ -63,6 +64,12 @@ def put(path: Path, content: bytes) -> Path:
     path.write_bytes(content)
     os.utime(path, (OLD, OLD))
     return path
+
+
+def exported(root: Path) -> RemoteFile:
+    """The file of `root`, as it is listed now."""
+    (file,) = FolderStore(root).list("out", "a.txt")
+    return file
 
 
 def replace(path: Path, content: bytes) -> None:
@@ -114,7 +121,7 @@ def test_a_file_that_others_touch_is_refused(root: Path, meddle: Callable[[Path]
     """What happens after the first block is seen, even where name, size and time stay the same."""
     path = root / "out" / "a.txt"
     with pytest.raises(RefusedError, match=reason) as refused:
-        FolderStore(root).fetch("out/a.txt", Meddling(lambda: meddle(path)))
+        FolderStore(root).fetch(exported(root), Meddling(lambda: meddle(path)))
     assert "'out/a.txt'" in refused.value.message
     assert refused.value.where == str(root)
 
@@ -178,7 +185,7 @@ def test_a_file_that_grows_as_fast_as_it_is_read_ends(root: Path) -> None:
             grow(path, b"y" * 100_000)
 
     with pytest.raises(RefusedError, match="grew from 300000"):
-        FolderStore(root).fetch("out/a.txt", io.BytesIO(), follow)
+        FolderStore(root).fetch(exported(root), io.BytesIO(), follow)
     assert read == [100_000] * 4
 
 
@@ -216,14 +223,15 @@ def test_what_is_taken_for_whole_is_whole(content: bytes, deeds: dict[int, list[
     with tempfile.TemporaryDirectory() as made, pytest.MonkeyPatch.context() as patch:
         patch.setattr(folder_store, "_BLOCK", 10)
         path = put(Path(made, "a.txt"), content)
-        sink, blocks = io.BytesIO(), iter(range(100))
+        sink, blocks, store = io.BytesIO(), iter(range(100)), FolderStore(Path(made))
+        (file,) = store.list("", "a.txt")
 
         def meddle(_: int) -> None:
             for deed in deeds.get(next(blocks), ()):
                 _do(path, deed)
 
         try:
-            FolderStore(Path(made)).fetch("a.txt", sink, meddle)
+            store.fetch(file, sink, meddle)
         except RefusedError:
             return
         assert sink.getvalue() == content == path.read_bytes()
@@ -232,7 +240,7 @@ def test_what_is_taken_for_whole_is_whole(content: bytes, deeds: dict[int, list[
 def test_an_untouched_file_is_taken(root: Path) -> None:
     """To read a file, or to put another one beside it, is no change of it."""
     sink = Meddling(lambda: (put(root / "out" / "b.txt", b"y"), (root / "out" / "a.txt").read_bytes()))
-    assert FolderStore(root).fetch("out/a.txt", sink) == 300_000
+    FolderStore(root).fetch(exported(root), sink)
     assert sink.getvalue() == b"x" * 300_000
 
 
@@ -263,7 +271,7 @@ def test_no_folder_leads_out_by_its_name(root: Path, out: str) -> None:
     with pytest.raises(ConfigError, match="leads outside it"):
         store.list(out, "*")
     with pytest.raises(ConfigError, match="leads outside it"):
-        store.fetch(f"{out.rstrip('/')}/a.txt", io.BytesIO())
+        store.fetch(RemoteFile("a.txt", 6, OLD, out), io.BytesIO())
 
 
 def test_no_link_leads_out(root: Path) -> None:
@@ -275,7 +283,7 @@ def test_no_link_leads_out(root: Path) -> None:
         with pytest.raises(RefusedError, match="leads outside it through a link"):
             store.list(out, "*")
         with pytest.raises(RefusedError, match="leads outside it through a link"):
-            store.fetch(f"{out}/a.txt", io.BytesIO())
+            store.fetch(RemoteFile("a.txt", 6, OLD, out), io.BytesIO())
 
 
 def test_a_folder_whose_name_begins_like_the_root_is_outside(root: Path) -> None:
@@ -294,7 +302,7 @@ def test_links_that_stay_inside_are_followed(root: Path, tmp_path: Path) -> None
     store = FolderStore(tmp_path / "mount")
     (file,) = store.list("today", "*.txt")
     assert file.path == "today/a.txt"
-    assert store.fetch(file.path, io.BytesIO()) == 300_000
+    store.fetch(file, io.BytesIO())
 
 
 @pytest.mark.parametrize("target", ["../secrets", "kept"])
@@ -322,7 +330,7 @@ def test_a_file_that_became_a_link_is_refused(root: Path, tmp_path: Path) -> Non
     (root / "out" / "a.txt").symlink_to(tmp_path / "secrets" / "a.txt")
     sink = io.BytesIO()
     with pytest.raises(RefusedError, match=r"'out/a.txt' is not a regular file"):
-        store.fetch(file.path, sink)
+        store.fetch(file, sink)
     assert sink.getvalue() == b""
 
 
@@ -332,7 +340,7 @@ def test_a_socket_is_no_file(root: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind("out/door")
         with pytest.raises(RefusedError, match="not a regular file"):
-            FolderStore(root).fetch("out/door", io.BytesIO())
+            FolderStore(root).fetch(RemoteFile("door", 0, OLD, "out"), io.BytesIO())
 
 
 # ---- what the system says
@@ -355,7 +363,7 @@ def test_a_file_is_no_folder(root: Path) -> None:
     with pytest.raises(ConfigError, match=r"'out/a.txt' does not exist"):
         FolderStore(root).list("out/a.txt", "*")
     with pytest.raises(RemoteError, match=r"file 'out/a.txt/b' does not exist"):
-        FolderStore(root).fetch("out/a.txt/b", io.BytesIO())
+        FolderStore(root).fetch(RemoteFile("b", 0, OLD, "out/a.txt"), io.BytesIO())
 
 
 def test_the_own_folder_may_be_relative(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -365,7 +373,7 @@ def test_the_own_folder_may_be_relative(root: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir("/")
     (file,) = store.list("", "*")
     assert file.path == "a.txt"
-    assert store.fetch(file.path, io.BytesIO()) == 300_000
+    store.fetch(file, io.BytesIO())
 
 
 def test_a_listing_has_an_end(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -433,9 +441,9 @@ def test_a_file_that_may_not_be_read_is_named(open_root: Path) -> None:
     (open_root / "out" / "a.txt").chmod(0)
     with nobody():
         store = FolderStore(open_root)
-        assert len(store.list("out", "*")) == 1
+        (file,) = store.list("out", "*")
         with pytest.raises(UnauthorizedError, match=r"permission denied while reading 'out/a.txt'") as denied:
-            store.fetch("out/a.txt", io.BytesIO())
+            store.fetch(file, io.BytesIO())
     assert denied.value.hint == "make it readable for the user that crossdock runs as"
 
 
@@ -456,7 +464,7 @@ def test_a_failing_share_is_told_in_words(
     root: Path, monkeypatch: pytest.MonkeyPatch, call: str, code: int, kind: type[RemoteError]
 ) -> None:
     """Whatever the system says comes with place and advice; a share that is away can be waited for."""
-    store = FolderStore(root)
+    store, file = FolderStore(root), exported(root)
 
     def fail(*_: object, **__: object) -> None:
         raise OSError(code, os.strerror(code))
@@ -464,7 +472,7 @@ def test_a_failing_share_is_told_in_words(
     with monkeypatch.context() as patch, pytest.raises(RemoteError) as failed:
         patch.setattr(os, call, fail)
         if call == "read":
-            store.fetch("out/a.txt", io.BytesIO())
+            store.fetch(file, io.BytesIO())
         else:
             store.list("out", "*")
     assert type(failed.value) is kind

@@ -36,7 +36,7 @@ def test_an_early_end_is_refused(server: SftpServer, login: SftpLogin, served: P
         connect(login) as session,
         pytest.raises(RefusedError, match=rf"'out/a.txt' ended after {end} of 300000 bytes"),
     ):
-        session.fetch("out/a.txt", io.BytesIO())
+        session.fetch(session.stat("out/a.txt"), io.BytesIO())
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_change_right_after_the_first_block_is_refused(
     (served / "out/a.txt").write_bytes(b"x" * 300_000)
     server.faults.while_read["out/a.txt"] = change
     with connect(login) as session, pytest.raises(RefusedError, match=reason):
-        session.fetch("out/a.txt", io.BytesIO())
+        session.fetch(session.stat("out/a.txt"), io.BytesIO())
 
 
 @pytest.mark.parametrize("at", [0, 200_000])
@@ -64,7 +64,7 @@ def test_a_stall_ends_at_the_deadline(server: SftpServer, login: SftpLogin, serv
     server.faults.stall_after["out/a.txt"] = at
     with connect(replace(login, timeout_s=0.3)) as session:
         with pytest.raises(UnavailableError, match=r"no answer for 0.3 s while reading 'out/a.txt'"):
-            session.fetch("out/a.txt", io.BytesIO())
+            session.fetch(session.stat("out/a.txt"), io.BytesIO())
         with pytest.raises(UnavailableError):
             session.list("out", "*")
 
@@ -82,7 +82,7 @@ def test_a_drip_ends_at_the_total_deadline(server: SftpServer, login: SftpLogin,
     server.faults.short_answers, server.faults.on_read = answer, drip
     with connect(replace(login, timeout_s=60), clock=clock) as session:
         with pytest.raises(UnavailableError, match=r"not done in 69 s while reading 'out/a.txt'") as caught:
-            session.fetch("out/a.txt", io.BytesIO())
+            session.fetch(session.stat("out/a.txt"), io.BytesIO())
         assert "min_bytes_per_s" in str(caught.value)
     assert len(answers) < 100  # of 300,000 and 429
 
@@ -93,7 +93,7 @@ def test_a_slow_line_may_be_declared(server: SftpServer, login: SftpLogin, serve
     clock = ManualClock()
     server.faults.short_answers, server.faults.on_read = 1_000, lambda: clock.advance(1)
     with connect(replace(login, timeout_s=60, min_bytes_per_s=900), clock=clock) as session:
-        assert session.fetch("out/a.txt", io.BytesIO()) == 300_000
+        session.fetch(session.stat("out/a.txt"), io.BytesIO())
 
 
 def test_a_listing_that_drips_ends_at_the_total_deadline(
@@ -131,7 +131,7 @@ def test_a_slow_sink_is_not_the_servers_fault(login: SftpLogin, served: Path) ->
 
     (served / "out/a.txt").write_bytes(b"x" * 300_000)
     with connect(replace(login, timeout_s=0.2)) as session:
-        assert session.fetch("out/a.txt", Slow()) == 300_000
+        session.fetch(session.stat("out/a.txt"), Slow())
 
 
 def test_short_answers_are_asked_again(server: SftpServer, login: SftpLogin, served: Path) -> None:
@@ -141,7 +141,7 @@ def test_short_answers_are_asked_again(server: SftpServer, login: SftpLogin, ser
     server.faults.short_answers = 10_000
     sink = io.BytesIO()
     with connect(replace(login, window_bytes=100_000)) as session:
-        assert session.fetch("out/a.txt", sink) == len(content)
+        session.fetch(session.stat("out/a.txt"), sink)
     assert hashlib.sha256(sink.getvalue()).digest() == hashlib.sha256(content).digest()
 
 
@@ -161,7 +161,7 @@ def test_new_keys_in_the_middle_of_a_file_do_no_harm(tmp_path: Path) -> None:
             host_key=server.fingerprint,
         )
         with connect(login) as session:
-            session.fetch("a.txt", sink)
+            session.fetch(session.stat("a.txt"), sink)
     assert hashlib.sha256(sink.getvalue()).digest() == hashlib.sha256(content).digest()
 
 
@@ -171,7 +171,7 @@ def test_a_file_nobody_may_read_is_unauthorized(server: SftpServer, login: SftpL
     server.faults.deny.add("out/a.txt")
     with connect(login) as session:
         with pytest.raises(UnauthorizedError, match=r"permission denied while reading 'out/a\.txt'"):
-            session.fetch("out/a.txt", io.BytesIO())
+            session.fetch(session.stat("out/a.txt"), io.BytesIO())
         assert [file.name for file in session.list("out", "*")] == ["a.txt"]
 
 
@@ -227,7 +227,7 @@ def test_many_sessions_one_after_the_other_leave_nothing(login: SftpLogin, serve
     (served / "out/a.txt").write_bytes(b"x" * 100_000)
     for number in range(10):
         with connect(login) as session:
-            session.fetch("out/a.txt", io.BytesIO())
+            session.fetch(session.stat("out/a.txt"), io.BytesIO())
         with pytest.raises(UnauthorizedError):
             connect(replace(login, password=f"wrong {number}"))
 
@@ -241,7 +241,7 @@ def test_sessions_side_by_side_do_not_mix(login: SftpLogin, served: Path) -> Non
     def read(path: str) -> bytes:
         sink = io.BytesIO()
         with connect(login) as session:
-            session.fetch(path, sink)
+            session.fetch(session.stat(path), sink)
         return sink.getvalue()
 
     with ThreadPoolExecutor(4) as pool:

@@ -21,7 +21,7 @@ from crossdock.sources.source_context import SourceContext
 from crossdock.sources.spool import Spool
 from crossdock.state import FileFacts
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.transport.file_store import Sink
+from crossdock.transport.file_store import RemoteFile, Sink
 from crossdock.transport.folder_store import FolderStore
 
 KNOWN = b"SKU\nP1\n"
@@ -36,9 +36,9 @@ class Noting(FolderStore):
         super().__init__(root)
         self.fetched: list[str] = []
 
-    def fetch(self, path: str, sink: Sink, progress: Callable[[int], None] | None = None) -> int:
-        self.fetched.append(path)
-        return super().fetch(path, sink, progress)
+    def fetch(self, file: RemoteFile, sink: Sink, progress: Callable[[int], None] | None = None) -> None:
+        self.fetched.append(file.path)
+        super().fetch(file, sink, progress)
 
 
 class Intake(NoIntake):
@@ -163,12 +163,13 @@ def test_a_file_that_cannot_be_fetched_leaves_nothing(store: Noting, run: Source
 def test_a_file_that_is_written_again_after_it_was_listed_is_refused(
     store: Noting, run: SourceContext, tmp_path: Path
 ) -> None:
-    """It may be half of a file, whatever it was when it had kept still."""
+    """It may be half of a file of the same size, whatever it was when it had kept still."""
     put(tmp_path, LOT_1=b"SKU\nP22\n")
     run.spool.mkdir(mode=0o700)
     (file,) = store.list("", "LOT_*")
-    put(tmp_path, LOT_1=b"SKU\n")
-    with pytest.raises(RefusedError, match="has 4 bytes, and had 8 when it was listed"):
+    put(tmp_path, LOT_1=b"SKU\nP23\n")
+    os.utime(tmp_path / "exports" / "LOT_1.csv", (1, 1))
+    with pytest.raises(RefusedError, match="was written or replaced after it was listed"):
         Spool(replace(run, kept=run.spool)).take(store, [file], lambda: ())
 
 

@@ -8,7 +8,7 @@ from contextlib import closing
 from html.parser import HTMLParser
 
 import pytest
-from tests.e2e.warehouse import CUSTOMERS, INVOICES, PRODUCTS, Site
+from tests.e2e.warehouse import CUSTOMERS, INVOICES, PRODUCTS, Front, Reply, Site
 from tests.integration.notifications.receivers import Post, Receiver, Relay, relaying
 from tests.servers import served
 
@@ -175,6 +175,20 @@ def test_a_night_that_cannot_start_is_told(site: Site, people: People) -> None:
     assert (failed.code, people.kinds) == (2, [["failed"]])
     assert "CROSSDOCK_API_KEY" in failed.err
     assert "CROSSDOCK_API_KEY" in people.mails[0]
+
+
+def test_a_wrong_clock_is_told(site: Site, people: People) -> None:
+    """A night that does not begin because the clocks differ is notified about, whatever starts it."""
+    with Front(
+        site.platform.base_url, lambda _: Reply(200, headers={"date": "Thu, 01 Jan 2026 00:00:00 GMT"})
+    ) as front:
+        site.edit(site.platform.base_url, front.base_url)
+        site.edit("state.db", "other.db")
+        site.init()
+        failed = site.run("schedule", "--once", "latest")
+    assert (failed.code, people.kinds) == (3, [["failed"]])
+    assert "the clock of this machine is" in failed.err
+    assert "the clock of this machine is" in people.mails[0]
 
 
 def test_a_paused_job_is_not_run(site: Site, people: People) -> None:

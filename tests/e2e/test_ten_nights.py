@@ -134,7 +134,7 @@ def test_ten_nights(site: Site, front: Front) -> None:
     of.night(invoices=of.invoices(4))
     front.fate = lambda _: Reply(503)  # the platform's outage
     assert site.sync().code == 3
-    ask("What failed, where, and what must I do?", "every request fails", "run again when it answers")
+    ask("What failed, where, and what must I do?", "every request fails: HTTP 503", "run again when it answers")
     ask("Which records are open, and why?", "4 in doubt")
     front.fate = lambda _: FORWARD
     assert site.sync().code == 1, "the five records of the night before are open"

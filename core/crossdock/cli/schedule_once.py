@@ -42,7 +42,6 @@ def run(loaded: Project, text: str, job: str | None, log_format: LogFormat, *, a
     if job is not None and job not in loaded.jobs:
         raise ConfigError(f"there is no job {job!r}", hint=f"known: {', '.join(loaded.jobs)}")
     clock = SystemClock()
-    check_clock(loaded.platform, clock, loaded.probed[0])
     now, codes = clock.now(), [0]
     with stderr_log.logging_to_stderr(log_format), traced(stderr_log.warn) as trace:
         for name in [job] if job else ordered(loaded.jobs):
@@ -121,6 +120,7 @@ class _Once:
 
     def _run(self, at: Due, log: RunLog, timings: Timings, interrupt: threading.Event) -> _Ended | None:
         due_run = DueRun(self._job, at.instant, at.business_date)
+        check_clock(self._loaded.platform, self._clock, self._loaded.probed[0])
         with state_session.open_session(self._loaded, self._clock) as session:
             earlier, is_paused = session.state.ask(
                 lambda tx: (

@@ -39,6 +39,7 @@ class RetryState:
         ambiguous: It may have been carried out.
         conflict: The target's answer that another record conflicts with it.
         interrupted: What follows after a ping.
+        status: The HTTP status of the last answer; None without one.
     """
 
     failures: int = 0
@@ -46,9 +47,10 @@ class RetryState:
     ambiguous: bool = False
     conflict: Outcome | None = None
     interrupted: Literal["send", "look_up"] = "send"
+    status: int | None = None
 
-    def failed(self, now: float) -> None:
-        self.failures += 1
+    def failed(self, now: float, status: int | None) -> None:
+        self.failures, self.status = self.failures + 1, status
         self.failing_since = now if self.failing_since is None else self.failing_since
 
 

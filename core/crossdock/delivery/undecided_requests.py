@@ -41,7 +41,7 @@ class Retries:
                 return
             if rule == "verify":
                 task, settle_s = replace(task, purpose="look_up"), self._target.settle_s
-        retry_state.failed(self._clock.monotonic())
+        retry_state.failed(self._clock.monotonic(), outcome.status)
         if retry_state.failures >= limits.attempts and not self._is_outage(retry_state):
             self.leave_out(task, outcome, decisions)
             return
@@ -75,16 +75,17 @@ class Retries:
 
     def pinged(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
         """One record fails repeatedly; the answer to a ping shows whether the target works."""
-        breaker = self._run.queue.circuit_breaker
+        breaker, last = self._run.queue.circuit_breaker, task.retry_state.status
         may_leave_out = breaker.worked or self._left_out < FAILING_RECORDS_AT_MOST
         if outcome.kind == "answered" and may_leave_out and not self._is_too_late():
             self._left_out += 1
-            self.leave_out(task, Outcome("in_doubt", "fails repeatedly"), decisions)
+            self.leave_out(task, Outcome("in_doubt", _with_status("fails repeatedly", last)), decisions)
             return
         if outcome.kind != "answered":
             breaker.failed(self._clock.monotonic(), outcome.retry_after_s, probe=task.probe)
         message = outcome.message or "answers, but every request fails"
-        self._stop_if_hopeless(task.retry_state, replace(outcome, message=message))
+        status = last if outcome.kind == "answered" else outcome.status
+        self._stop_if_hopeless(task.retry_state, replace(outcome, message=message, status=status))
         task = replace(task, purpose=task.retry_state.interrupted)
         settle_s = self._target.settle_s if task.purpose == "look_up" else 0.0
         self.delay(task, max(settle_s, self._target.retry.base_s), outcome, decisions)
@@ -98,7 +99,7 @@ class Retries:
         if not self._is_hopeless(retry_state):
             return
         attempts = max(retry_state.failures, self._run.queue.circuit_breaker.probes)
-        message = f"{outcome.message} ({attempts} attempts)"
+        message = f"{_with_status(outcome.message, outcome.status)} ({attempts} attempts)"
         if self._run.resuming and outcome.kind != "unavailable":  # new records will show whether the target works
             self._run.stop_with(PostponedError(message))
         hint = "nothing was lost; run again when it answers"
@@ -121,3 +122,8 @@ class Retries:
     def _is_too_late(self) -> bool:
         since = self._run.queue.circuit_breaker.failing_since
         return since is not None and self._clock.monotonic() - since >= self._target.retry.give_up_after_s
+
+
+def _with_status(message: str, status: int | None) -> str:
+    """*message* with the HTTP status of the answer that it is about, if there is one and it does not name it."""
+    return message if status is None or f"HTTP {status}" in message else f"{message}: HTTP {status}"

@@ -81,11 +81,11 @@ def test_parked_records_leave_nobody_behind(bench: Bench, platform: Platform, sh
 
 
 def test_parking_ends_when_nothing_gets_through(bench: Bench, platform: Platform) -> None:
-    """A platform that fails for all does not put one record after the other in doubt until none is left."""
+    """A platform that fails for all does not put one record after the other in doubt; the error names its status."""
     bench.settings = {"idempotency": {"enabled": False}, "after_ambiguous": "park", "in_flight": 4}
     bench.clock = ManualClock()
-    platform.script = lambda _seen: (500, {}, b"")
-    with pytest.raises(UnavailableError):
+    platform.script = lambda _seen: (503, {}, b'{"title": "Away"}')
+    with pytest.raises(UnavailableError, match="Away: HTTP 503"):
         bench.deliver(200)
     assert len(platform.seen) < 30
     assert Counter(bench.unsettled().values())["pending"] > 170

@@ -1,7 +1,8 @@
 """A warehouse that drops exports under thirty naming schemes, with all that goes wrong at night.
 
 It is written from what warehouses do, and knows nothing of how crossdock compares names and times. Each case is read by
-the real engine from a folder and delivered to a small platform; a case is judged by what the platform holds.
+the real engine, from a folder or an OpenSSH server, and delivered to a small platform; a case is judged by what the
+platform holds.
 The short form is in `tests.chaos.test_dropped_files`, the long one in `tests.long.test_dropped_files`.
 """
 
@@ -11,7 +12,7 @@ import json
 import os
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -22,6 +23,7 @@ from typing import Any, NamedTuple
 import pytest
 from tests.chaos.books import Platform, empty
 from tests.chaos.scripted import Scripted
+from tests.servers import require
 
 from crossdock.progress import Silent
 from crossdock.project import project
@@ -29,6 +31,7 @@ from crossdock.runs import runner
 from crossdock.runs.run_report import Report
 from crossdock.state import Pin, StateUrl, create
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.testing.openssh_server import OpenSshServer
 
 START = datetime(2026, 11, 24, 1, tzinfo=UTC)  # so that a year ends meanwhile
 KEYS = 6
@@ -187,12 +190,14 @@ class Stage:
     """A platform that takes everything, and a state.
 
     Attributes:
+        connection: Where the exports in *folder* are read from.
         told: How many nights ended with each exit code.
     """
 
     folder: Path
     url: StateUrl
     server: Scripted
+    connection: Mapping[str, object]
     told: Counter[int] = field(default_factory=Counter)
     _asked: bool = False  # of this case's order
 
@@ -312,27 +317,53 @@ class Stage:
         config = {
             "platform": {"base_url": self.server.base_url, "tenant": "acme", "auth": auth},
             "state": self.url.render_as_string(hide_password=False),
-            "connections": {"wms": {"kind": "folder_warehouse", "path": ".", "streams": {"products": stream}}},
+            "connections": {"wms": {**self.connection, "streams": {"products": stream}}},
         }
         path.write_text(json.dumps(config))
         return path
 
 
+FOLDER = {"kind": "folder_warehouse", "path": "."}
+
+
 @contextmanager
-def open_stage(folder: Path, url: StateUrl) -> Iterator[Stage]:
+def serving(folder: Path) -> Iterator[Mapping[str, object]]:
+    """The connection to an OpenSSH server with the files in *folder*."""
+    require(OpenSshServer.available(), "an OpenSSH server")
+    with OpenSshServer(folder) as ssh, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SSH_KEY", ssh.client_key)
+        yield {
+            "kind": "sftp_warehouse",
+            "host": ssh.host,
+            "port": ssh.port,
+            "user": ssh.user,
+            "private_key": "env:SSH_KEY",
+            "host_key": ssh.fingerprint,
+        }
+
+
+@contextmanager
+def open_stage(folder: Path, url: StateUrl, connection: Mapping[str, object]) -> Iterator[Stage]:
     with Scripted(lambda _asked: None) as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("KEY", "k")
         create(url, Pin(server.base_url, "acme"))
-        yield Stage(folder, url, server)
+        yield Stage(folder, url, server, connection)
 
 
-def the_newest_row_wins(folder: Path, url: StateUrl, first: int, cases: int, nights: int) -> Counter[int]:
+def the_newest_row_wins(
+    folder: Path,
+    url: StateUrl,
+    first: int,
+    cases: int,
+    nights: int,
+    connection: Mapping[str, object] = FOLDER,
+) -> Counter[int]:
     """Whatever a warehouse drops: the platform equals it, or a run has named the file that it waits for.
 
     Returns:
         How many runs ended with each exit code.
     """
-    with open_stage(folder, url) as stage:
+    with open_stage(folder, url, connection) as stage:
         for seed in range(first, first + cases):
             case = Case.drawn(seed, nights)
             wrong = stage.play(case)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, NoReturn
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _PICKED_BYTES, _PICKED_CELLS = 1 << 20, 100_000  # most of one frame of picked records
 _SMALLEST_PART_BYTES = 64 << 10
+STRICT_BYTES = 2 << 10
+"""Of a piece that the strict parser reads sooner than polars can be called."""
 _STRICT_CELLS = 100_000  # cells that are Python objects at a time
 _OTHER_LINES = 2  # header and trailer
 _BESIDE = "_beside"  # no column has such a name
@@ -47,17 +49,27 @@ class DelimitedRows:
         self._trailer = layout.trailer
         self._trailer_cells = layout.trailer.prefix.split(layout.delimiter) if layout.trailer else None
         self._leniencies, self._fitting = leniencies, FittingCells(layout.short_lines, layout.long_lines, leniencies)
-        self._crlf = first.data.endswith(b"\r\n")
+        self._layout, self._crlf = layout, first.data.endswith(b"\r\n")
         line, cells = next(self._strict_parser.records(self._text(first), first.line))
         cells = [row_ends.restored(cell) for cell in cells] if row_ends else cells
         self._names = self._header(cells, layout.names, line) if layout.header else layout.names or ()
-        form = RecordFormat(self._names, layout.delimiter, layout.quote, self._crlf, self._trailer_cells, marks)
-        self._polars_parser = PolarsParser(form)
-        wider = replace(form, names=[*self._names, _BESIDE])  # as if a last column were without a name
-        self._wider_parser = PolarsParser(wider) if self._fitting.may_be_cut else None
         self.schema = {**dict.fromkeys(self._names, pl.String()), LINE: pl.UInt64()}
         self._tail: Piece | None = None
         self.rows = 0
+
+    @cached_property
+    def _polars_parser(self) -> PolarsParser:
+        return PolarsParser(self._form(self._names))
+
+    @cached_property
+    def _wider_parser(self) -> PolarsParser | None:
+        """One that reads as if a last column were without a name."""
+        return PolarsParser(self._form([*self._names, _BESIDE])) if self._fitting.may_be_cut else None
+
+    def _form(self, names: Sequence[str]) -> RecordFormat:
+        marks = self._row_ends.marks if self._row_ends else ""
+        layout = self._layout
+        return RecordFormat(names, layout.delimiter, layout.quote, self._crlf, self._trailer_cells, marks)
 
     def frames(self, rest: Iterator[Piece]) -> Iterator[pl.DataFrame]:
         """All rows; then the trailer is checked."""
@@ -114,18 +126,22 @@ class DelimitedRows:
         return self._row_ends.restored_frame(frame) if self._row_ends else frame
 
     def _parsed(self, piece: Piece) -> pl.DataFrame:
-        frame = self._polars_parser.frame(piece)
-        if frame is None and self._wider_parser:
-            frame = self._without_beside(self._wider_parser.frame(piece))
+        frame = self._by_polars(piece) if len(piece.data) > STRICT_BYTES else None
         if frame is not None:
             return frame
         text, fault = as_text(piece, self._strict_parser.quote)
-        rows, frames = self._strict_rows(text, piece.line), [pl.DataFrame(schema=self.schema)]
+        rows, frames = self._strict_rows(text, piece.line), list[pl.DataFrame]()
         while batch := list(islice(rows, _STRICT_CELLS // len(self.schema) + 1)):
             frames.append(pl.DataFrame(batch, schema=self.schema, orient="row"))
         if fault:
             self._refuse_bytes(fault)
-        return pl.concat(frames)
+        return pl.concat(frames) if frames else pl.DataFrame(schema=self.schema)
+
+    def _by_polars(self, piece: Piece) -> pl.DataFrame | None:
+        frame = self._polars_parser.frame(piece)
+        if frame is None and self._wider_parser:
+            frame = self._without_beside(self._wider_parser.frame(piece))
+        return frame
 
     def _without_beside(self, frame: pl.DataFrame | None) -> pl.DataFrame | None:
         """Rows that all have one empty field more than there are columns, without it; None for others."""

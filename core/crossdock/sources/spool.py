@@ -94,7 +94,7 @@ class Spool:
 
     def _kept(self, name: str) -> Path:
         fetched = self._run.spool / name
-        return fetched if fetched.is_file() else self._run.kept / name
+        return fetched if self.lasting or fetched.is_file() else self._run.kept / name
 
     def forget(self, name: str) -> None:
         (self._run.spool / name).unlink(missing_ok=True)

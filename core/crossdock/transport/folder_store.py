@@ -203,11 +203,11 @@ class FolderStore:
         if folder.startswith("/") or ".." in folder.split("/"):
             hint = "write the folder in `files` relative to `path`, and below it"
             raise ConfigError(f"folder {folder!r} leads outside it", where=self._where, hint=hint)
-        end = Path(os.path.realpath(Path(self._root, folder)))
-        if not end.is_relative_to(self._root):
+        end, root = os.path.realpath(f"{self._root}/{folder}"), f"{self._root.rstrip('/')}/"
+        if not f"{end}/".startswith(root):
             hint = "move the files into it, or set `path` to the target of the link"
             raise RefusedError(f"folder {folder!r} leads outside it through a link", where=self._where, hint=hint)
-        return end.relative_to(self._root).parts
+        return [name for name in end[len(root) :].split("/") if name]
 
     def _no_file(self, path: str) -> RefusedError:
         hint = "replace it by its target, or narrow the pattern"

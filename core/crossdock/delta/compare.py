@@ -9,7 +9,7 @@ import polars as pl
 
 from crossdock.delta import fingerprint, positions
 from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, POSITION, SAME, among, in_parts, where
-from crossdock.state import DeadLetterFacts, Intent, WaitingRecord
+from crossdock.state import DeadLetterFacts, Intent, RecordIdentity, Wait
 from crossdock.state.sidecar_files.key_index import KNOWN_FP, KNOWN_POSITION
 from crossdock.tally import Tally
 
@@ -20,6 +20,7 @@ _PAIR = "_pair"
 _REJECTED, _DROPPED, _UNSETTLED, _WAITING = "_rejected", "_dropped", "_unsettled", "_waiting"
 _FP, _AT = "_fp", "_at"
 _KNOWN = "_known"
+_KEYS = ("cured", "replaced", "unmoved", "repeated")  # the lists of a `Delta`
 
 
 @dataclass(slots=True)
@@ -34,6 +35,7 @@ class Delta:
             version.
         replaced: Key hashes of waiting records that a newer version replaces.
         unmoved: Those of *replaced* whose newer version needs no delivery.
+        repeated: Key hashes of idle records that were read again in the same version.
         unchanged: With the accepted fingerprint, or the one of an unsettled operation.
         refused: With the fingerprint of their dead letter.
         dropped: With the fingerprint of a dropped dead letter.
@@ -51,6 +53,7 @@ class Delta:
     cured: list[int]
     replaced: list[int]
     unmoved: list[int]
+    repeated: list[int]
     unchanged: int = 0
     refused: int = 0
     dropped: int = 0
@@ -64,7 +67,7 @@ class Delta:
         tally.count("rejected", self.refused)
         tally.count("dropped", self.dropped)
         tally.count("ignored", self.ignored)
-        tally.count("replaced", len(self.replaced))
+        tally.count("replaced", len(self.replaced) + len(self.repeated))
         tally.count("carried_on", self.blocked)
 
 
@@ -73,16 +76,19 @@ def compare(
     known: pl.DataFrame,
     *,
     dead_letters: Sequence[DeadLetterFacts] = (),
-    waiting: Sequence[WaitingRecord],
+    waiting: Sequence[Wait],
+    idle: Sequence[Wait] = (),
     unsettled: Sequence[Intent],
     snapshot: bool,
 ) -> Delta:
     """Compare *latest* with the *known* bindings of the scope and the open items of the stream.
 
     Args:
+        waiting: To be decided about in any case.
+        idle: Waiting records that are decided about only in a newer version.
         snapshot: Known records that are not in *latest* are gone.
     """
-    open_items = [each for each in _open_items(dead_letters, waiting, unsettled) if each.height]
+    open_items = [each for each in _open_items(dead_letters, waiting, idle, unsettled) if each.height]
     sought = _to_look_up(latest, open_items)
     candidates = among(known, sought[KEY_HASH]) if sought.height < known.height / _FEW else known
     found = _merged([_compare_part(ours, theirs, open_items) for ours, theirs in in_parts(sought, candidates)])
@@ -104,7 +110,10 @@ def absent(known: pl.DataFrame, listed: pl.DataFrame) -> pl.Series:
 
 
 def _open_items(
-    dead_letters: Sequence[DeadLetterFacts], waiting: Sequence[WaitingRecord], unsettled: Sequence[Intent]
+    dead_letters: Sequence[DeadLetterFacts],
+    waiting: Sequence[Wait],
+    idle: Sequence[Wait],
+    unsettled: Sequence[Intent],
 ) -> Iterator[pl.DataFrame]:
     rejected = [each for each in dead_letters if each.status == "rejected"]
     yield _items(_REJECTED, ((each.key_hash, each.fingerprint, each.position) for each in rejected))
@@ -112,8 +121,9 @@ def _open_items(
     yield _items(_DROPPED, ((each.key_hash, each.fingerprint, None) for each in dropped))
     sent = ((each.identity, each.identity.fingerprint if each.step == "whole" else None) for each in unsettled)
     yield _items(_UNSETTLED, ((identity.key_hash, fingerprint, None) for identity, fingerprint in sent))
-    identities = (each.identity for each in waiting)
-    yield _items(_WAITING, ((each.key_hash, None, each.position or "") for each in identities))
+    versions: list[tuple[RecordIdentity, int | None]] = [(each.identity, None) for each in waiting]
+    versions += [(each.identity, each.identity.fingerprint) for each in idle]
+    yield _items(_WAITING, ((each.key_hash, version, each.position or "") for each, version in versions))
 
 
 def _items(kind: str, rows: Iterable[tuple[int, int | None, str | None]]) -> pl.DataFrame:
@@ -162,11 +172,15 @@ def _compare_part(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequenc
     dropped = same_as(_DROPPED) & ~unchanged & ~stale
     blocked = flag(pl.col(_UNSETTLED), _UNSETTLED) & ~unchanged & ~stale & ~refused & ~dropped
     gone = flag(pl.col(DELETED), DELETED) & ~stale & ~blocked
+    at = pl.col(POSITION).fill_null("") if POSITION in frame.columns else pl.lit("")
+    repeated = same_as(_WAITING) & flag(at == pl.col(_WAITING + _AT), _WAITING) & ~unchanged & ~stale & ~gone
+    repeated &= ~refused & ~dropped & ~blocked
     ignored = stale | (gone & ~flag(pl.col(_KNOWN), _KNOWN))
     counted = {"unchanged": unchanged, "refused": refused, "dropped": dropped, "ignored": ignored, "blocked": blocked}
     flags = frame.select(
         **counted,
-        replaced=flag(pl.col(_WAITING), _WAITING) & ~older_than_waiting,
+        replaced=flag(pl.col(_WAITING), _WAITING) & ~older_than_waiting & ~repeated,
+        repeated=repeated,
         cured=flag(pl.col(_REJECTED), _REJECTED) & (unchanged | gone) & ~older_than_rejected,
         gone=gone,
         deleted=gone & ~ignored,
@@ -179,13 +193,14 @@ def _compare_part(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequenc
     mixed = ~unchanged & pl.any_horizontal([in_another_zone(position) for position in stored])
     counts = {name: int(flags[name].sum()) for name in counted}
     return Delta(
-        changed=rest.filter(flags.select(~pl.any_horizontal([*counted, "deleted"])).to_series()),
+        changed=rest.filter(flags.select(~pl.any_horizontal([*counted, "deleted", "repeated"])).to_series()),
         mixed_zones=rest.filter(frame.select(mixed).to_series()),
         gone=known[KEY_HASH].clear(),
         deleted=frame[KEY_HASH].filter(flags["deleted"]),
         cured=keys(pl.col("cured")),
         replaced=keys(pl.col("replaced")),
         unmoved=keys(pl.col("replaced") & (pl.col("unchanged") | pl.col("refused") | pl.col("gone"))),
+        repeated=keys(pl.col("repeated")),
         known=same + theirs.height,
         **{**counts, "unchanged": same + counts["unchanged"]},
     )
@@ -210,6 +225,6 @@ def _merged(parts: list[Delta]) -> Delta:
         whole.changed = whole.changed.vstack(part.changed)
         whole.deleted = pl.concat([whole.deleted, part.deleted])
         whole.mixed_zones = whole.mixed_zones.vstack(part.mixed_zones)
-        for name in ("cured", "replaced", "unmoved", "unchanged", "refused", "dropped", "ignored", "blocked", "known"):
+        for name in (*_KEYS, "unchanged", "refused", "dropped", "ignored", "blocked", "known"):
             setattr(whole, name, getattr(whole, name) + getattr(part, name))
     return whole

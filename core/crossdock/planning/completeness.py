@@ -14,7 +14,7 @@ import polars as pl
 from crossdock.errors import CrossdockError
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Proof, RawBatch
-from crossdock.state import Intent, PastSnapshot, State, Transaction, WaitingRecord
+from crossdock.state import Intent, PastSnapshot, State, Transaction, Wait
 from crossdock.state.tables.removal_evidence import COMPARED_SNAPSHOTS
 
 FEWER_ROWS = 10  # a snapshot that lacks fewer rows is never called short, so that small sets do not warn
@@ -70,7 +70,7 @@ class SnapshotFacts:
     without_key: int
     records: int
     completeness: Completeness
-    waiting: Sequence[WaitingRecord]
+    waiting: Sequence[Wait]
     unsettled: Sequence[Intent]
     filtered: Callable[[pl.Series], tuple[pl.Series, int]] | None = None
     name: Literal["snapshot", "full list", "list of existing records"] = "snapshot"
@@ -157,6 +157,13 @@ def other_keys(known: int, gone: int, new: int) -> str | None:
         f"the snapshot lists {new:,} new records, and {gone:,} of {known:,} known ones are gone: ask the sender whether"
         " the columns of the key have changed"
     )
+
+
+def remember_snapshot(tx: Transaction, bound: BoundStream, rows: int, content: str) -> None:
+    """Store the facts that later snapshots are compared with."""
+    counts = bound.stream.on_gone != "nothing"  # which is slow for many records
+    past = PastSnapshot(rows, tx.snapshots.present(bound.scope) if counts else None)
+    tx.snapshots.remember(bound.name, content, past, at=bound.context.run.clock.now())
 
 
 def warn_about_snapshot(bound: BoundStream, state: State, rows: int, known: int, gone: int, new: int) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from crossdock.delta.keyed_records import KeyedRecord
+from crossdock.delta.keyed_records import KeyedRecord, kept_records
 from crossdock.planning import cycles
+from crossdock.planning.idle_records import awaited, idle_version
 from crossdock.planning.references import References, ScopedKey, found_in, key_hashes
 from crossdock.project.connector_instances import BoundStream
-from crossdock.state import Scope, State, Transaction
+from crossdock.state import Scope, State, Transaction, Wait
+
+_AT_ONCE = 200  # idle records that are read together once they are ready
 
 
 @dataclass(slots=True)
@@ -43,9 +47,22 @@ class HeldRecords:
     def __init__(self, bound: BoundStream, state: State, references: References, coming: AbstractSet[Scope]) -> None:
         self._bound, self._state, self._references, self._coming = bound, state, references, coming
         self._held: dict[int, HeldRecord] = {}
+        self._idle: dict[int, list[ScopedKey]] = {}
+        self._stamps: dict[Scope, int] = {}  # of what idle records wait for, when it was looked up last
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._held) + len(self._idle)
+
+    @cached_property
+    def version(self) -> str | None:
+        """Under which a record of the stream may be idle."""
+        return idle_version(self._bound)
+
+    def add_idle(self, records: Iterable[Wait]) -> None:
+        """Hold waiting records about which nothing is decided before something that they wait for comes."""
+        added = awaited(self._bound.scope.target, records)
+        self._idle |= added
+        self._stamps = {} if added else self._stamps
 
     def add(self, read: KeyedRecord, members: dict[str, Any], missing: list[ScopedKey], *, is_bound: bool) -> bool:
         """Hold a record until the next round; False if this run cannot deliver what it waits for.
@@ -62,11 +79,15 @@ class HeldRecords:
         return True
 
     def ready(self) -> list[int]:
-        """The records whose references are all delivered now; `take` removes them."""
-        if not self._held:
+        """The records whose references are all delivered now, and idle ones that wait for a held one of their kind.
+
+        `taken` removes them.
+        """
+        if not self:
             return []
         with self._state.look() as tx:
             self._references.look_up((key for held in self._held.values() for key in held.missing), tx)
+            has_news = self._look_up_idle(tx)
             self._drop_rejected(tx)
             opened = self._opened()
             bound = set(tx.bindings.ids(self._bound.scope, opened))
@@ -75,13 +96,47 @@ class HeldRecords:
             key_hash
             for key_hash, held in self._held.items()
             if (not held.opened or key_hash in bound) and not self._references.missing(held.missing)
+        ] + (self._ready_idle() if has_news or self._held else [])
+
+    def _look_up_idle(self, tx: Transaction) -> bool:
+        """Look up what idle records wait for; False if nothing of its kinds has been delivered since the last time."""
+        if not self._idle:
+            return False
+        scopes = self._stamps or {scope for missing in self._idle.values() for scope, _ in missing}
+        stamps = {scope: tx.stamps.of(scope) for scope in scopes}
+        if stamps == self._stamps:
+            return False
+        self._references.look_up((key for missing in self._idle.values() for key in missing), tx)
+        self._stamps = stamps
+        return True
+
+    def _ready_idle(self) -> list[int]:
+        """Those of the idle records that are ready, or may be of a cycle with records that are not idle."""
+        own, held = self._bound.scope.whole, {each.read.identity.key for each in self._held.values()}
+        return [
+            key_hash
+            for key_hash, missing in self._idle.items()
+            if not self._references.missing(missing) or any(scope == own and key in held for scope, key in missing)
         ]
 
+    def taken(self, ready: Sequence[int]) -> Iterator[KeyedRecord]:
+        """Remove the *ready* records, and give each."""
+        for start in range(0, len(ready), _AT_ONCE):
+            some = ready[start : start + _AT_ONCE]
+            yield from [self._held.pop(each).read for each in some if each in self._held]
+            idle = [each for each in some if self._idle.pop(each, None) is not None]
+            with self._state.look() as tx:
+                waiting = tx.waiting_records.among(self._bound.name, idle)
+            yield from kept_records(self._bound.stream, ((each.identity, each.raw) for each in waiting))
+
     def take(self, key_hash: int) -> KeyedRecord:
+        """Remove one that is not idle."""
         return self._held.pop(key_hash).read
 
     def cycle_breakers(self) -> list[int]:
         """One record of each cycle, to be created without its missing references; see `open`."""
+        if not self._held:
+            return []
         return cycles.cycle_breakers(self._waits_for(), [key for key, held in self._held.items() if held.can_open])
 
     def open(self, key_hash: int) -> tuple[KeyedRecord, dict[str, Any]]:
@@ -96,16 +151,32 @@ class HeldRecords:
 
     def forget(self, key_hashes: Iterable[int]) -> int:
         """Forget those of *key_hashes* that are held, because their stream has read them again; returns how many."""
-        return sum(self._held.pop(each, None) is not None for each in key_hashes)
+        found = [each for each in key_hashes if each in self._held or each in self._idle]
+        for each in found:
+            self._held.pop(each, None)
+            self._idle.pop(each, None)
+        return len(found)
+
+    def settle(self) -> None:
+        """The run can decide nothing more: what is held is idle from now on, except second steps that are to come."""
+        if not self._held:
+            return
+        with self._state.look() as tx:
+            self._drop_rejected(tx)
+        idle = [key_hash for key_hash, held in self._held.items() if not held.opened]
+        if idle and self.version is not None:
+            with self._state.begin() as tx:
+                tx.waiting_records.put_idle(self._bound.name, idle, self.version)
 
     def release(self) -> int:
         """Forget all records; returns how many still wait."""
-        if not self._held:
+        if not self:
             return 0
         with self._state.look() as tx:
             self._drop_rejected(tx)
-        number = len(self._held)
+        number = len(self)
         self._held.clear()
+        self._idle.clear()
         return number
 
     def _opened(self) -> list[int]:

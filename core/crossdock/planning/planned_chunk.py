@@ -38,10 +38,10 @@ class PlannedChunk:
         kept = len(self.dead_letters) + len(self.waits) + len(self.suppressed) + len(self.refetched)
         return len(self.operations) + kept
 
-    def wait(self, read: KeyedRecord, missing: Sequence[ScopedKey]) -> None:
-        """The record waits for those that are *missing*."""
+    def wait(self, read: KeyedRecord, missing: Sequence[ScopedKey], idle_under: str | None) -> None:
+        """The record waits for those that are *missing*; *idle_under* as in `Wait`."""
         waits_for = [{"resource": scope.resource, "namespace": scope.namespace, "key": key} for scope, key in missing]
-        self.waits.append(WaitingRecord(read.identity, waits_for, read.record.raw()))
+        self.waits.append(WaitingRecord(read.identity, waits_for, read.record.raw(), idle_under=idle_under))
 
     def write(self, tx: Transaction) -> None:
         """Store every decision except the operations, which are stored as intents."""

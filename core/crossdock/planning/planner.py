@@ -97,7 +97,7 @@ class Planner:
         if self.stopped is not None:
             return None
         if ready := self._held.ready():
-            return self.decide(map(self._held.take, ready))
+            return self.decide(self._held.taken(ready))
         if breakers := self._held.cycle_breakers():
             return self._first_steps(breakers)
         if self._operations is not None:
@@ -149,9 +149,10 @@ class Planner:
                     self._tally.count("carried_on", len(drafts) - number)
                     break
                 continue
-            planned.wait(read, missing)
             is_bound = binding is not None or self._contributions.needed
-            if not self._held.add(read, members, missing, is_bound=is_bound):
+            is_held = self._held.add(read, members, missing, is_bound=is_bound)
+            planned.wait(read, missing, None if is_held else self._held.version)
+            if not is_held:
                 self._tally.count("carried_on")
         return planned
 

@@ -27,7 +27,7 @@ class Replay:
         self._choice = replace(choice, stream=bound.name)
         self._dead_letters: list[DeadLetter] = []
         self.removals = Removals()
-        self.has_more, self.waited, self.operations = False, frozenset[int](), ()
+        self.has_more, self.waited, self.idle, self.operations = False, frozenset[int](), (), ()
 
     def close(self) -> None:
         """Nothing is open."""

@@ -21,7 +21,7 @@ from crossdock.project.connector_instances import BoundStream
 from crossdock.records import RawBatch
 from crossdock.runs.pull_checks import listed_batches
 from crossdock.scheduling.times_and_durations import span
-from crossdock.state import Intent, State, WaitingRecord
+from crossdock.state import Intent, State, Wait
 from crossdock.tally import Tally
 
 _MARKED = "_marked"  # position of the row that names a record as deleted
@@ -55,7 +55,7 @@ class GoneRecords:
         found: Delta,
         rows: Tally,
         proof: Completeness,
-        waiting: Sequence[WaitingRecord],
+        waiting: Sequence[Wait],
         unsettled: Sequence[Intent],
     ) -> Removals:
         """Decide about the records that a snapshot does not list."""
@@ -68,7 +68,7 @@ class GoneRecords:
         seen: pl.DataFrame,
         rows: Tally,
         proof: Completeness,
-        waiting: Sequence[WaitingRecord],
+        waiting: Sequence[Wait],
         unsettled: Sequence[Intent],
     ) -> Removals:
         """Decide about the records that a full list beside the changes does not have.
@@ -165,7 +165,7 @@ class GoneRecords:
         known = self._state.known(bound.scope)
         gone = absent(known, pl.concat([keys, *self._read]))  # what this run read exists
         with self._state.look() as tx:
-            waiting = tx.waiting_records.of(bound.name)  # also those of earlier parts
+            waiting = tx.waiting_records.waits(bound.name)  # also those of earlier parts
         facts = SnapshotFacts(
             listed.source,
             listed.rows,
@@ -192,7 +192,7 @@ def _facts(
     scan: Scan,
     rows: Tally,
     proof: Completeness,
-    waiting: Sequence[WaitingRecord],
+    waiting: Sequence[Wait],
     unsettled: Sequence[Intent],
 ) -> SnapshotFacts:
     return SnapshotFacts(

@@ -11,7 +11,7 @@ from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.removals import Removals
 from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.project.connector_instances import BoundStream
-from crossdock.state import Intent
+from crossdock.state import Intent, Wait
 from crossdock.tally import Tally
 
 
@@ -32,6 +32,10 @@ class RecordSource(Protocol):
     @property
     def waited(self) -> Collection[int]:
         """The key hashes of the records that waited before `read`, and are decided about again."""
+
+    @property
+    def idle(self) -> Collection[Wait]:
+        """The waiting records about which nothing is to be decided."""
 
     @property
     def has_more(self) -> bool:

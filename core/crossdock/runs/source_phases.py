@@ -19,7 +19,7 @@ from crossdock.runs.gone_records import is_due
 from crossdock.runs.pull_checks import pulled
 from crossdock.runs.read_parts import ReadParts, UnsortedError
 from crossdock.sources.list_evidence import IncompleteListError
-from crossdock.state import State, Transaction, WaitingRecord
+from crossdock.state import State, Transaction
 from crossdock.tally import Tally
 
 Phase = Literal["changes", "open", "list"]
@@ -89,11 +89,6 @@ class SourcePhases:
         if self._changes.ended:
             self.phase, is_first = self._left.pop(0), True
         return is_first and not self._left
-
-    def waiting(self, tx: Transaction) -> list[WaitingRecord]:
-        """What waits, without what an earlier phase has read and decided about."""
-        seen = set(self.seen[KEY_HASH].to_list())
-        return [each for each in tx.waiting_records.of(self._bound.name) if each.identity.key_hash not in seen]
 
     def read(
         self,

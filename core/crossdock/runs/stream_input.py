@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -16,8 +16,9 @@ from crossdock.delta.latest_records import Scan
 from crossdock.delta.positions import mixed_zones
 from crossdock.delta.row_preparation import KEY_HASH, UNIT, in_parts
 from crossdock.errors import CrossdockError
-from crossdock.planning.completeness import Completeness, warn_about_snapshot
+from crossdock.planning.completeness import Completeness, remember_snapshot, warn_about_snapshot
 from crossdock.planning.failure_count import FailureCount
+from crossdock.planning.idle_records import IdleRecords
 from crossdock.planning.removals import Removals
 from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.project.connector_instances import BoundStream
@@ -26,7 +27,7 @@ from crossdock.runs import mapping_changes, text_remarks
 from crossdock.runs.gone_records import GoneRecords
 from crossdock.runs.pull_checks import code_of
 from crossdock.runs.source_phases import SourcePhases
-from crossdock.state import Intent, PastSnapshot, State, Transaction, WaitingRecord
+from crossdock.state import Intent, State, Transaction, Wait, WaitingRecord
 from crossdock.state.sidecar_files import key_index
 from crossdock.tally import Tally
 
@@ -40,7 +41,8 @@ class StreamInput:
 
     Attributes:
         digest: A hash over the records that were read and the version of the mapping, whatever their order.
-        waited: The key hashes of the records that waited before the last `read`, and are decided about again.
+        waited: The key hashes of the records that waited before the last `read`, and are decided about again or idle.
+        idle: Waiting records about which nothing is decided, as nothing that they wait for has come.
         removals: Which records are removed, and why others are not.
     """
 
@@ -65,10 +67,12 @@ class StreamInput:
         self._phases: SourcePhases | None = None
         self._is_held_back = False  # a part must be read again, so that no later cursor is stored
         self._gone = GoneRecords(bound, state)
+        self._waits = IdleRecords(bound, takes_up_all=whole or digested)
         text_remarks.keep_names(bound, state)
         self._begin_part()
 
     def _begin_part(self) -> None:
+        self._waits.reset()
         self._waiting: list[WaitingRecord] = []
         self._begin_scan()
         self._delta: compare.Delta | None = None
@@ -96,7 +100,9 @@ class StreamInput:
         decides_waiting = self._begin_phase()
         self._begin_part()
         with self._state.look() as tx:
-            self._waiting = self._phases.waiting(tx) if self._phases and decides_waiting else []
+            if self._phases and decides_waiting:
+                seen = set(self._phases.seen[KEY_HASH].to_list())
+                self._waiting = self._waits.take_up(tx, unsettled, seen=seen)
             mapping_changed = self._mapping_change(tx)
         bound.context.run.progress.begin(f"reading {name}", None)
         counted = self._read_part(advance)
@@ -104,8 +110,10 @@ class StreamInput:
             self._tally.count("ignored", self._gone.without_older(self._scan))
         if not decides_waiting:
             with self._state.look() as tx:
-                self._waiting = tx.waiting_records.among(name, self._scan.latest[KEY_HASH].to_list())
+                self._waiting = self._waits.take_up(tx, unsettled, among=self._scan.latest[KEY_HASH].to_list())
         found = self._delta = self._compared(unsettled)
+        with self._state.look() as tx:
+            self._waiting += self._waits.follow(tx, found, self._waiting)
         self.removals = self._decided_removals(found, counted, unsettled)
         self.digest = self._scan.digest(self._gone.digest) if self._digested else ""
         self.accept()
@@ -126,8 +134,8 @@ class StreamInput:
         self._tally.take_rows(counted)
         if self.removals.warning is not None:
             bound.context.run.note(name, self.removals.warning)
-        self.waited = {each.identity.key_hash for each in self._waiting}
-        self._left_alone = self.waited & {intent.identity.key_hash for intent in unsettled} - set(found.replaced)
+        busy = {intent.identity.key_hash for intent in unsettled} - set(found.replaced)
+        self._left_alone = busy & {each.identity.key_hash for each in self._waiting}
         self._count(found)
 
     def _mapping_change(self, tx: Transaction) -> str:
@@ -136,14 +144,14 @@ class StreamInput:
 
     def _decided_removals(self, found: compare.Delta, counted: Tally, unsettled: list[Intent]) -> Removals:
         """What happens to the records that are gone; where parts are read, with the last one."""
-        gone, phases = self._gone, self._phases
+        gone, phases, waits = self._gone, self._phases, [*self._waiting, *self.idle]
         if self._is_snapshot:
-            return gone.of_snapshot(self._scan, found, counted, self._completeness, self._waiting, unsettled)
+            return gone.of_snapshot(self._scan, found, counted, self._completeness, waits, unsettled)
         self._tally.count("ignored", gone.take(self._scan, found))
         if self.has_more or phases is None:
             return Removals()
         if phases.lists_existing:
-            decided = gone.of_full_list(self._scan, phases.seen, counted, self._completeness, self._waiting, unsettled)
+            decided = gone.of_full_list(self._scan, phases.seen, counted, self._completeness, waits, unsettled)
         else:
             decided = gone.of_list(unsettled) if gone.list_is_due else gone.of_marks(unsettled)
         return replace(decided, refusal=decided.refusal or phases.problem)
@@ -194,9 +202,10 @@ class StreamInput:
         nothing = not scan.latest.height and not snapshot
         known = key_index.nothing() if nothing else self._known()
         with self._state.look() as tx:
-            dead_letters = tx.dead_letters.facts(self._bound.name)
+            letters = tx.dead_letters.facts(self._bound.name)
+        waiting, idle = self._waiting, [*self.idle]
         found = compare.compare(
-            scan.latest, known, dead_letters=dead_letters, waiting=self._waiting, unsettled=unsettled, snapshot=snapshot
+            scan.latest, known, dead_letters=letters, waiting=waiting, idle=idle, unsettled=unsettled, snapshot=snapshot
         )
         for unit, line in found.mixed_zones[[UNIT, LINE]].rows()[:1]:
             raise mixed_zones(scan.place(unit, line))
@@ -223,16 +232,23 @@ class StreamInput:
         return self._lists_all and bool(self._scan.sources)
 
     def _count(self, found: compare.Delta) -> None:
-        tally = self._tally
-        tally.count("carried_over", len(self._waiting))
-        found.count(tally)
-        tally.records.update(self.removals.terms)
-        tally.count("carried_on", len(self._left_alone))
+        self._tally.count("carried_over", len(self.waited))
+        found.count(self._tally)
+        self._tally.records.update(self.removals.terms)
+        self._tally.count("carried_on", len(self._left_alone))
 
     def abandon(self) -> None:
         """The source failed: what waited continues to wait."""
-        self._tally.count("carried_over", len(self._waiting))
-        self._tally.count("carried_on", len(self._waiting))
+        self._tally.count("carried_over", len(self.waited))
+        self._tally.count("carried_on", len(self.waited))
+
+    @property
+    def idle(self) -> Collection[Wait]:
+        return self._waits.left.values()
+
+    @property
+    def waited(self) -> Collection[int]:
+        return self._waits.found
 
     @property
     def expected(self) -> int:
@@ -242,7 +258,13 @@ class StreamInput:
     @property
     def _to_map(self) -> int:
         assert self._delta is not None
-        return self._delta.changed.height + len(self._waiting) - len(self._delta.replaced) - len(self._left_alone)
+        return self._delta.changed.height + sum(1 for _ in self._taken_up())
+
+    def _taken_up(self) -> Iterator[WaitingRecord]:
+        """The waiting records that are decided about in the version in which they wait."""
+        assert self._delta is not None
+        passed_over = {*self._delta.replaced, *self._left_alone}
+        return (each for each in self._waiting if each.identity.key_hash not in passed_over)
 
     def update_candidates(self) -> UpdateCandidates:
         before = self._tally.records["updated"]
@@ -283,8 +305,7 @@ class StreamInput:
 
     def _read_records(self) -> Iterator[KeyedRecord]:
         assert self._delta is not None
-        passed_over = {*self._delta.replaced, *self._left_alone}
-        waited = ((each.identity, each.raw) for each in self._waiting if each.identity.key_hash not in passed_over)
+        waited = ((each.identity, each.raw) for each in self._taken_up())
         return chain(kept_records(self._bound.stream, waited), self._scan.records(self._delta.changed))
 
     def finish(self) -> None:
@@ -326,14 +347,6 @@ class StreamInput:
         if withheld is not None:
             return listed  # the list of existing records is read in each run
         if self._is_snapshot or listed:
-            self._remember(tx)
+            rows = self._rows if self._gone.listed_rows is None else self._gone.listed_rows
+            remember_snapshot(tx, self._bound, rows, self._completeness.content() or f"run-{self._run_id}")
         return True
-
-    def _remember(self, tx: Transaction) -> None:
-        """Store the facts that later snapshots are compared with."""
-        bound = self._bound
-        counts = bound.stream.on_gone != "nothing"  # which is slow for many records
-        rows = self._rows if self._gone.listed_rows is None else self._gone.listed_rows
-        past = PastSnapshot(rows, tx.snapshots.present(bound.scope) if counts else None)
-        content = self._completeness.content() or f"run-{self._run_id}"
-        tx.snapshots.remember(bound.name, content, past, at=bound.context.run.clock.now())

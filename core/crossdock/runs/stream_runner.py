@@ -110,6 +110,9 @@ class StreamRunner:
                     chunks = planner.next_round()
                 if planner.stopped is not None:
                     self._report.messages.fail(bound.name, planner.stopped)
+        for bound, held in self._held.values():
+            if bound.name not in self._report.errors:
+                held.settle()
         return True
 
     def report_defects(self) -> None:
@@ -162,6 +165,7 @@ class StreamRunner:
             source.abandon()
             return True
         self._report.tally(bound.name).count("carried_on", held.forget(source.waited))
+        held.add_idle(source.idle)
         return True if self._refused(bound, source) else (yield from self._deliver_records(bound, source, held))
 
     def _refused(self, bound: BoundStream, source: RecordSource) -> bool:

@@ -20,7 +20,7 @@ from crossdock.state.tables.removal_evidence import PastSnapshot, PendingApprova
 from crossdock.state.tables.removed_input_digests import Digests
 from crossdock.state.tables.run_history import RunRecord
 from crossdock.state.tables.scheduled_runs import DueRun, ScheduledRun, SkippedRun
-from crossdock.state.tables.waiting_records import WaitingCount, WaitingRecord
+from crossdock.state.tables.waiting_records import Wait, WaitingCount, WaitingRecord
 
 __all__ = [
     "Accepted",
@@ -60,6 +60,7 @@ __all__ = [
     "Step",
     "Transaction",
     "Unchanged",
+    "Wait",
     "WaitingCount",
     "WaitingRecord",
     "WaveApproval",

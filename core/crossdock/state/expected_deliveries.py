@@ -15,7 +15,7 @@ from crossdock.state.tables.key_index_stamps import Change, Stamps
 from crossdock.state.tables.key_scope import Scope
 from crossdock.state.tables.record_version import Step
 from crossdock.state.tables.removal_evidence import SnapshotHistory
-from crossdock.state.tables.waiting_records import WaitingRecord, WaitingRecords
+from crossdock.state.tables.waiting_records import Wait, WaitingRecords
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +120,9 @@ class ExpectedWaitingRecords(WaitingRecords):
         super().__init__(connection)
         self._expected = expected
 
-    def of(self, stream: str) -> list[WaitingRecord]:
-        finished = self._expected.finished(stream)
-        return [each for each in super().of(stream) if each.identity.key_hash not in finished]
+    def waits(self, stream: str, key_hashes: Sequence[int] | None = None) -> list[Wait]:
+        finished = self._expected.finished(stream) if key_hashes is None else set()
+        return [each for each in super().waits(stream, key_hashes) if each.identity.key_hash not in finished]
 
 
 class ExpectedSnapshotHistory(SnapshotHistory):

@@ -65,7 +65,7 @@ def test_a_delivered_record_is_not_open(state: State) -> None:
 
     def still_open() -> tuple[list[int], list[int]]:
         with state.look() as tx:
-            waiting = [each.identity.key_hash for each in tx.waiting_records.of(STREAM)]
+            waiting = [each.identity.key_hash for each in tx.waiting_records.waits(STREAM)]
             return [each.key_hash for each in tx.dead_letters.facts(STREAM)], waiting
 
     with state.expecting(delivered(1, is_whole=True)):

@@ -121,6 +121,11 @@ def _add_what_is_unverified(connection: Connection) -> None:
     schema.metadata.create_all(connection, tables=[schema.unverified])
 
 
+def _mark_idle_records(connection: Connection) -> None:
+    """Version 15: which waiting records need no decision until something that they wait for has come."""
+    connection.execute(text("ALTER TABLE waiting_records ADD COLUMN idle_under VARCHAR(64)"))
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _store_durations,
     _index_what_trace_searches_by,
@@ -135,6 +140,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _remember_begun_undos,
     _add_suspected_inputs,
     _add_what_is_unverified,
+    _mark_idle_records,
 )
 """Step n upgrades a state from version n to n + 1. Steps after a release are added here."""
 

@@ -19,7 +19,7 @@ from sqlalchemy import (
 
 from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime, record, scope, stream_and_key
 
-VERSION = 14
+VERSION = 15
 
 metadata = MetaData()
 _Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids for INTEGER only
@@ -175,6 +175,7 @@ waiting_records = Table(
     Column("waits_for", ExactJson, nullable=False),
     Column("run_id", ForeignKey("runs.id"), nullable=False),
     Column("since", UtcDateTime, nullable=False),
+    Column("idle_under", String(64)),  # the mapping under which nothing but its references can move it
 )
 
 webhooks = Table(

@@ -54,6 +54,10 @@ class Stamps:
             self.touched[scope] = self._renew(scope)
         self.touched[scope].changes += changes
 
+    def of(self, scope: Scope) -> int:
+        """The stamp of *scope* in the state, 0 if it never had a binding."""
+        return stamp_of(self._connection, scope)
+
     def contributions(self, scope: Scope) -> list[Scope]:
         """Where streams keep what they contributed to the records of *scope*, as far as they have contributed any."""
         of_resource = table.c.target == scope.target, table.c.resource == scope.resource

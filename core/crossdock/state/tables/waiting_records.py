@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, bindparam, func, select, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import waiting_records as table
@@ -17,11 +17,23 @@ from crossdock.state.tables.record_version import DeleteByKey, RecordIdentity, o
 
 
 @dataclass(frozen=True, slots=True)
-class WaitingRecord:
-    """A record and the records it waits for: ``[{resource, namespace, key}, ...]``."""
+class Wait:
+    """A record and the records it waits for: ``[{resource, namespace, key}, ...]``.
+
+    Attributes:
+        idle_under: The version of the mapping under which nothing but its references can move it; None if it is to be
+            decided about in the next run.
+    """
 
     identity: RecordIdentity
     waits_for: list[dict[str, str]]
+    idle_under: str | None = field(default=None, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingRecord(Wait):
+    """A waiting record with its data."""
+
     raw: dict[str, Any]
 
 
@@ -42,9 +54,14 @@ class WaitingCount:
 
 
 _COLUMNS = IDENTITY | {"waits_for": "waits_for", "raw": "raw"}
-_PUT = sql_statements.upserting(table, (*_COLUMNS, "run_id", "since"))
+_PUT = sql_statements.upserting(table, (*_COLUMNS, "idle_under", "run_id", "since"))
 _DELETE = DeleteByKey(table)
 _FIELDS = [table.c[name] for name in _COLUMNS]
+_WAIT = [table.c[name] for name in (*IDENTITY, "waits_for", "idle_under")]
+_WAITS_AMONG = sql_statements.ByKey(select(*_WAIT).where(of_stream(table)), table.c.key_hash)
+_IDLE = sql_statements.Bulk(
+    update(table).where(of_stream(table), table.c.key_hash == bindparam("hash")).values(idle_under=bindparam("version"))
+)
 _AMONG = sql_statements.ByKey(select(*_FIELDS).where(of_stream(table)), table.c.key_hash)
 _SINCE = sql_statements.ByKey(select(table.c.key_hash, table.c.since).where(of_stream(table)), table.c.key_hash)
 _WAITS = sql_statements.ByKey(select(table.c.key_hash, table.c.waits_for).where(of_stream(table)), table.c.key_hash)
@@ -60,13 +77,24 @@ class WaitingRecords:
             group = [record for record in records if record.identity.stream == stream]
             hashes = [record.identity.key_hash for record in group]
             since = dict(_SINCE.rows(self._connection, {"stream": stream}, hashes))
-            columns = sql_statements.by_column(group, **_COLUMNS)
+            columns = sql_statements.by_column(group, "idle_under", **_COLUMNS)
             columns["since"] = [since.get(key_hash, at) for key_hash in hashes]
             _PUT.run(self._connection, columns, {"run_id": run_id})
 
     def of(self, stream: str) -> list[WaitingRecord]:
         """All waiting records of *stream*, longest waiting first."""
         return self.chosen(DeadLetterFilter(stream))
+
+    def waits(self, stream: str, key_hashes: Sequence[int] | None = None) -> list[Wait]:
+        """The waiting records of *stream* without their data, longest waiting first; or those of *key_hashes*."""
+        if key_hashes is not None:
+            return [_wait(row) for row in _WAITS_AMONG.rows(self._connection, {"stream": stream}, key_hashes)]
+        query = select(*_WAIT).where(table.c.stream == stream).order_by(table.c.since, table.c.key)
+        return [_wait(row) for row in self._connection.execute(query)]
+
+    def put_idle(self, stream: str, key_hashes: Sequence[int], version: str) -> None:
+        """Nothing but what they wait for can move these records, as long as the mapping has this version."""
+        _IDLE.run(self._connection, {"hash": key_hashes}, {"stream": stream, "version": version})
 
     def among(self, stream: str, key_hashes: Sequence[int]) -> list[WaitingRecord]:
         """Those of *key_hashes* that wait."""
@@ -119,3 +147,8 @@ class WaitingRecords:
 def _record(row: Iterable[Any]) -> WaitingRecord:
     *identity, waits_for, raw = row
     return WaitingRecord(RecordIdentity(*identity), waits_for, raw)
+
+
+def _wait(row: Iterable[Any]) -> Wait:
+    *identity, waits_for, idle_under = row
+    return Wait(RecordIdentity(*identity), waits_for, idle_under=idle_under)

@@ -1,0 +1,156 @@
+"""Waiting records that need no decision: nothing that they wait for has come, and their mapping is the same."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from functools import cache, partial
+from importlib.metadata import version
+from pathlib import Path
+
+import polars as pl
+
+from crossdock import exact_json
+from crossdock.delta.compare import Delta
+from crossdock.delta.row_preparation import KEY_HASH
+from crossdock.planning.references import References, ScopedKey, key_hashes
+from crossdock.project.connector_instances import BoundStream
+from crossdock.state import Intent, Scope, Transaction, Wait, WaitingRecord
+
+
+class IdleRecords:
+    """The waiting records of a stream, as one part of its reading finds them.
+
+    Args:
+        takes_up_all: None is idle.
+
+    Attributes:
+        left: The idle ones, by key hash.
+        found: The key hashes of all.
+    """
+
+    def __init__(self, bound: BoundStream, *, takes_up_all: bool) -> None:
+        self._bound, self._version = bound, None if takes_up_all else idle_version(bound)
+        self.reset()
+
+    def reset(self) -> None:
+        """Begin with another part."""
+        self.left: dict[int, Wait] = {}
+        self.found: frozenset[int] = frozenset()
+
+    def take_up(
+        self,
+        tx: Transaction,
+        unsettled: Sequence[Intent],
+        *,
+        among: Sequence[int] | None = None,
+        seen: AbstractSet[int] = frozenset(),
+    ) -> list[WaitingRecord]:
+        """The waiting records to decide about, longest waiting first; the others are `left`.
+
+        Args:
+            unsettled: Operations of the stream; their records are not idle.
+            among: The key hashes of the records to look for; None for all.
+            seen: Key hashes that are passed over.
+        """
+        found = [each for each in tx.waiting_records.waits(self._bound.name, among) if _key(each) not in seen]
+        self.found = frozenset(map(_key, found))
+        busy = {intent.identity.key_hash for intent in unsettled}
+        idle = [each for each in found if self._version and each.idle_under == self._version and _key(each) not in busy]
+        come = _come(tx, self._bound.scope.target, idle)
+        self.left = {_key(each): each for each in idle if _key(each) not in come}
+        return self._loaded(tx, [_key(each) for each in found if _key(each) not in self.left])
+
+    def follow(self, tx: Transaction, found: Delta, waiting: Sequence[Wait]) -> list[WaitingRecord]:
+        """Those of `left` that wait for a record of their own kind about which is decided now, and so on.
+
+        Idle records with a newer version are left out of `left` too: *found* has them.
+
+        Args:
+            waiting: About which is decided.
+        """
+        for key_hash in found.replaced:
+            self.left.pop(key_hash, None)
+        children = self._children()
+        decided = found.changed[KEY_HASH]
+        moving = set(decided.filter(decided.is_in(pl.Series(list(children), dtype=decided.dtype).implode())).to_list())
+        moving |= {_key(each) for each in waiting}
+        taken: dict[int, None] = {}
+        while moving:
+            moved = [key for each in moving for key in children.get(each, ()) if key in self.left and key not in taken]
+            taken |= dict.fromkeys(moved)
+            moving = set(moved)
+        for key_hash in taken:
+            del self.left[key_hash]
+        return self._loaded(tx, list(taken))
+
+    def _children(self) -> dict[int, list[int]]:
+        """The idle records that wait for records of their own kind, by the key hashes of these."""
+        own = self._bound.scope.whole
+        waits = [
+            (each["key"], key_hash)
+            for key_hash, idle in self.left.items()
+            for each in idle.waits_for
+            if (each["resource"], each["namespace"]) == (own.resource, own.namespace)
+        ]
+        hashes, children = key_hashes(list({key for key, _ in waits})), defaultdict(list)
+        for key, key_hash in waits:
+            children[hashes[key]].append(key_hash)
+        return children
+
+    def _loaded(self, tx: Transaction, wanted: list[int]) -> list[WaitingRecord]:
+        found = {_key(each): each for each in tx.waiting_records.among(self._bound.name, wanted)}
+        return [found[key_hash] for key_hash in wanted if key_hash in found]
+
+
+def _key(each: Wait) -> int:
+    return each.identity.key_hash
+
+
+def _come(tx: Transaction, target: str, idle: Iterable[Wait]) -> set[int]:
+    """The key hashes of those for which a record that they wait for exists."""
+    keys = awaited(target, idle)
+    references = References(target)
+    references.look_up((each for names in keys.values() for each in names), tx)
+    return {key_hash for key_hash, names in keys.items() if len(references.missing(names)) < len(names)}
+
+
+def awaited(target: str, records: Iterable[Wait]) -> dict[int, list[ScopedKey]]:
+    """What each of *records* waits for, by its key hash."""
+    scope = cache(partial(Scope, target))
+    return {
+        _key(record): [(scope(each["resource"], each["namespace"]), each["key"]) for each in record.waits_for]
+        for record in records
+    }
+
+
+def idle_version(bound: BoundStream) -> str | None:
+    """A hash that changes whenever a waiting record could be mapped otherwise, or wait for others.
+
+    None if that cannot be known: then each run decides about the stream's waiting records. More than the stream's own
+    version counts, because the mapping of a connector may use its settings, and its code may have changed.
+    """
+    if bound.read is not None and bound.origins:
+        return None  # what crossdock wrote itself counts as well
+    stream = bound.stream
+    modules = sorted({each.__module__ for each in type(stream).__mro__ if each is not object})
+    facts = [
+        version("crossdock"),
+        stream.version,
+        bound.connection_namespace,
+        bound.namespace,
+        sorted(map(repr, bound.as_written)),
+        sorted(stream.earlier_keys.items()),
+        repr(bound.context.settings),
+        [_content(name) for name in modules if name.partition(".")[0] not in {"abc", "crossdock", "typing"}],
+    ]
+    return hashlib.sha256(exact_json.dumps(facts)).hexdigest()
+
+
+@cache
+def _content(module: str) -> str:
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else ""

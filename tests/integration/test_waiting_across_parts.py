@@ -13,6 +13,8 @@ from tests.chaos.mappings import Bench, BenchSettings, open_bench
 from tests.examples import examples
 
 from crossdock import Context, RawBatch, Record, Reference, Stream
+from crossdock.errors import RecordError
+from crossdock.planning.held_records import HeldRecords
 from crossdock.resources import ResourceName
 from crossdock.runs import read_parts
 from crossdock.runs.run_report import Report
@@ -236,3 +238,117 @@ def test_what_waits_is_mapped_again_with_another_mapping_and_in_another_version(
         assert report.balanced
         counts.append((len(mapped), report.tallies["b.accounts"].records["carried_on"]))
     assert counts == [(1, 1), (0, 1), (1, 1), (1, 1), (3, 0)]
+
+
+def nights(bench: Bench, *streams: Accounts) -> tuple[Report, Report]:
+    """The reports of another night, and of one that brings nothing; both balance."""
+    report = bench.sync()
+    for stream in streams:
+        stream.pages = ()
+    idle = bench.sync()
+    assert report.balanced
+    assert idle.balanced
+    return report, idle
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_what_waits_is_delivered_in_the_run_in_which_another_stream_brings_its_parent(
+    bench: Bench, is_first: bool
+) -> None:
+    """Whichever stream is read first, and also what waits below it."""
+    one, two = Accounts([("a", "two:x"), ("b", "a")], name="one"), Accounts(name="two")
+    bench.begin([two, one] if is_first else [one, two])
+    nights(bench, one)
+    two.pages = ([("x", None)],)
+    report, _ = nights(bench, two)
+    assert (report.exit_code, report.tallies["b.one"].records["created"]) == (0, 2)
+    assert set(bench.created().values()) == {1}
+
+
+def test_a_record_that_was_rejected_while_it_waited_is_not_sent(bench: Bench) -> None:
+    """Its dead letter replaces what waited, so that its parent does not bring the earlier version back."""
+
+    class Refusing(Accounts):
+        def to_resource(self, record: Record) -> Mapping[str, Any]:
+            if record.at("/parent", str, default=None) == "bad":
+                raise RecordError("bad_value", "bad parent")
+            return super().to_resource(record)
+
+    stream = Refusing([("a", "p")])
+    bench.begin([stream])
+    nights(bench, stream)
+    stream.pages = ([("a", "bad")],)
+    nights(bench, stream)
+    stream.pages = ([("p", None)],)
+    nights(bench, stream)
+    assert dict(bench.created()) == {"accounts:p": 1}
+    assert bench.fates() == {("b.accounts", "a"): "bad_value", ("b.accounts", "p"): "delivered"}
+
+
+def test_what_waits_for_a_rejected_record_is_delivered_after_its_replay(bench: Bench) -> None:
+    """The replay delivers the parent, and the next run what waited below it."""
+
+    class Refusing(Accounts):
+        refuses = True
+
+        def to_resource(self, record: Record) -> Mapping[str, Any]:
+            if self.refuses and record.key == "p":
+                raise RecordError("bad_value", "bad account")
+            return super().to_resource(record)
+
+    stream = Refusing([("a", "p"), ("b", "a"), ("p", None)])
+    bench.begin([stream])
+    nights(bench, stream)
+    stream.refuses = False
+    assert bench.replay().balanced
+    report, _ = nights(bench, stream)
+    assert (report.exit_code, dict(bench.created())) == (0, {"accounts:a": 1, "accounts:b": 1, "accounts:p": 1})
+
+
+def test_what_waits_to_complete_a_record_is_delivered_once_it_exists(bench: Bench) -> None:
+    """A contribution waits for the whole record, which another stream creates on a later night."""
+
+    class Names(Accounts):
+        contributes = ("name",)
+
+        def to_resource(self, record: Record) -> Mapping[str, Any]:
+            return {"name": "given"}
+
+    names, accounts = Names([("a", None)], name="names"), Accounts()
+    names.namespace = accounts.namespace
+    bench.begin([names, accounts])
+    _, idle = nights(bench, names)
+    assert idle.tallies["b.names"].records["carried_on"] == 1
+    accounts.pages = ([("a", None)],)
+    report, _ = nights(bench, accounts)
+    assert (report.exit_code, report.tallies["b.names"].records["updated"]) == (0, 1)
+
+
+def test_a_cycle_that_a_later_night_closes_is_delivered_and_completed(bench: Bench) -> None:
+    """The idle record is decided about with the new one, in two steps; nothing is left for another night."""
+    stream = Accounts([("a", "b"), ("c", "a")])
+    bench.begin([stream])
+    nights(bench, stream)
+    stream.pages = ([("b", "a")],)
+    report, idle = nights(bench, stream)
+    assert (report.exit_code, idle.exit_code, set(bench.created().values())) == (0, 0, {1})
+    assert idle.tallies["b.accounts"].records["carried_over"] == 0
+
+
+def test_a_run_that_stops_before_its_end_leaves_no_record_idle(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after a kill: the next run decides about what waits, although nothing of it has come."""
+    mapped: list[str] = []
+
+    class Counted(Accounts):
+        def to_resource(self, record: Record) -> Mapping[str, Any]:
+            mapped.append(record.key)
+            return super().to_resource(record)
+
+    stream = Counted([("a", "p")])
+    bench.begin([stream])
+    with monkeypatch.context() as patch:
+        patch.setattr(HeldRecords, "settle", lambda _held: None)
+        nights(bench, stream)
+    assert mapped == ["a", "a"]
+    nights(bench, stream)
+    assert mapped == ["a", "a", "a"]

@@ -86,8 +86,9 @@ class HeldRecords:
         if not self:
             return []
         with self._state.look() as tx:
-            self._references.look_up((key for held in self._held.values() for key in held.missing), tx)
-            has_news = self._look_up_idle(tx)
+            has_news = self._has_news(tx)
+            awaited_by = [*(held.missing for held in self._held.values()), *(self._idle.values() if has_news else ())]
+            self._references.look_up((key for missing in awaited_by for key in missing), tx)
             self._drop_rejected(tx)
             opened = self._opened()
             bound = set(tx.bindings.ids(self._bound.scope, opened))
@@ -98,17 +99,11 @@ class HeldRecords:
             if (not held.opened or key_hash in bound) and not self._references.missing(held.missing)
         ] + (self._ready_idle() if has_news or self._held else [])
 
-    def _look_up_idle(self, tx: Transaction) -> bool:
-        """Look up what idle records wait for; False if nothing of its kinds has been delivered since the last time."""
-        if not self._idle:
-            return False
+    def _has_news(self, tx: Transaction) -> bool:
+        """True if records of a kind that idle records wait for have been delivered since the last time."""
         scopes = self._stamps or {scope for missing in self._idle.values() for scope, _ in missing}
-        stamps = {scope: tx.stamps.of(scope) for scope in scopes}
-        if stamps == self._stamps:
-            return False
-        self._references.look_up((key for missing in self._idle.values() for key in missing), tx)
-        self._stamps = stamps
-        return True
+        before, self._stamps = self._stamps, {scope: tx.stamps.of(scope) for scope in scopes}
+        return self._stamps != before
 
     def _ready_idle(self) -> list[int]:
         """Those of the idle records that are ready, or may be of a cycle with records that are not idle."""

@@ -25,7 +25,7 @@ class IdleRecords:
     """The waiting records of a stream, as one part of its reading finds them.
 
     Args:
-        takes_up_all: None is idle.
+        takes_up_all: No record is idle.
 
     Attributes:
         left: The idle ones, by key hash.
@@ -145,6 +145,8 @@ def idle_version(bound: BoundStream) -> str | None:
         sorted(map(repr, bound.as_written)),
         sorted(stream.earlier_keys.items()),
         repr(bound.context.settings),
+        bound.scope.target,
+        [(name, repr(field.annotation), field.is_required()) for name, field in bound.kind.draft.model_fields.items()],
         [_content(name) for name in modules if name.partition(".")[0] not in {"abc", "crossdock", "typing"}],
     ]
     return hashlib.sha256(exact_json.dumps(facts)).hexdigest()
@@ -152,5 +154,9 @@ def idle_version(bound: BoundStream) -> str | None:
 
 @cache
 def _content(module: str) -> str:
+    """A hash of the code beside *module*, which may use it."""
     file = getattr(sys.modules.get(module), "__file__", None)
-    return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else ""
+    found = hashlib.sha256()
+    for path in sorted(Path(file).parent.glob("*.py")) if file else ():
+        found.update(path.read_bytes())
+    return found.hexdigest()

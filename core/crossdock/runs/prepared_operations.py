@@ -21,7 +21,7 @@ class PreparedOperations:
         expected: Their number.
     """
 
-    finds_changes, named, has_more, waited = False, None, False, frozenset[int]()
+    finds_changes, named, has_more, waited, idle = False, None, False, frozenset[int](), ()
     removals = Removals()
 
     def __init__(self, bound: BoundStream, operations: Iterable[Operation], expected: int) -> None:

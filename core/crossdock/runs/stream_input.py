@@ -203,10 +203,8 @@ class StreamInput:
         known = key_index.nothing() if nothing else self._known()
         with self._state.look() as tx:
             letters = tx.dead_letters.facts(self._bound.name)
-        waiting, idle = self._waiting, [*self.idle]
-        found = compare.compare(
-            scan.latest, known, dead_letters=letters, waiting=waiting, idle=idle, unsettled=unsettled, snapshot=snapshot
-        )
+        compared = partial(compare.compare, scan.latest, known, dead_letters=letters, unsettled=unsettled)
+        found = compared(waiting=self._waiting, idle=[*self.idle], snapshot=snapshot)
         for unit, line in found.mixed_zones[[UNIT, LINE]].rows()[:1]:
             raise mixed_zones(scan.place(unit, line))
         self._known_count = known.height
@@ -283,7 +281,7 @@ class StreamInput:
                 tx.snapshots.ask(withheld.pending)
 
     def failure_count(self) -> FailureCount:
-        return FailureCount(self._bound, self._to_map)
+        return FailureCount(self._bound, self._to_map + len(self.idle))
 
     @property
     def scan(self) -> Scan:

@@ -52,10 +52,10 @@ def test_a_half_made_record_is_given_up_whole(state: State) -> None:
     found = unsettled(state, intent(1, step="open"))
     with state.begin() as tx:
         tx.waiting_records.put([waiting(1, 77)], run_id=1, at=AT)
-        operator_actions.drop(tx, [], tx.waiting_records.of(STREAM), found, at=AT)
+        operator_actions.drop(tx, [], tx.waiting_records.chosen(DeadLetterFilter(STREAM)), found, at=AT)
     with state.begin() as tx:
         assert tx.dead_letters.facts(STREAM) == [DeadLetterFacts(1, 77, None, "dropped", "whole")]
-        assert (tx.waiting_records.of(STREAM), tx.intents.unsettled()) == ([], [])
+        assert (tx.waiting_records.chosen(DeadLetterFilter(STREAM)), tx.intents.unsettled()) == ([], [])
 
 
 def test_what_did_not_happen_is_as_if_never_sent(state: State) -> None:

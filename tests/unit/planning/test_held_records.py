@@ -9,7 +9,7 @@ from tests.unit.planning.accounts import account, bound_accounts
 from crossdock.planning.draft_records import drafted
 from crossdock.planning.held_records import HeldRecords
 from crossdock.planning.references import References, ScopedKey, key_hashes
-from crossdock.state import Binding, DeadLetter, Scope, State
+from crossdock.state import Binding, DeadLetter, Scope, State, WaitingRecord
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 BOUND = bound_accounts()
@@ -104,3 +104,22 @@ def test_a_record_is_held_for_a_scope_that_is_still_to_come(state: State) -> Non
     records = HeldRecords(BOUND, state, References("platform"), {other})
     assert records.add(account(BOUND, "A", "P"), {}, [(other, "P")], is_bound=False)
     assert not records.add(account(BOUND, "B", "P"), {}, [(BOUND.scope, "P")], is_bound=False)
+
+
+def test_what_is_held_at_the_end_is_idle_except_second_steps(state: State) -> None:
+    """Without `settle`, as after a kill, the next run decides about all of it."""
+    records = held(state, ("A", "B"), ("B", "A"), ("C", "P"))
+    rows = [account(BOUND, key, "P") for key in "ABC"]
+    with state.begin() as tx:
+        run_id = tx.runs.start(business_date="2026-01-01", at=AT)
+        waits = [WaitingRecord(read.identity, [{"key": "P"}], read.record.raw()) for read in rows]
+        tx.waiting_records.put(waits, run_id=run_id, at=AT)
+    records.open(key_hashes(["A"])["A"])
+
+    def marks() -> dict[str, bool]:
+        with state.look() as tx:
+            return {each.identity.key: each.idle_under is not None for each in tx.waiting_records.waits(BOUND.name)}
+
+    assert marks() == {"A": False, "B": False, "C": False}
+    records.settle()
+    assert marks() == {"A": False, "B": True, "C": True}

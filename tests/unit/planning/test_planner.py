@@ -151,7 +151,7 @@ class Run:
 
     def waiting(self) -> set[str]:
         with self.state.look() as tx:
-            return {record.identity.key for record in tx.waiting_records.of(self.bound.name)}
+            return {record.identity.key for record in tx.waiting_records.waits(self.bound.name)}
 
 
 NAMESPACES = count()

@@ -81,10 +81,6 @@ class WaitingRecords:
             columns["since"] = [since.get(key_hash, at) for key_hash in hashes]
             _PUT.run(self._connection, columns, {"run_id": run_id})
 
-    def of(self, stream: str) -> list[WaitingRecord]:
-        """All waiting records of *stream*, longest waiting first."""
-        return self.chosen(DeadLetterFilter(stream))
-
     def waits(self, stream: str, key_hashes: Sequence[int] | None = None) -> list[Wait]:
         """The waiting records of *stream* without their data, longest waiting first; or those of *key_hashes*."""
         if key_hashes is not None:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from tests.unit.state.samples import AT, start
 
 from crossdock.state import (
+    DeadLetterFilter,
     RecordIdentity,
     State,
     WaitingRecord,
@@ -23,6 +24,6 @@ def test_a_waiting_record_keeps_its_since(state: State) -> None:
             tx.waiting_records.put([record], run_id=run, at=at)
     with state.begin() as tx:
         assert tx.waiting_records.listed(limit=5)[0]["since"] == AT
-        assert tx.waiting_records.of("s") == [record]
+        assert tx.waiting_records.chosen(DeadLetterFilter("s")) == [record]
         assert tx.waiting_records.among("s", [0, 1, 2]) == [record]
         assert tx.waiting_records.among("s", [2]) == tx.waiting_records.among("t", [1]) == []

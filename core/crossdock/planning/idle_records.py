@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -144,12 +145,17 @@ def idle_version(bound: BoundStream) -> str | None:
         bound.namespace,
         sorted(map(repr, bound.as_written)),
         sorted(stream.earlier_keys.items()),
-        repr(bound.context.settings),
+        _text(bound.context.settings),
         bound.scope.target,
-        [(name, repr(field.annotation), field.is_required()) for name, field in bound.kind.draft.model_fields.items()],
+        [(name, _text(field.annotation), field.is_required()) for name, field in bound.kind.draft.model_fields.items()],
         [_content(name) for name in modules if name.partition(".")[0] not in {"abc", "crossdock", "typing"}],
     ]
     return hashlib.sha256(exact_json.dumps(facts)).hexdigest()
+
+
+def _text(fact: object) -> str:
+    """*fact* as each process shows it: without the addresses of objects."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(fact))
 
 
 @cache

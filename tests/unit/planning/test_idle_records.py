@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -125,6 +127,14 @@ def test_whatever_a_mapping_may_use_ends_the_marks() -> None:
     assert versions[0] == versions[1]
     assert None not in versions
     assert len(set(versions)) == 1 + len(others)
+
+
+def test_another_process_knows_the_mark() -> None:
+    """No address of an object and no order of a set is in it; otherwise no record would ever be idle."""
+    code = "from tests.unit.planning.test_idle_records import VERSION; print(VERSION)"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONHASHSEED": "7"}
+    shown = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == VERSION
 
 
 def test_code_beside_the_mapping_ends_the_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

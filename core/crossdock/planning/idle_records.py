@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cache, partial
-from importlib.metadata import version
 from pathlib import Path
 
 import polars as pl
@@ -139,7 +138,7 @@ def idle_version(bound: BoundStream) -> str | None:
     stream = bound.stream
     modules = sorted({each.__module__ for each in type(stream).__mro__ if each is not object})
     facts = [
-        version("crossdock"),
+        installed(),
         stream.version,
         bound.connection_namespace,
         bound.namespace,
@@ -159,10 +158,20 @@ def _text(fact: object) -> str:
 
 
 @cache
+def installed() -> str:
+    """The names and versions of all installed packages, crossdock among them, as their folders are named."""
+    folders = (each for place in sys.path for each in Path(place or ".").glob("*.dist-info"))
+    return "".join(sorted({each.name for each in folders}))
+
+
+@cache
 def _content(module: str) -> str:
-    """A hash of the code beside *module*, which may use it."""
+    """A hash of the code that *module* may use: that of its whole package, or what is beside it."""
+    package = getattr(sys.modules.get(module.partition(".")[0]), "__path__", None)
     file = getattr(sys.modules.get(module), "__file__", None)
     found = hashlib.sha256()
-    for path in sorted(Path(file).parent.glob("*.py")) if file else ():
-        found.update(path.read_bytes())
+    pattern, folders = ("*.py", [Path(file).parent] if file else []) if package is None else ("**/*.py", package)
+    for folder in sorted({Path(each).resolve() for each in folders}):
+        for path in sorted(folder.glob(pattern)):
+            found.update(path.read_bytes())
     return found.hexdigest()

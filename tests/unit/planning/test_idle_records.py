@@ -18,7 +18,7 @@ from tests.unit.planning.accounts import Accounts, account, bound_accounts
 from crossdock.connector import Settings
 from crossdock.delta.compare import compare
 from crossdock.delta.row_preparation import FP, KEY_HASH, SAME
-from crossdock.planning.idle_records import IdleRecords, idle_version
+from crossdock.planning.idle_records import IdleRecords, idle_version, installed
 from crossdock.planning.references import key_hashes
 from crossdock.project.connector_instances import BoundStream
 from crossdock.state import Binding, Intent, Scope, State, WaitingRecord
@@ -137,21 +137,42 @@ def test_another_process_knows_the_mark() -> None:
     assert shown.stdout.strip() == VERSION
 
 
-def test_code_beside_the_mapping_ends_the_marks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A mapping may call it, and its author may not have raised ``mapping_version``."""
+@pytest.mark.parametrize("package", [False, True])
+def test_code_beside_the_mapping_ends_the_marks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, package: bool
+) -> None:
+    """A mapping may call it, also from another folder of its package; its author may not raise ``mapping_version``."""
 
-    def version_with(helper: str) -> str | None:
-        folder = tmp_path / helper
-        folder.mkdir()
-        (folder / "helper.py").write_text(f"# {helper}\n", encoding="utf-8")
-        (folder / "streams.py").write_text("", encoding="utf-8")
-        module = ModuleType(f"streams_{helper}")
+    def version_with(text: str) -> str | None:
+        folder = tmp_path / text
+        (folder / "helpers").mkdir(parents=True)
+        (folder / ("helpers/helper.py" if package else "helper.py")).write_text(f"# {text}\n", encoding="utf-8")
+        name = f"streams_{text}"
+        module = ModuleType(f"{name}.orders" if package else name)
         module.__file__ = str(folder / "streams.py")
         monkeypatch.setitem(sys.modules, module.__name__, module)
+        if package:
+            above = ModuleType(name)
+            above.__path__ = [str(folder)]
+            monkeypatch.setitem(sys.modules, name, above)
         made: type[Accounts] = type("Other", (Accounts,), {"__module__": module.__name__})
         return idle_version(replace(BOUND, stream=made()))
 
     assert version_with("one") != version_with("two")
+
+
+def test_another_version_of_an_installed_package_ends_the_marks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """crossdock, or one that the mapping uses."""
+    before = idle_version(BOUND)
+    (tmp_path / "holidays-2.0.dist-info").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    installed.cache_clear()
+    try:
+        assert idle_version(BOUND) != before
+    finally:
+        installed.cache_clear()
 
 
 def test_a_stream_that_gets_its_own_writes_back_has_no_idle_records() -> None:

@@ -87,10 +87,18 @@ def _of_rows(
         yield KeyedRecord(record, RecordIdentity(name, key, key_hash, fp, position, source, line))
 
 
-def kept_records(stream: Stream[Any], kept: Iterable[tuple[RecordIdentity, dict[str, Any]]]) -> Iterator[KeyedRecord]:
-    """Records that the state keeps, with the repairs of *stream* as they are now, as if they were read again.
+def filtered_keys(stream: Stream[Any], kept: Sequence[tuple[RecordIdentity, dict[str, Any]]]) -> set[int]:
+    """The key hashes of those records that the state keeps, of which the filters of *stream* leave no row now."""
+    if not stream.skip:
+        return set()
+    left = {each.identity.key_hash for each in kept_records(stream, kept)}
+    return {identity.key_hash for identity, _ in kept} - left
 
-    The columns of the key stay as they were: they are what the record is known by.
+
+def kept_records(stream: Stream[Any], kept: Iterable[tuple[RecordIdentity, dict[str, Any]]]) -> Iterator[KeyedRecord]:
+    """Records that the state keeps, with the repairs and filters of *stream* as they are now, as if read again.
+
+    The columns of the key stay as they were: they are what the record is known by. `filtered_keys` are left out.
     """
     repairs = {name: repair for name, repair in stream.columns.items() if name not in stream.key}
     remaining = iter(kept)
@@ -103,7 +111,28 @@ def kept_records(stream: Stream[Any], kept: Iterable[tuple[RecordIdentity, dict[
             for (row, was), text in zip(pairs, texts.select(repair.expression(name))[name].to_list(), strict=True):
                 if text != row[name]:
                     was[name], row[name] = row[name] or "", text
-        yield from records
+        for each in records:
+            if left := _unfiltered(each.record, stream):
+                yield KeyedRecord(left, each.identity)
+
+
+def _unfiltered(record: Record, stream: Stream[Any]) -> Record | None:
+    """*record* with the rows that no filter of *stream* matches; None if there is none."""
+    if not stream.skip:
+        return record
+    filters = [each.predicate() for each in stream.skip.values()]
+    incomplete = None if stream.incomplete is None else stream.incomplete.predicate()
+    without = dict.fromkeys(stream.used_columns)
+
+    def is_left(row: dict[str, str | None]) -> bool:
+        cells = without | row
+        return (incomplete is not None and incomplete(cells)) or not any(matches(cells) for matches in filters)
+
+    left = [number for number, row in enumerate(record.rows) if is_left(row)]
+    if not left:
+        return None
+    rows, lines = tuple(record.rows[number] for number in left), tuple(record.lines[number] for number in left)
+    return replace(record, rows=rows, lines=lines, before=tuple(record.before[number] for number in left))
 
 
 def _as_read(record: Record, stream: Stream[Any]) -> Record:

@@ -10,6 +10,7 @@ from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.removals import Removals
 from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.project.connector_instances import BoundStream
+from crossdock.runs import mapping_changes
 from crossdock.state import DeadLetter, DeadLetterFilter, Intent, State
 from crossdock.tally import Tally
 
@@ -33,16 +34,22 @@ class Replay:
         """Nothing is open."""
 
     def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
-        """Take the chosen dead letters, except rows without a key and records with an unsettled operation."""
+        """Take the chosen dead letters, except rows without a key and records with an unsettled operation.
+
+        Those that a filter of the stream excludes now stay dead letters.
+        """
         skipped = {intent.identity.key_hash for intent in unsettled}
         with self._state.look() as tx:
             chosen = tx.dead_letters.chosen(self._choice)
         chosen = [each for each in chosen if each.identity.key and each.identity.key_hash not in skipped]
-        self._dead_letters = [each for each in chosen if each.raw]
+        found = [each for each in chosen if each.raw]
+        filtered = mapping_changes.filtered(self._bound, "rejected", found)
+        self._dead_letters = [each for each in found if each.identity.key_hash not in filtered]
         if self._bound.stream.on_gone != "nothing":
             refused = [each for each in chosen if each.step == "remove"]
             self.removals = Removals(removed=tuple(each.identity.key_hash for each in refused), source="replay")
-        self._tally.count("carried_over", self.expected)
+        self._tally.count("carried_over", self.expected + len(filtered))
+        self._tally.count("carried_on", len(filtered))
         advance(self.expected)
 
     def abandon(self) -> None:

@@ -1,9 +1,12 @@
-"""Whether a stream's mapping has changed since its last import."""
+"""Whether a stream's mapping has changed since its last import, and which stored records it filters out now."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from crossdock.delta.keyed_records import filtered_keys
 from crossdock.project.connector_instances import BoundStream
-from crossdock.state import Transaction
+from crossdock.state import DeadLetter, Transaction, WaitingRecord
 
 
 def since(tx: Transaction, bound: BoundStream) -> str:
@@ -14,3 +17,17 @@ def since(tx: Transaction, bound: BoundStream) -> str:
         return "" if finished.version == version else f"since the import of {finished.at:%Y-%m-%d %H:%M}Z"
     stored = tx.cursors.version(name)
     return "" if stored is None or stored.partition(":")[0] == version else "since the last run"
+
+
+def filtered(bound: BoundStream, state: str, kept: Sequence[WaitingRecord | DeadLetter]) -> set[int]:
+    """The key hashes of *kept* records that a filter of *bound* excludes now, with a remark in the report.
+
+    Args:
+        state: In which they remain, such as ``waiting``.
+    """
+    found = filtered_keys(bound.stream, [(each.identity, each.raw) for each in kept])
+    if found:
+        which = f"1 record that is {state}" if len(found) == 1 else f"{len(found):,} records that are {state}"
+        text = f"filters (skip) exclude {which}, so that nothing was sent"
+        bound.context.run.note(bound.name, f"{text}; 'crossdock records drop {bound.name} KEY' removes one")
+    return found

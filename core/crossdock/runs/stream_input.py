@@ -80,11 +80,11 @@ class StreamInput:
         self._completeness, self.removals = Completeness(), Removals()
         self._rows = self._known_count = self._known_changed = 0  # also records that the state knows, and their changes
         self._mapping_changed = ""
-        self._left_alone: set[int] = set()  # keys that wait and have an unsettled operation
+        self._left_alone: set[int] = set()  # waiting keys with an unsettled operation, or filtered out
 
     def _begin_scan(self) -> None:
-        bound = self._bound
-        self._scan = Scan(bound.stream, bound.name, bound.context.run.work, lists_all=self._lists_all)
+        stream, work = self._bound.stream, self._bound.context.run.work
+        self._scan = Scan(stream, self._bound.name, work, lists_all=self._lists_all)
 
     def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
         """Read the source and compare it with the state; counts everything that needs no decision.
@@ -96,8 +96,7 @@ class StreamInput:
         Raises:
             CrossdockError: If the source fails or is refused; nothing of it is imported then.
         """
-        bound, name = self._bound, self._bound.name
-        decides_waiting = self._begin_phase()
+        bound, name, decides_waiting = self._bound, self._bound.name, self._begin_phase()
         self._begin_part()
         with self._state.look() as tx:
             if self._phases and decides_waiting:
@@ -136,6 +135,7 @@ class StreamInput:
             bound.context.run.note(name, self.removals.warning)
         busy = {intent.identity.key_hash for intent in unsettled} - set(found.replaced)
         self._left_alone = busy & {each.identity.key_hash for each in self._waiting}
+        self._left_alone |= mapping_changes.filtered(bound, "waiting", [*self._taken_up()])
         self._count(found)
 
     def _mapping_change(self, tx: Transaction) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
 
@@ -68,6 +71,29 @@ def test_what_is_left(migrated: MigratedFolder) -> None:
     status = migrated.status()
     assert (status["requests_left"], status["seconds_left"]) == (9, 90)
     assert "left of what was rehearsed: 9 requests, 1 min 30 s at the allowance" in migrated.migrate("status").stdout
+
+
+def test_what_is_left_takes_as_long_as_the_target_takes(migrated: MigratedFolder) -> None:
+    """If it took less than the allowance in the last minute, status goes by that; a minute later by the allowance."""
+    migrated.configure(platform={"rate": {"per_minute": 6, "burst": 100}})
+    migrated.load("--until", "customers", "--rehearsal", str(rehearsed(migrated)))
+
+    def settled(seconds_ago: int) -> None:
+        """Let the three customers have been settled one by one, each 15 seconds after the other."""
+        began = datetime.now(UTC) - timedelta(seconds=seconds_ago)
+        with closing(sqlite3.connect(migrated.folder / "state.db")) as state, state:
+            for number, (intent,) in enumerate(state.execute("SELECT id FROM intents ORDER BY id").fetchall()):
+                at = (began + timedelta(seconds=15 * number)).isoformat(timespec="microseconds")
+                state.execute("UPDATE intents SET settled_at = ? WHERE id = ?", (at, intent))
+
+    settled(30)
+    status = migrated.status()
+    assert (status["requests_left"], status["seconds_left"], status["taken_per_s"]) == (9, 135, 0.067)
+    settled(30)
+    shown = migrated.migrate("status").stdout
+    assert "left of what was rehearsed: 9 requests, 2 min 15 s at the rate of the last minute" in shown
+    settled(120)
+    assert (migrated.status()["seconds_left"], migrated.status()["taken_per_s"]) == (90, None)
 
 
 def test_a_source_that_changed_since_is_refused(migrated: MigratedFolder) -> None:

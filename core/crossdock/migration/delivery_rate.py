@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
-from typing import NamedTuple
+from collections import Counter, deque
+from collections.abc import Iterable
+from datetime import datetime
+from itertools import pairwise
+from typing import NamedTuple, Self
 
 WINDOW_S = 60.0
 LEAST_S = 3.0  # shorter times say nothing
@@ -23,6 +26,14 @@ class DeliveryRate:
 
     def __init__(self) -> None:
         self._points = deque([_Point(0.0, 0)])
+
+    @classmethod
+    def of(cls, settled_at: Iterable[datetime]) -> Self:
+        """The rate at which records were settled at these times, in any order, since the first of them."""
+        rate, settled = cls(), sorted(Counter(settled_at).items())
+        for (before, _), (at, records) in pairwise(settled):
+            rate.add((at - before).total_seconds(), records)
+        return rate
 
     def add(self, elapsed_s: float, records: int) -> None:
         """In *elapsed_s* more, so many *records* were settled."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from crossdock.clock import SystemClock
+from crossdock.migration.delivery_rate import WINDOW_S, DeliveryRate
 from crossdock.migration.rehearsed_sources import of_state
 from crossdock.migration.time_left import time_left
 from crossdock.migration.wave_status import WaveStatus
 from crossdock.migration.waves import config_of
 from crossdock.project.project import Project
 from crossdock.state import Migration, Transaction
+
+_SETTLED = 10_000  # operations from whose times the rate is computed, so that a status is quick
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +25,12 @@ class Left:
 
     Attributes:
         lasts: None if the rate of a target is unknown, or if the hours never allow requests.
+        taken_per_s: How many requests the targets took in the last minute, if it is less than the allowance.
     """
 
     requests: int
     lasts: timedelta | None
+    taken_per_s: float | None = None
 
 
 def left_of(
@@ -44,8 +50,14 @@ def left_of(
             requests += max(0, rehearsed.requests - each.delivered)
             targets.update(scopes[name].target for name in each.wave.streams)
     rate_per_s = _rate_per_s(tx, project, targets)
-    lasts = None if rate_per_s is None else time_left(requests, rate_per_s, config_of(project), now)
-    return Left(requests, lasts)
+    if rate_per_s is None:
+        return Left(requests, None)
+    config, streams = config_of(project), {name for each in waves for name in each.wave.streams}
+    since = now - timedelta(seconds=WINDOW_S)
+    delivery = DeliveryRate.of(tx.migration_facts.settled_times(streams, since, limit=_SETTLED))
+    taken_per_s = delivery.slower_than(rate_per_s * config.percent(now) / 100)
+    lasts = time_left(requests, rate_per_s, config, now, taken_per_s=taken_per_s or math.inf)
+    return Left(requests, lasts, taken_per_s)
 
 
 def _rate_per_s(tx: Transaction, project: Project, names: set[str]) -> float | None:

@@ -74,6 +74,7 @@ def _document(migration: Migration | None, waves: list[WaveStatus], left: Left |
         "rehearsed": migration is not None and migration.rehearsal is not None,
         "requests_left": left and left.requests,
         "seconds_left": left and left.lasts and int(left.lasts.total_seconds()),
+        "taken_per_s": left and left.taken_per_s and round(left.taken_per_s, 3),
         "next": following and following.wave.name,
         "waves": [wave_document(each) for each in waves],
     }
@@ -103,7 +104,8 @@ def _show(migration: Migration | None, waves: list[WaveStatus], left: Left | Non
     following = _next(waves)
     say("all waves are done" if following is None else f"next: {following.wave}")
     if left is not None and left.requests:
-        lasts = f", {duration_text(left.lasts)} at the allowance" if left.lasts else ""
+        rate = "the rate of the last minute" if left.taken_per_s is not None else "the allowance"
+        lasts = f", {duration_text(left.lasts)} at {rate}" if left.lasts else ""
         say(f"left of what was rehearsed: {counted(left.requests, 'request')}{lasts}")
 
 

@@ -54,6 +54,18 @@ class MigrationFacts:
         rows = self._connection.execute(query.order_by(source, line).limit(limit))
         return [(name, number) for name, number in rows]
 
+    def settled_times(self, streams: Collection[str], since: datetime, *, limit: int) -> list[datetime]:
+        """When the last *limit* operations of *streams* that are settled were settled, those after *since*."""
+        settled_at = intents.c.settled_at
+        last = (
+            select(settled_at)
+            .where(settled_at.is_not(None), intents.c.stream.in_(streams))
+            .order_by(intents.c.id.desc())
+            .limit(limit)
+        ).subquery()
+        query = select(last.c.settled_at).where(last.c.settled_at > since)
+        return list(self._connection.execute(query).scalars())
+
     def untouched(self, migration_id: int) -> dict[str, int]:
         """By stream: operations of a migration that wrote nothing, because the target held the record already."""
         own = migration_runs.c.run_id == intents.c.run_id, migration_runs.c.migration_id == migration_id

@@ -273,6 +273,26 @@ def test_what_only_the_platform_has_is_kept(synced: Site) -> None:
     assert "wms:P9" in held(synced, "product")
 
 
+def test_what_only_the_platform_has_is_kept_if_a_record_refers_to_it(synced: Site) -> None:
+    """Also one of others, which is not compared; it is listed with the reason, and deleted if that is declared."""
+    customer = call(synced, "POST", "sales/customers", {"externalId": "wms:C9", "name": "Added by hand"})["id"]
+    lines = [{"productId": held(synced, "product")["wms:P1"]["id"], "quantity": 1, "unitPrice": 1}]
+    call(synced, "POST", "finance/invoices", {"customerId": customer, "currency": "EUR", "items": lines})
+    plan = str(synced.folder / "repair.plan")
+
+    def repaired() -> str:
+        result = synced.run("reconcile", "--json", "-o", plan, "--remove-extra")
+        assert (result.code, found(result)) == (1, [("extra", "customer", "C9")])
+        assert synced.run("apply", plan).code == 0
+        return str(result.json["shown"][0]["remark"])
+
+    assert repaired() == "it is not deleted, because a record of invoice refers to it"
+    assert "wms:C9" in held(synced, "customer")
+    synced.edit("        resource: customer", "        gone: {referenced: delete}\n        resource: customer")
+    repaired()
+    assert "wms:C9" not in held(synced, "customer")
+
+
 def test_others_records_are_no_difference(synced: Site) -> None:
     """What the platform has of others, with other names or none, is not compared."""
     call(synced, "POST", "catalog/products", {"externalId": "erp:1", "sku": "X", "name": "X", "active": True})

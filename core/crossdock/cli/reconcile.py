@@ -46,7 +46,7 @@ def reconcile_options(command: Any) -> Any:
         click.option(
             "--remove-extra",
             is_flag=True,
-            help="Let the repair delete what only the platform has, under our name for it.",
+            help="Let the repair delete what only the platform has, under our name for it, if nothing refers to it.",
         ),
         click.option(
             "--limit",

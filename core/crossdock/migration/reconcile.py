@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from functools import partial
+from typing import Any
 
 from crossdock.errors import ConfigError
 from crossdock.migration import named_totals
+from crossdock.migration.live_references import LiveReferences
 from crossdock.migration.platform_comparison import Chosen, PlatformComparison
 from crossdock.migration.reconciliation import Reconciliation, Sample
 from crossdock.migration.source_comparison import SourceComparison
@@ -15,6 +18,7 @@ from crossdock.platform_source.live_records import LiveRecords
 from crossdock.progress import Progress
 from crossdock.project.project import Project
 from crossdock.resource_types import RESOURCES
+from crossdock.runs.bound_records import Bound
 from crossdock.runs.control_totals import ControlTotals
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.runs.plan_results import PlanListener
@@ -66,17 +70,18 @@ def reconcile(
             found.known = Counter(tx.bindings.count())
         comparison = PlatformComparison(state, {project.scopes[name] for name in streams}, run, found)
         chosen: Chosen | None = None
+        references = LiveReferences()
         with LiveRecords(project.platform, run) as live:
             try:
                 if sample is None:
-                    comparison.read(live)
+                    comparison.read(live, partial(_all_references, references) if remove_extra else _ignore)
                 else:
                     chosen = comparison.read_sample(live, sample)
             finally:
                 found.requests = live.requests
                 keep_bucket(session, live)
         sources = SourceComparison(state, project, streams, comparison, found, chosen, decisions)
-        sources.run(run, remove_extra=remove_extra)
+        sources.run(run, references if remove_extra else None)
         for resource, live_totals in comparison.totals.items():
             of_source = sources.totals.get(resource, ControlTotals())
             found.totals[resource] = (of_source, *live_totals)
@@ -85,6 +90,14 @@ def reconcile(
                 with state.look() as tx:
                     found.differing_totals[resource] = named_totals.differing(tx, readable, live_totals[1])
     return found
+
+
+def _all_references(references: LiveReferences, resource: str, page: Sequence[dict[str, Any]], _: Bound) -> None:
+    references.take(resource, page, {})
+
+
+def _ignore(*_: object) -> None:
+    """What the records of a page refer to is not needed."""
 
 
 def platform_context(session: Session, progress: Progress) -> SourceContext:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from crossdock.delivery.operations import Operation
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.migration.platform_comparison import Chosen, PlatformComparison
 from crossdock.migration.reconciliation import Reconciliation
+from crossdock.migration.referred_records import ReferredRecords
+from crossdock.planning.referred_ids import referred_ids
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
 from crossdock.records import Record
@@ -82,8 +85,13 @@ class SourceComparison:
         self.totals = defaultdict[str, ControlTotals](ControlTotals)
         self.unavailable = defaultdict[str, ControlTotals](ControlTotals)
 
-    def run(self, run: SourceContext, *, remove_extra: bool) -> None:
-        """Read and compare; with *remove_extra*, plan to delete what only the platform has."""
+    def run(self, run: SourceContext, references: ReferredRecords | None) -> None:
+        """Read and compare.
+
+        Args:
+            references: What the platform's records refer to: what only the platform has is deleted if none of them
+                refers to it. None if it is only listed.
+        """
         listener = PlanListener(
             self._operation,
             self._refused,
@@ -114,7 +122,7 @@ class SourceComparison:
         self._rejected_before()
         if not planned.errors:
             self._absent()
-            self._extra(remove_extra=remove_extra)
+            self._extra(references)
 
     def _input(self, bound: BoundStream, tally: Tally) -> FullInput:
         only = None if self._chosen is None else self._chosen.get(bound.scope, set())
@@ -260,17 +268,43 @@ class SourceComparison:
         if not scope.is_contribution:
             self.unavailable[scope.resource].add(binding.payload)
 
-    def _extra(self, *, remove_extra: bool) -> None:
+    def _extra(self, references: ReferredRecords | None) -> None:
         """What only the platform has is not taken over, since no source names it."""
+        removable = defaultdict[str, list[Binding]](list)
         for place in sorted(self._unseen, key=lambda each: (each[0].resource, each[0].namespace, each[1])):
             correction = self._found.corrections.pop(place)
-            scope, binding = correction.scope, correction.binding
-            if remove_extra and RESOURCES[scope.resource].deletes and binding is not None and self._chosen is None:
-                name = next(name for name, own in self._scopes.items() if own == scope)
-                operation = _delete(name, scope, binding)
-                self._found.removals.append(operation)
-                self._found.operations["delete"] += 1
-                self._decisions.operation(operation)
+            if correction.binding is not None and RESOURCES[correction.scope.resource].deletes:
+                name = next(name for name, own in self._scopes.items() if own == correction.scope)
+                removable[name].append(correction.binding)
+        if references is not None and self._chosen is None:
+            for name, bindings in removable.items():
+                self._remove(name, bindings, references)
+
+    def _remove(self, name: str, bindings: Sequence[Binding], references: ReferredRecords) -> None:
+        """Plan to delete what *bindings* name, but for that to which others refer."""
+        scope, stream = self._scopes[name], self._project.stream(name)
+        ids = [each.target_id for each in bindings]
+        kept = {} if stream.gone.referenced == "delete" else self._referred(scope, ids) | references.among(scope, ids)
+        for binding in bindings:
+            if binding.target_id in kept:
+                remark = f"it is not deleted, because a record of {kept[binding.target_id]} refers to it"
+                place = scope, binding.key
+                self._found.differences[place] = replace(self._found.differences[place], remark=remark)
+                continue
+            operation = _delete(name, scope, binding)
+            self._found.removals.append(operation)
+            self._found.operations["delete"] += 1
+            self._decisions.operation(operation)
+
+    def _referred(self, scope: Scope, ids: Sequence[str]) -> dict[str, str]:
+        """Those of *ids* that a record of the state refers to, each with the resource of such a record."""
+        found = dict[str, str]()
+        for resource, kind in RESOURCES.items():
+            if scope.resource in kind.parents:
+                with self._state.look() as tx:
+                    payloads = [payload for *_, payload in tx.bindings.naming(scope.target, resource, ids)]
+                found |= {each: resource for payload in payloads for _, each in referred_ids(kind, payload)}
+        return found
 
 
 def _delete(stream: str, scope: Scope, binding: Binding) -> Operation:

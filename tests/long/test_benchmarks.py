@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.benchmarks import bench_hints, bench_listen, bench_migration, bench_waiting_records
+from tests.benchmarks import bench_hints, bench_listen, bench_migration, bench_read_only_commands, bench_waiting_records
 from tests.integration.test_bench_delta import finds_what_changed
 from tests.servers import require
 from tests.unit import test_benchmarks as short
@@ -37,6 +37,11 @@ def test_a_migration_is_measured(tmp_path: Path) -> None:
     assert [each.requests for each in steps + answered[2:]] == [300, 0, 3, 5, 4, 6]
     assert bench_migration.plain_sync(tmp_path / "sync", 300).requests == 300
     assert min(each.peak_mb for each in steps + answered) > 0
+
+
+def test_commands_that_only_read_are_measured() -> None:
+    """Each ends with exit 0 after a small load, and has taken time."""
+    assert min(bench_read_only_commands.measure(30)) > 0
 
 
 @pytest.mark.parametrize("kind", bench_waiting_records.KINDS)

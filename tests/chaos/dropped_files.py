@@ -263,6 +263,8 @@ class Stage:
             elif late and (warehouse.folder / late.name).exists():  # the operator moves it away
                 (warehouse.folder / late.name).unlink()
                 warehouse.exports.remove(late)
+            elif copied and not case.scheme.order and len(dropped) > 1:  # only the operator knows which is newer
+                warehouse.drop(dropped[-1], copied + timedelta(minutes=1))
             elif attempt:
                 break
             clock.advance(600)

@@ -289,7 +289,8 @@ class FileSource:
         if not offered and not self._listing.left_out and not self._late_file_watch:
             self._note(f"no file matches {self._files_pattern}")
         self._known.mark_seen(offered)
-        new = [file for file in self._known.new(offered, self._spool.has) if not self._known.is_passed(file)]
+        self._listing.older.extend(passed := [file for file in offered if self._known.is_passed(file)])
+        new = [file for file in self._known.new(offered, self._spool.has) if file not in passed]
         self._listing.check_complete(store, new)
         return new
 

@@ -31,7 +31,7 @@ class FileListing:
         manifests: Folder and name pattern of manifests, which are no data.
 
     Attributes:
-        newest: The name of the newest snapshot, and `older` those that are older, as of the last look.
+        newest: The name of the newest snapshot, and `older` older ones, as of the last time that files were offered.
         left_out: Why files that match the pattern do not count, by name, as of the last look.
     """
 
@@ -63,7 +63,7 @@ class FileListing:
         Raises:
             RefusedError: If nothing says which snapshot is the newest, or which files are parts of it.
         """
-        listed = self._listed(store)
+        listed, self.older = self._listed(store), []
         if not self._order.snapshot or not listed:
             return listed
         newest = self._newest_parts(listed) if self._parts else [self._order.newest(listed, self._run.clock.now())]

@@ -68,12 +68,10 @@ class Depot:
         found = (RemoteFile(name, len(content), mtime, folder) for name, (content, mtime) in self.files.items())
         return select(found, pattern, "depot")
 
-    def fetch(self, path: str, sink: Sink, progress: Callable[[int], None] | None = None) -> int:
-        name = path.rpartition("/")[2]
-        content, _ = self.files[name]
+    def fetch(self, file: RemoteFile, sink: Sink, progress: Callable[[int], None] | None = None) -> None:
+        content, _ = self.files[file.name]
         sink.write(content)
-        self.fetched.append(name)
-        return len(content)
+        self.fetched.append(file.name)
 
 
 @dataclass

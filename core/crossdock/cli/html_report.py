@@ -50,7 +50,8 @@ def _title(run: RunRecord, tenant: str, config: Path) -> Iterator[str]:
 
 
 def _job(run: RunRecord) -> str:
-    return f"job {text(run.job)}" if run.job else "started manually"
+    command = f"started by crossdock {text(run.command)}" if run.command else "started manually"
+    return f"job {text(run.job)}" if run.job else command
 
 
 def _errors(run: RunRecord) -> Iterator[str]:

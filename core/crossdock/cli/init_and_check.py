@@ -15,11 +15,15 @@ from crossdock.cli.fleet_states import FleetStates
 from crossdock.cli.shared_options import common_options, example, fleet_base, fleet_option, load
 from crossdock.clock import SystemClock
 from crossdock.errors import ConfigError, CrossdockError
+from crossdock.times_in_text import duration_text
 
 if TYPE_CHECKING:
     from crossdock.connector import Finding, Stream
+    from crossdock.platform.platform_config import Profile
     from crossdock.project.connector_instances import Connection
     from crossdock.project.project import Project
+
+_SAME_S = 2.0  # the platform says its time in whole seconds
 
 
 @click.command(epilog=example("crossdock init -C acme.yaml", "crossdock -C base.yaml init --fleet 'tenants/*.yaml'"))
@@ -154,6 +158,7 @@ def _platform(loaded: Project) -> Iterator[tuple[str, Finding]]:
         yield "platform", Finding(ok=False, text=str(error))
         return
     yield "platform", Finding(ok=True, text=access.text)
+    yield "clock", _try(partial(_clock, loaded.platform, access.ahead_s))
     for resource in access.unreadable:
         if resource in loaded.looked_up:
             yield (
@@ -168,6 +173,18 @@ def _platform(loaded: Project) -> Iterator[tuple[str, Finding]]:
     needed = scopes.needed(loaded.platform, loaded.written, {*loaded.looked_up, *loaded.read})
     compared = scopes.compare(needed, access.scopes)
     yield "scopes", Finding(ok=not compared.missing, text=compared.text)
+
+
+def _clock(profile: Profile, ahead_s: float | None) -> str:
+    """How our clock differs from the platform's."""
+    from crossdock.targets import platform_access
+
+    if ahead_s is None:
+        return "the platform's answers do not say the time"
+    platform_access.check_ahead(profile, ahead_s)
+    if abs(ahead_s) < _SAME_S:
+        return "as the platform's"
+    return f"{duration_text(abs(ahead_s))} {'ahead of' if ahead_s > 0 else 'behind'} the platform's"
 
 
 def _plural(resource: str) -> str:

@@ -38,7 +38,7 @@ UNVERIFIED = "unverified"
 OPEN = ("rejected", "waiting", "in-doubt")
 _STATES = (*OPEN, "pending", UNVERIFIED, "dropped", INBOX)
 _LISTED_BY_DEFAULT = (*OPEN, "pending", UNVERIFIED)
-_COLUMNS = ("state", "stream", "key", "why", "pointer", "at")
+_COLUMNS = ("state", "stream", "key", "why", "pointer", "at", "since")
 
 Item = dict[str, Any]
 
@@ -144,11 +144,11 @@ def _listed(
         scopes = _scopes(loaded, choice)
         totals = {kind: _count(tx, kind, choice, scopes) for kind in _STATES}
         reasons = Counter({(stream, code): number for stream, code, number in tx.dead_letters.reasons(choice)})
-        unverified = _unverified(tx, choice, scopes, limit) if UNVERIFIED in kinds else []
+        not_known = unverified(loaded, tx, choice, limit) if UNVERIFIED in kinds else []
         if as_json:
-            every_item = [*found(tx, choice, kinds, limit), *unverified]
+            every_item = [*found(tx, choice, kinds, limit), *not_known]
             return _Listed([public(item) for item in every_item], totals, reasons)
-        items = [*found(tx, choice, [kind for kind in kinds if every or kind != "waiting"], limit), *unverified]
+        items = [*found(tx, choice, [kind for kind in kinds if every or kind != "waiting"], limit), *not_known]
         groups = (
             [] if every or "waiting" not in kinds or choice.code else waiting_lines.items(loaded, tx, choice, limit)
         )
@@ -203,7 +203,7 @@ def found(tx: Transaction, choice: DeadLetterFilter, kinds: Iterable[str], limit
 def public(item: Item) -> Item:
     """What is shown of a record without ``--raw``."""
     shown = {"state": item["state"], "stream": item["stream"], "key": item["key"], "why": item["why"]}
-    place = f"{item['source']}:{item['line']}" if "line" in item else item["source"]
+    place = f"{item['source']}:{item['line']}" if item.get("line") else item["source"]
     shown |= {"at": place, "since": item["since"]}
     return shown | {name: item[name] for name in ("stage", "pointer", "attempts") if item.get(name) is not None}
 
@@ -292,7 +292,9 @@ def _doubt_why(intent: Intent, message: str | None) -> str:
     return f"{sent}: {message}" if message else sent
 
 
-def _unverified(tx: Transaction, choice: DeadLetterFilter, scopes: Mapping[Scope, str], limit: int) -> list[Item]:
+def unverified(loaded: Project, tx: Transaction, choice: DeadLetterFilter, limit: int) -> list[Item]:
+    """At most *limit* records of *choice* of which it is not known what their target holds."""
+    scopes = _scopes(loaded, choice)
     return [
         {
             "state": UNVERIFIED,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.records_list import OPEN, Item, found, public
+from crossdock.cli.records_list import INBOX, OPEN, Item, found, public, unverified
 from crossdock.cli.shared_options import common_options, example, load, utf8
 from crossdock.errors import ConfigError
 from crossdock.times_in_text import instant_text
@@ -35,10 +35,16 @@ def show_(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> N
     loaded = load(config)
     keys = {key, key_text([key])}  # as listed, or as in the source
     with loaded.look() as tx:
-        items = [item for each in sorted(keys) for item in found(tx, DeadLetterFilter(stream, each), _SHOWN, 10)]
+        choices = [DeadLetterFilter(stream, each) for each in sorted(keys)]
+        items = [item for each in choices for item in found(tx, each, _SHOWN, 10)]
+        items += [item for each in choices for item in unverified(loaded, tx, each, 10)]
         shown = [public(item) | _details(loaded, tx, item, raw=raw) for item in items]
     if not shown:
-        raise ConfigError(f"no record {key!r} of stream {stream!r} is rejected, waiting, in doubt, pending or dropped")
+        raise ConfigError(
+            f"no record {key!r} of stream {stream!r} is rejected, waiting, in doubt, pending, unverified, dropped or in"
+            " the inbox",
+            hint=f"'crossdock trace {key} --stream {stream}' shows the history of one that was delivered",
+        )
     if as_json:
         terminal_output.print_json(shown)
         return
@@ -47,11 +53,11 @@ def show_(stream: str, key: str, config: Path, *, raw: bool, as_json: bool) -> N
             terminal_output.out().print(line, soft_wrap=True)
 
 
-_SHOWN = (*OPEN, "pending", "dropped")
+_SHOWN = (*OPEN, "pending", "dropped", INBOX)
 
 
 def _details(loaded: Project, tx: Transaction, item: Item, *, raw: bool) -> Item:
-    details: Item = {"raw": item["raw"], "mapped": item.get("mapped")} if raw else {}
+    details: Item = {"raw": item.get("raw"), "mapped": item.get("mapped")} if raw else {}
     if item.get("code") == "changed_after_delivery":
         details["difference"] = _difference(loaded, tx, item, raw=raw)
     return details

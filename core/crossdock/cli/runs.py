@@ -91,7 +91,7 @@ def _print_runs(found: Sequence[tuple[str | None, RunRecord]], *, as_json: bool,
         (
             *((tenant or "",) if of_fleet else ()),
             run.id,
-            run.job or "",
+            run.job or run.command or "",
             run.business_date,
             run.started_at,
             run.duration,
@@ -101,7 +101,7 @@ def _print_runs(found: Sequence[tuple[str | None, RunRecord]], *, as_json: bool,
         )
         for tenant, run in found
     ]
-    columns = ("run", "job", "business date", "started", "duration", "status", "open", "requests")
+    columns = ("run", "what", "business date", "started", "duration", "status", "open", "requests")
     numbers = ("run", "duration", "open", "requests")
     shown = ("tenant", *columns) if of_fleet else columns
     terminal_output.out().print(terminal_output.table("Runs", shown, rows, numbers=numbers))
@@ -154,7 +154,8 @@ def _show(run: RunRecord) -> None:
         say(*f"error: {error}".split("\n"), "")
     if run.tally is None:
         requests = counted(run.requests, "request")
-        say(f"run {run.id}, started at {instant_text(run.started_at)}, has no tally: {run.status}, {requests}")
+        title = tally_lines.title(tally_lines.facts(run))
+        say(f"{title}, started at {instant_text(run.started_at)}, has no tally: {run.status}, {requests}")
     else:
         terminal_output.show_run(terminal_output.out(), tally_lines.facts(run) | {"apis": timing_lines.apis(run)})
     if steps := timing_lines.slowest(run):

@@ -46,6 +46,7 @@ def facts(run: RunRecord) -> dict[str, Any]:
     return {
         "run": run.id,
         "job": run.job,
+        "command": run.command,
         "business_date": run.business_date,
         "started_at": time_text(run.started_at),
         "status": run.status,
@@ -56,6 +57,12 @@ def facts(run: RunRecord) -> dict[str, Any]:
         "open": None if run.open is None else run.open.as_json(),
         **document_of(tally, run.messages),
     }
+
+
+def title(run: Mapping[str, Any]) -> str:
+    """A run with what started it, if that is known, from `facts`."""
+    started = f"{run['job']} for {run['business_date']}" if run.get("job") else run.get("command")
+    return f"run {run['run']}" + (f" ({started})" if started else "")
 
 
 def balance(balanced: Sequence[bool | None] | None) -> bool | None:

@@ -193,6 +193,6 @@ def show_run(console: Console, report: Mapping[str, Any]) -> None:
         console.print(sentence)
     balanced = tally_lines.BALANCE[report["balanced"]]
     console.print(
-        f"run {report['run']}: {report['status']}, {counted(report['requests'], 'request')}"
+        f"{tally_lines.title(report)}: {report['status']}, {counted(report['requests'], 'request')}"
         f" ({report['throttled']:,} throttled) in {duration_text(report['seconds'])}; {balanced}"
     )

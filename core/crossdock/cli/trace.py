@@ -120,7 +120,7 @@ def _lines(record: History) -> Iterator[str]:
         created = instant_text(row["created_at"])
         yield (
             f"  {created}  run {row['run_id']}: {row['operation']} {row['resource']} no. {row['counter']}"
-            f" from {row['source']}:{row['line']}, key {row['idempotency_key']}"
+            f" from {_place(row)}, key {row['idempotency_key']}"
         )
         for each in row["changed"]:
             yield f"    {each['pointer']}: {value_text(each['before'])} -> {value_text(each['after'])}"
@@ -136,11 +136,16 @@ def _lines(record: History) -> Iterator[str]:
         place = "on the platform" if row["target"] == PLATFORM else f"in {row['target']}"
         yield f"  {row['resource']} {row['target_id']} {place}, {state} in run {row['run_id']}"
     for row in history["rejected"]:
-        place = f"{row['source']}:{row['line']} {row['pointer'] or ''}".rstrip()
+        place = f"{_place(row)} {row['pointer'] or ''}".rstrip()
         why = f"{row['code']} at {place}: {row['message']}"
         yield f"  {row['status']} {instant_text(row['refused_at'])} in run {row['run_id']}: {why}"
     for row in history["waiting"]:
         yield f"  waiting since {instant_text(row['since'])} for {parents_text(row['waits_for'])}"
+
+
+def _place(row: dict[str, Any]) -> str:
+    """FILE:LINE; without a line if there is none, as of an undo."""
+    return f"{row['source']}:{row['line']}" if row["line"] else str(row["source"])
 
 
 def _accepted(row: dict[str, Any], *, was_sent: bool) -> str:

@@ -28,4 +28,5 @@ def _item(group: WaitingGroup) -> dict[str, Any]:
     ]
     more = len(group.roots) - len(roots)
     why = "; ".join(roots) + (f" and {more:,} more" if more else "")
-    return {"state": "waiting", "stream": group.stream, "key": key, "why": f"waits for {why}", "records": group.number}
+    facts = {"state": "waiting", "stream": group.stream, "key": key, "why": f"waits for {why}"}
+    return facts | {"since": group.since, "records": group.number}

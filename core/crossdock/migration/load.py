@@ -202,6 +202,7 @@ class _Load:
             session,
             self._progress(session, migration, wave),
             halt.stop,
+            command=f"migrate load: {wave.name}",
             part=MigrationPart(migration.id, "load", wave.name),
         )
         try:

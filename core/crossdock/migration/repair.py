@@ -91,7 +91,9 @@ def apply(
         if again != approved:
             raise outdated("crossdock reconcile")
         part = repair_part(session, names)
-        run = OpenRun(session, progress, interrupt, part=part, only_unchanged="members", rereads=True)
+        run = OpenRun(
+            session, progress, interrupt, part=part, command="apply: repair", only_unchanged="members", rereads=True
+        )
 
         def source(bound: BoundStream, tally: Tally, run_id: int) -> FullInput:
             return _ApprovedInput(bound, session, tally, run_id, found, approved.sources[bound.name])

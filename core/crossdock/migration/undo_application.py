@@ -62,7 +62,7 @@ def resume(project: Project, *, clock: Clock, progress: Progress, interrupt: thr
         if begun:
             approved = PlanFile.model_validate(begun[0].plan)
             return _Application(session, approved, progress, interrupt).resume(begun)
-        run = OpenRun(session, progress, interrupt)
+        run = OpenRun(session, progress, interrupt, command="apply --resume")
         return run.execute(set(), reads=False, answers_for=left & project.scopes.keys())
 
 
@@ -112,7 +112,10 @@ class _Application:
         self._undone = of_migration(session) if approved.run is None else of_run(session, approved.run)
         migration = self._undone.migration_id
         part = None if migration is None else MigrationPart(migration, "undo")
-        self._run = OpenRun(session, progress, interrupt, part=part, only_unchanged="record", undoes=True)
+        command = f"apply: undo of {self._undone.title}"
+        self._run = OpenRun(
+            session, progress, interrupt, part=part, command=command, only_unchanged="record", undoes=True
+        )
 
     def begin(self) -> Report:
         session, keys = self._session, defaultdict[str, list[int]](list)

@@ -51,7 +51,7 @@ def import_bindings(
         RefusedError: If an operation on one of the records is not settled, with its line; or an undo has not ended.
     """
     check_no_undo(tx)
-    run_id, number = tx.runs.start(business_date=at.date().isoformat(), at=at), 0
+    run_id, number = tx.runs.start(business_date=at.date().isoformat(), at=at, command="bindings import"), 0
     for scope, rows in _read(path, targets, raw=raw).items():
         for start in range(0, len(rows), PART):
             fresh = _new_bindings(tx, scope, rows[start : start + PART])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import date, timedelta
+from datetime import timedelta
 from functools import partial
 
 from crossdock.author_code import AuthorCodeError, error_of_author
@@ -45,7 +45,7 @@ class OpenRun:
     Args:
         priority: ``live`` takes its tokens before the batches that share the bucket.
         patience: Wait for late files as the streams' ``wait`` says; without it, missing files are not waited for.
-        job: That it is a run of; None for a manual one.
+        job: That it is a run of; None for a manual one, which a *command* of crossdock has started.
         continues: Continue the last run of the job, if it is of this date and has reached its end.
         part: Of the migration that it belongs to; None if it belongs to none.
         only_unchanged: As of `DeliveryContext`.
@@ -75,6 +75,7 @@ class OpenRun:
         due_run: DueRun | None = None,
         job: str | None = None,
         *,
+        command: str = "sync",
         continues: bool = False,
         part: MigrationPart | None = None,
         only_unchanged: Unchanged | None = None,
@@ -83,7 +84,7 @@ class OpenRun:
     ) -> None:
         self._session, self._interrupt, self._timings = session, interrupt, Timings.over(progress, session.clock)
         self._priority, self._patience, self._due_run = priority, patience, due_run
-        self._job, self._continues = due_run.job if due_run else job, continues
+        self._job, self._command, self._continues = due_run.job if due_run else job, command, continues
         self._part, self._only_unchanged, self._undoes, self._rereads = part, only_unchanged, undoes, rereads
         self._may_have_left = True  # operations that an earlier run, or a failed delivery, has left
         self._before = timedelta()  # how long the run took that is continued
@@ -181,15 +182,15 @@ class OpenRun:
     # ---- begin
 
     def _start(self) -> None:
-        session, now = self._session, self._session.clock.now()
-        day: date = self._due_run.business_date if self._due_run else now.astimezone().date()
+        session, command, now = self._session, self._command, self._session.clock.now()
+        day = (self._due_run.business_date if self._due_run else now.astimezone().date()).isoformat()
         with session.state.begin() as tx:
-            last = tx.runs.reopen(business_date=day.isoformat(), job=self._job or "") if self._continues else None
-            run_id = tx.runs.start(business_date=day.isoformat(), at=now, job=self._job) if last is None else last.id
+            last = tx.runs.reopen(business_date=day, job=self._job or "") if self._continues else None
+            run_id = last.id if last else tx.runs.start(business_date=day, at=now, job=self._job, command=command)
             if self._part is not None:
                 tx.migrations.add_run(self._part.migration_id, run_id, self._part.kind, self._part.wave)
             self._state_restored, self._is_unverified = tx.runs.restored(), tx.unverified.has_bindings()
-        self.report = Report(run_id, day.isoformat()) if last is None else Report.of_earlier(last)
+        self.report = Report(run_id, day) if last is None else Report.of_earlier(last)
         self._before = self.report.lasted
         self._timings.start(self.report, self._job)
 

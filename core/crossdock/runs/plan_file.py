@@ -143,7 +143,7 @@ def apply(
             )
         if _plan_file(project, approved.selection, planned, digest) != approved:
             raise outdated("crossdock plan")
-        run = OpenRun(session, progress, interrupt)
+        run = OpenRun(session, progress, interrupt, command=" ".join(["apply: sync", *approved.selection]))
 
         def source(bound: BoundStream, tally: Tally, run_id: int) -> StreamInput:
             return ExpectedInput(bound, state, tally, run_id, digest=approved.sources[bound.name])

@@ -21,6 +21,8 @@ from crossdock.sources.source_context import Patience
 from crossdock.state import DeadLetterFilter, DueRun, NamedRecord
 from crossdock.tally import Tally
 
+_NAMED = 3  # records that the command of a run names
+
 
 def sync(
     project: Project,
@@ -49,7 +51,8 @@ def sync(
     with open_session(project, clock) as session:
         names = project.selected(selection)
         check_loaded(project, session.state, names)
-        return OpenRun(session, progress, interrupt, priority, patience).execute(names)
+        command = " ".join(["sync", *selection])
+        return OpenRun(session, progress, interrupt, priority, patience, command=command).execute(names)
 
 
 def _sync_records(
@@ -62,7 +65,9 @@ def _sync_records(
 ) -> Report:
     check_fetching(project, records)
     with open_session(project, clock) as session:
-        run = OpenRun(session, progress, interrupt, priority)
+        named = " ".join(f"{each.stream} --key {each.key}" for each in records[:_NAMED])
+        more = f" and {len(records) - _NAMED:,} more" if len(records) > _NAMED else ""
+        run = OpenRun(session, progress, interrupt, priority, command=f"sync {named}{more}")
         with run.opened(project.fetching, answers_for={record.stream for record in records}):
             delivered = NamedRecords(session, run).deliver(records)
             for record in sorted(delivered.blocked):
@@ -111,9 +116,16 @@ def replay(
         if not names and choice.key is not None:
             hint = "'crossdock records list --state rejected' lists the rejected records"
             raise ConfigError(f"no rejected record {choice.key!r} of {choice.stream}", hint=hint)
-        run = OpenRun(session, progress, interrupt, "live")
+        run = OpenRun(session, progress, interrupt, "live", command=_replaying(choice))
 
         def dead_letters(bound: BoundStream, tally: Tally, _: int) -> Replay:
             return Replay(bound, session.state, tally, choice)
 
         return run.execute(names, dead_letters, reads=False, answers_for=known)
+
+
+def _replaying(choice: DeadLetterFilter) -> str:
+    """The command that replays *choice*."""
+    given = (choice.stream, choice.key, choice.code and f"--reason {choice.code}")
+    since = f"--since {choice.since.isoformat()}" if choice.since else None
+    return " ".join(["records replay", *filter(None, (*given, since))])

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
 
-from crossdock.clock import Clock
+from crossdock.clock import Clock, SystemClock
 from crossdock.errors import ClockError, CrossdockError, UnauthorizedError, UnavailableError
 from crossdock.pacing.rate_headers import http_date
 from crossdock.platform import introspection
@@ -30,11 +30,13 @@ class Access:
         text: In one line.
         unreadable: Resources that were requested and that the credential may not read.
         scopes: As granted; None if neither introspection nor the token endpoint says.
+        ahead_s: By how much our clock is ahead of the platform's; None if its answers do not say the time.
     """
 
     text: str
     unreadable: tuple[str, ...]
     scopes: tuple[str, ...] | None = None
+    ahead_s: float | None = None
 
 
 def reach(profile: Profile, resources: Sequence[str]) -> Access:
@@ -46,9 +48,10 @@ def reach(profile: Profile, resources: Sequence[str]) -> Access:
         UnauthorizedError: If the credential or the tenant is rejected.
         UnavailableError: If there is no answer, or an unexpected one.
     """
-    target = PlatformTarget(profile)
+    target, clock = PlatformTarget(profile), SystemClock()
     with closing(target.client()) as client:
         answers = {resource: target.send(client, resource, target.ping(resource)) for resource in resources}
+        ahead = [_ahead_s(answer, clock) for answer in answers.values()][-1:]
     forbidden = {resource: answer for resource, answer in answers.items() if answer.status == 403}
     is_valid = len(forbidden) < len(answers) or any(map(_is_about_scope, forbidden.values()))
     for resource, answer in answers.items():
@@ -67,7 +70,7 @@ def reach(profile: Profile, resources: Sequence[str]) -> Access:
         scopes = introspection.granted_scopes(profile, profile.introspection_url, target.credential)
     else:
         scopes = (token.scopes or None) if token else None
-    return Access(text, tuple(forbidden), scopes)
+    return Access(text, tuple(forbidden), scopes, *ahead)
 
 
 def _is_about_scope(answer: Answer) -> bool:
@@ -97,18 +100,31 @@ def check_clock(profile: Profile, clock: Clock, resource: str) -> bool:
             answer = target.send(client, resource, target.ping(resource))
     except CrossdockError:
         return False
-    platform_s = http_date(answer.headers.get("date", ""))
-    if platform_s is None:
+    ahead_s = _ahead_s(answer, clock)
+    if ahead_s is None:
         return False
-    ahead_s = clock.now().timestamp() - platform_s
-    if abs(ahead_s) > profile.max_clock_skew_s:
+    check_ahead(profile, ahead_s)
+    return True
+
+
+def _ahead_s(answer: Answer, clock: Clock) -> float | None:
+    platform_s = http_date(answer.headers.get("date", ""))
+    return None if platform_s is None else clock.now().timestamp() - platform_s
+
+
+def check_ahead(profile: Profile, ahead_s: float) -> None:
+    """Fail if our clock is so many seconds ahead of the platform's, and that is more than the profile permits.
+
+    Raises:
+        ClockError: With what to do.
+    """
+    if profile.max_clock_skew_s is not None and abs(ahead_s) > profile.max_clock_skew_s:
         direction = "ahead of" if ahead_s > 0 else "behind"
         raise ClockError(
             f"the clock of this machine is {timedelta(seconds=round(abs(ahead_s)))} {direction} the platform's",
             where=profile.base_url,
             hint="set the clock; due runs start once it is right (platform.max_clock_skew_s)",
         )
-    return True
 
 
 def _described(token: GrantedToken) -> str:

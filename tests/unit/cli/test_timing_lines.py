@@ -16,7 +16,7 @@ from crossdock.state import RunRecord
 
 def run(**kept: Any) -> RunRecord:
     found = {"steps": [], "samples": []} | kept
-    return RunRecord(1, None, "2026-03-29", AT, AT, "done", 0, 0, None, None, (), found)
+    return RunRecord(1, None, "2026-03-29", AT, AT, "done", 0, 0, None, None, messages=(), timings=found)
 
 
 def test_the_slowest_steps_come_first() -> None:

@@ -126,6 +126,11 @@ def _mark_idle_records(connection: Connection) -> None:
     connection.execute(text("ALTER TABLE waiting_records ADD COLUMN idle_under VARCHAR(64)"))
 
 
+def _store_commands(connection: Connection) -> None:
+    """Version 16: what started a run that is of no job."""
+    connection.execute(text("ALTER TABLE runs ADD COLUMN command TEXT"))
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _store_durations,
     _index_what_trace_searches_by,
@@ -141,6 +146,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _add_suspected_inputs,
     _add_what_is_unverified,
     _mark_idle_records,
+    _store_commands,
 )
 """Step n upgrades a state from version n to n + 1. Steps after a release are added here."""
 

@@ -19,7 +19,7 @@ from sqlalchemy import (
 
 from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime, record, scope, stream_and_key
 
-VERSION = 15
+VERSION = 16
 
 metadata = MetaData()
 _Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids for INTEGER only
@@ -45,6 +45,7 @@ runs = Table(
     Column("throttled", BigInteger, nullable=False, default=0),
     Column("tally", ExactJson),
     Column("timings", ExactJson),
+    Column("command", Text),
 )
 
 run_messages = Table(

@@ -33,6 +33,7 @@ class RunRecord:
         requests: Also counted while it runs.
         messages: What it had to say.
         timings: `crossdock.runs.timings.Timings.as_json`; only `Runs.get` loads them.
+        command: What started it; None if a job did, and of older runs.
     """
 
     id: int
@@ -45,6 +46,7 @@ class RunRecord:
     throttled: int
     tally: dict[str, Any] | None
     duration_ms: int | None
+    command: str | None = None
     messages: tuple[RunMessage, ...] = ()
     timings: dict[str, Any] | None = None
 
@@ -68,9 +70,10 @@ class Runs:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def start(self, *, business_date: str, at: datetime, job: str | None = None) -> int:
-        """Insert a run, of a *job* or a manual one, and return its id."""
-        row = {"business_date": business_date, "job": job, "started_at": at, "status": "running"}
+    def start(self, *, business_date: str, at: datetime, job: str | None = None, command: str | None = None) -> int:
+        """Insert a run, of a *job* or else of a *command*, and return its id."""
+        started = {"job": job, "command": None if job else command, "started_at": at}
+        row = {"business_date": business_date, "status": "running"} | started
         result = self._connection.execute(insert(runs).values(row))
         assert result.inserted_primary_key is not None
         return int(result.inserted_primary_key[0])

@@ -244,15 +244,34 @@ def test_a_late_delta_is_refused(intake: Site) -> None:
 
 
 def test_content_that_comes_again_later_is_read(intake: Site) -> None:
-    """A price that returns makes the same file; a copy whose name says nothing is not read."""
+    """A price that returns makes the same file; a copy whose name says nothing is not read, and named once."""
     prices = ["1", "2", "1"]
     for day, price in enumerate(prices, 1):
         intake.export(f"PROD_2026010{day}.csv", HEADER + f"P3;Washer;{price}\n")
         assert intake.run("plan", "wms.products", "--json").json["operations"]["create" if day == 1 else "update"] == 1
         assert intake.sync("wms.products").code == 0
     intake.export("PROD_copy.csv", HEADER + "P3;Washer;2\n")
-    assert intake.sync("wms.products").records("products") == {}
+    nights = [intake.sync("wms.products") for _ in range(2)]
+    assert [night.records("products") for night in nights] == [{}, {}]
+    note = "passed over PROD_copy.csv: its content is that of another file, and nothing shows that it is newer"
+    assert [night.json["streams"]["wms.products"]["notes"] for night in nights] == [[note], []]
     assert [str(effect["body"]["unitPrice"]) for effect in intake.effects()] == prices
+
+
+def test_a_file_that_is_written_again_is_judged_like_any_other(intake: Site) -> None:
+    """Also if it says what it said once: older by its name than another, it is refused, and not skipped as known."""
+    declare(intake)
+    for name, price in (("1", 1), ("1", 2), ("2", 3)):
+        intake.export(f"PROD_2026010{name}.csv", HEADER + f"P3;Washer;{price}\n")
+        assert intake.sync("wms.products").code == 0
+    again = intake.export("PROD_20260101.csv", HEADER + "P3;Washer;1\n")
+    refused = intake.sync("wms.products")
+    assert refused.code == 4
+    assert "PROD_20260101.csv: is older than 'PROD_20260102.csv' taken in before by its name" in refused.out
+    intake.edit('files: "out/PROD_*"', 'files: "out/PROD_*"\n        order: modified')
+    assert intake.sync("wms.products").records("products") == {"read": 1, "updated": 1}
+    again.touch()
+    assert intake.sync("wms.products").records("products") == {}
 
 
 @pytest.mark.parametrize("nights", [[range(8, 11)], [[day] for day in range(8, 13)]], ids=["one run", "five nights"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import pairwise
 from typing import Annotated, Any, Literal, TypeVar
@@ -133,7 +133,13 @@ class FileOrder:
         return compared.are_alike(other.name, one.name) and compared.fault(other, one) is None
 
     def check(
-        self, unread: Sequence[FileFacts], known: Sequence[FileFacts], now: datetime, *, late: bool = False
+        self,
+        unread: Sequence[FileFacts],
+        known: Sequence[FileFacts],
+        now: datetime,
+        *,
+        late: bool = False,
+        returned: Collection[str] = (),
     ) -> None:
         """Check that of *unread* files, which are in order, each is newer than those before it and than *known* ones.
 
@@ -141,6 +147,7 @@ class FileOrder:
 
         Args:
             late: Accept a file that is older than a known one.
+            returned: The content hashes of files that were taken in before, and count as new ones.
 
         Raises:
             RefusedError: If one is not, or if nothing says so.
@@ -148,7 +155,7 @@ class FileOrder:
         if self.declared == "any" or not unread:
             return
         before = {facts.content_hash: facts for facts in known if not self.is_outside(facts.name)}
-        again = {facts.content_hash for facts in unread if facts.content_hash in before}
+        again = {facts.content_hash for facts in unread if facts.content_hash in before}.difference(returned)
         new = [facts for facts in unread if facts.content_hash not in again]
         compared = self._compared([*before.values(), *unread], now)
         for first, second in compared.pairs(new):

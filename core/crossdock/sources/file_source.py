@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -38,7 +38,6 @@ from crossdock.transport.file_store import FileStore, RemoteFile
 __all__ = ["FileSource", "StreamId"]
 
 OpenStore = Callable[[], FileStore]
-_NOT_YET = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(slots=True)
@@ -124,6 +123,7 @@ class FileSource:
         self._failure: CrossdockError | None = None
         self._spool = Spool(run)
         self._fetched: dict[RemoteFile, str] = {}  # their names in the spool
+        self._copies = set[FileFacts]()  # files with the content of a newer one
         patience = run.patience
         self._late_file_watch = LateFileWatch(wait, files, run, patience) if wait and patience else None
 
@@ -171,7 +171,8 @@ class FileSource:
         self._read[stream_id] = found.files
         if self._late_file_watch and self._late_file_watch.without:
             self._run.note(stream_id.stream, self._late_file_watch.without)
-        for note in self._listing.notes(self._known.not_passed(stream_id, self._listing.older)):
+        older = self._known.not_passed(stream_id, self._listing.older)
+        for note in self._listing.notes(older, self._known.repeated(stream_id, facts, self._copies)):
             self._run.note(stream_id.stream.partition(":")[0], note)  # older snapshots once
         wanted = {each.content_hash for each in unread}
         return taken, [file for file in taken if file.facts.content_hash in wanted]
@@ -274,15 +275,14 @@ class FileSource:
                 entry.check_content(facts.name, self._spool.bytes_of(facts.content_hash))
         known = (*self._known.kept().values(), *self._known.unfinished())
         stored = [facts for facts in known if self._spool.has(facts.content_hash)]
-        returned = {facts.content_hash for facts in fetched if self._known.returns(facts)}
-        accepted = {each: at for each, at in self._known.accepted_at().items() if each not in returned}
         ordered = self._order.distinct([*stored, *fetched], self._run.clock.now())
+        self._copies = set(fetched).difference(ordered)
         if self._snapshot and self._parts:
             newest = max((facts.stamp for facts in ordered), default="")
             ordered = list({facts.name: facts for facts in ordered if facts.stamp == newest}.values())
         if self._snapshot and not self._parts:
             return ordered[-1:]
-        return sorted(ordered, key=lambda facts: accepted.get(facts.content_hash, _NOT_YET))
+        return self._known.as_accepted(ordered)
 
     def _new_files(self, store: FileStore) -> list[RemoteFile]:
         offered = self._listing.offered(store)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -17,6 +17,7 @@ from crossdock.state import Digests, FileDescription, FileFacts
 from crossdock.transport.file_store import RemoteFile
 
 ONE_DAY = timedelta(days=1)
+_NOT_YET = datetime.max.replace(tzinfo=UTC)
 YOUNG = timedelta(seconds=2)  # modification times are whole seconds
 T = TypeVar("T")
 
@@ -60,6 +61,9 @@ class KnownFiles:
         self._kept_for, self._keeps_newest = kept, keeps_newest
         self._ordered_by_rows, self._takes_late = ordered_by_rows, takes_late
         self._looked_twice = looked_twice
+        self._repeated: dict[
+            StreamId, set[FileDescription]
+        ] = {}  # that are listed, and not read because of their content
         self._looked_up: dict[tuple[Callable[..., Any], str, str], Any] = {}  # until this source changes it
 
     def _look_up(self, what: Callable[..., T], stream: str, version: str = "") -> T:
@@ -107,8 +111,34 @@ class KnownFiles:
         unread = self.new_to(stream_id, files)
         if not unread or self._keeps_newest or (stream_id in self._ordered_by_rows and not self._snapshot):
             return unread
-        self._order.check(unread, self._known(stream_id), self._run.clock.now(), late=self._takes_late)
+        returned = {facts.content_hash for facts in unread if self._returns(stream_id, facts)}
+        now = self._run.clock.now()
+        self._order.check(unread, self._known(stream_id), now, late=self._takes_late, returned=returned)
         return unread
+
+    def repeated(self, stream_id: StreamId, files: Sequence[FileFacts], copies: Collection[FileFacts]) -> list[str]:
+        """The names of files that are not read because of their content, once each: they may be meant to be newer.
+
+        Args:
+            copies: Files whose content a newer one of *files* has.
+        """
+        if self._snapshot:
+            return []
+        unread = {facts.content_hash for facts in self.new_to(stream_id, files)}
+        read = [facts for facts in files if facts.content_hash not in unread and not self._is_known(stream_id, facts)]
+        self._repeated[stream_id] = {described(facts) for facts in (*read, *copies)}
+        last, before = next(reversed(self.done(stream_id)), None), self._passed(stream_id)
+        named = [facts for facts in read if facts.content_hash != last and not self._is_touched(stream_id, facts)]
+        return [facts.name for facts in (*named, *sorted(copies, key=described)) if described(facts) not in before]
+
+    def _is_known(self, stream_id: StreamId, facts: FileFacts) -> bool:
+        known = self.done(stream_id).get(facts.content_hash)
+        return known is not None and described(known) == described(facts)
+
+    def _is_touched(self, stream_id: StreamId, facts: FileFacts) -> bool:
+        """Whether the last file of its name had the same content."""
+        last = self._last_of(stream_id, facts.name)
+        return last is not None and last.content_hash == facts.content_hash
 
     def is_passed(self, snapshot: RemoteFile) -> bool:
         """Whether a stream passed over *snapshot* before, and has taken in a newer one."""
@@ -128,8 +158,8 @@ class KnownFiles:
         return [file for file in older if description(file) not in known]
 
     def pass_over(self, stream_id: StreamId, older: Sequence[RemoteFile]) -> None:
-        """Record that *older* snapshots are not needed any more: all that the source lists."""
-        files = {description(file) for file in older}
+        """Record that *older* snapshots, all that are listed, are not needed; nor are files that repeat others."""
+        files = {description(file) for file in older} | self._repeated.get(stream_id, set())
         if files != self._passed(stream_id):
             self._intake.pass_over(stream_id.stream, files)
             self._looked_up.clear()
@@ -137,20 +167,27 @@ class KnownFiles:
     def new_to(self, stream_id: StreamId, files: Sequence[FileFacts]) -> list[FileFacts]:
         """Those of *files* that *stream_id* has not finished, stale ones included."""
         done = self.done(stream_id)
-        unread = [facts for facts in files if facts.content_hash not in done or self._returns(facts, done)]
+        unread = [facts for facts in files if facts.content_hash not in done or self._returns(stream_id, facts)]
         if self._snapshot or not unread:
             return unread
         forgotten = self._forgotten(stream_id)
         return [facts for facts in unread if facts.content_hash not in forgotten or self._follows_last(facts, done)]
 
-    def returns(self, facts: FileFacts) -> bool:
-        """Whether a stream must read a file again, because its content has come before and other content since."""
-        return any(self._returns(facts, self.done(stream_id)) for stream_id in self._stream_ids)
-
-    def _returns(self, facts: FileFacts, done: dict[str, FileFacts]) -> bool:
-        if self._snapshot or facts.content_hash not in done:
+    def _returns(self, stream_id: StreamId, facts: FileFacts) -> bool:
+        """Whether the stream must read a file again, because its content has come before and other content since."""
+        done = self.done(stream_id)
+        if self._snapshot or facts.content_hash not in done or self._is_known(stream_id, facts):
             return False
-        return described(facts) != described(done[facts.content_hash]) and self._follows_last(facts, done)
+        last = self._last_of(stream_id, facts.name)
+        is_written_again = last is not None and last.content_hash != facts.content_hash and last.at < facts.at
+        return is_written_again or self._follows_last(facts, done)
+
+    def _last_of(self, stream_id: StreamId, name: str) -> FileFacts | None:
+        """What was read last under *name*."""
+        return self._look_up(self._done_by_name, stream_id.stream, stream_id.version).get(name)
+
+    def _done_by_name(self, stream: str, version: str) -> dict[str, FileFacts]:
+        return {facts.name: facts for facts in self._all_done(StreamId(stream, version)).values()}
 
     def _follows_last(self, facts: FileFacts, done: dict[str, FileFacts]) -> bool:
         """Whether a file follows the last of those that are *done*, and has other content."""
@@ -196,11 +233,17 @@ class KnownFiles:
             finished.setdefault(facts.content_hash, facts)
         return finished
 
-    def accepted_at(self) -> dict[str, datetime]:
-        """When the streams have first accepted their files, under any version, by content hash."""
-        known = chain.from_iterable(self._known(stream_id) for stream_id in self._stream_ids)
-        found = sorted((facts.accepted_at, facts.content_hash) for facts in known if facts.accepted_at is not None)
-        return {content_hash: at for at, content_hash in reversed(found)}
+    def as_accepted(self, files: Sequence[FileFacts]) -> list[FileFacts]:
+        """*files* as the streams have first accepted them, under any version; then those that are new or return."""
+        accepted = dict[str, datetime]()
+        for facts in chain.from_iterable(self._known(stream_id) for stream_id in self._stream_ids):
+            if facts.accepted_at is not None:
+                at = accepted.get(facts.content_hash, facts.accepted_at)
+                accepted[facts.content_hash] = min(at, facts.accepted_at)
+        for facts in files:
+            if any(self._returns(stream_id, facts) for stream_id in self._stream_ids):
+                accepted.pop(facts.content_hash, None)
+        return sorted(files, key=lambda facts: accepted.get(facts.content_hash, _NOT_YET))
 
     def outdated(self, taken: Sequence[str]) -> list[str]:
         """The content hashes of finished files whose copies are not needed: of *taken*, and of older ones if kept."""
@@ -273,11 +316,10 @@ class KnownFiles:
     def accept(self, stream_id: StreamId, files: Sequence[FileFacts]) -> None:
         """Record that *stream_id* has read *files* as a whole."""
         done = self.done(stream_id)  # a listed file that was forgotten is remembered again
-        listed = [
-            facts
-            for facts in files
-            if is_to_remember(facts, done, snapshot=self._snapshot) or self._returns(facts, done)
-        ]
+        returned = {facts for facts in files if self._returns(stream_id, facts)}
+        self._repeated.setdefault(stream_id, set()).update(described(done[facts.content_hash]) for facts in returned)
+        snapshot = self._snapshot
+        listed = [each for each in files if each in returned or is_to_remember(each, done, snapshot=snapshot)]
         if listed:
             self._intake.accept(stream_id.stream, stream_id.version, listed)
             self._looked_up.clear()

@@ -89,9 +89,7 @@ class FileListing:
     def notes(self, older: Sequence[RemoteFile], repeated: Sequence[str] = ()) -> Iterator[str]:
         """Which files that match the pattern are not read, with the reasons; of older snapshots, only these."""
         passed = self.left_out | {file.name: f"older than {self.newest!r}" for file in older}
-        passed |= dict.fromkeys(
-            repeated, "its content is that of another file, and nothing shows that it is newer"
-        )
+        passed |= dict.fromkeys(repeated, "its content is that of another file, and nothing shows that it is newer")
         for reason in dict.fromkeys(passed.values()):
             names = [name for name, why in passed.items() if why == reason]
             more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""

@@ -12,7 +12,6 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -83,7 +82,7 @@ def test_ten_nights(nights: Nights) -> None:
     a_backup_is_restored(nights)
     the_clock_is_wrong(nights)
     assert nights.morning.asked == nights.morning.commands.keys()
-    assert nights.morning.learned == {*nights.morning.commands.values()} - {"show RUN -o FILE"}
+    assert nights.morning.learned == {command.partition(" -")[0] for command in nights.morning.commands.values()}
     assert Counter(nights.site.invoices().values()) == {1: nights.delivered}
     assert {effect["operation"] for effect in nights.site.effects("product")} == {"create", "update"}
 
@@ -155,9 +154,8 @@ def all_is_well(nights: Nights) -> None:
     )
     assert purge["dry_run"] is True
     assert not any(number for number in purge.values() if type(number) is int)
-    totals = learn("Does the platform hold what the sources say?", "1 warehouse bin rejected")["totals"]["invoice"]
-    assert [Decimal(totals[side]["amounts"]["EUR"]) for side in ("source", "state", "platform")] == [of.amount] * 3
-
+    amount = f"{of.amount:,}"
+    ask("Does the platform hold what the sources say?", f"EUR {amount} {amount} {amount}", "1 warehouse bin rejected")
     (first,) = learn("What became of a line of a file?", "record 1001 of wms.invoices", **{"FILE:LINE": "INV_01.csv:2"})
     assert [each["run_id"] for each in first["operations"]] == [1]
     invoice = first["bindings"][0]["target_id"]
@@ -275,6 +273,7 @@ def the_platform_is_down(nights: Nights) -> None:
 def a_process_is_killed(nights: Nights) -> None:
     """While the platform has its requests."""
     of, ask, learn, front = nights.of, nights.ask, nights.learn, nights.front
+    of.prices["PART-002"] += 1
     of.night(products=of.products(), invoices=of.invoices(4))
     came, goes_on = threading.Event(), threading.Event()
 
@@ -290,6 +289,7 @@ def a_process_is_killed(nights: Nights) -> None:
     assert came.wait(WITHIN_S)
     nights.morning.comes()
     assert learn("Is a run active, or was it killed?", "running")[0]["status"] == "running"
+    ask("What has a run done that is active or was killed?", "running", "operations: 1 delivered, 4 pending")
     process.kill()
     process.join()
     goes_on.set()
@@ -297,6 +297,8 @@ def a_process_is_killed(nights: Nights) -> None:
     nights.morning.comes()
     assert learn("Is a run active, or was it killed?", "incomplete", lacks="running")[0]["status"] == "incomplete"
     ask("What failed, where, and what must I do?", "its end was not recorded: the process was killed")
+    killed = learn("What has a run done that is active or was killed?", "operations: 1 delivered, 4 pending")
+    assert killed["operations"] == {"delivered": 1, "pending": 4}
     sent = [str(int(of.invoice) - each) for each in (3, 2, 1, 0)]
     pending = learn("What will the next run send again?", *sent, "sends the create again, or looks it up")
     assert [each["key"] for each in pending] == sent
@@ -352,10 +354,7 @@ def too_much_is_gone(nights: Nights) -> None:
         "What failed, where, and what must I do?", f"{half} of {PARTS} records are gone", f"approve wms.products {half}"
     )
     ask("Is a file much shorter than those before?", f"the snapshot has {half} rows; the previous ones had {PARTS}")
-    gone = learn(
-        "Which records would be removed?", *(f"hold wms.products PART-{each:03}" for each in range(half, PARTS))
-    )
-    assert gone["on_hold"] == {"wms.products": half}
+    ask("Which records would be removed?", *(f"hold wms.products PART-{each:03}" for each in range(half, PARTS)))
     ask("What would the next run do?", f"{half} removals to approve")
     old, of.prices["PART-008"] = of.prices["PART-008"], of.prices["PART-008"] + 7
     of.export("products", of.products(), "b")
@@ -412,6 +411,7 @@ def webhooks_come(nights: Nights) -> None:
     inbox = learn("Which records did webhooks name that are not fetched yet?", "O2", "HTTP 403", "/data/id: is missing")
     assert [each["key"] for each in inbox] == ["O2", ""]
     ask("Why is this record not delivered?", "inbox", "HTTP 403", STREAM="shop.orders", KEY="O2")
+    ask("From which file and run does this record come?", "a webhook has named 'O2', which is not fetched yet", ID="O2")
 
 
 def others_change_records(nights: Nights) -> None:

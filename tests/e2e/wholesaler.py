@@ -82,6 +82,8 @@ class Wholesaler:
         streams["products"]["format"]["trailer"] = {"prefix": "TRL;", "count": 1}
         streams["bins"] = yaml.safe_load(BINS)
         config["connections"]["shop"] = connection(url, ["env:SHOP_SECRET"])
+        del config["connections"]["shop"]["streams"]["invoices"]
+        del config["connections"]["shop"]["webhooks"]["hints"][-1]
         config["jobs"] = yaml.safe_load(JOBS)
         config["migration"] = {"name": "halls", "waves": {"bins": {"streams": ["wms.bins"]}}}
         self._write(config)
@@ -205,7 +207,7 @@ class Morning:
 
     Attributes:
         asked: The questions that were asked.
-        learned: The commands that were also run with ``--json``.
+        learned: The commands, without options, that were also run with ``--json``.
     """
 
     def __init__(self, site: Site) -> None:
@@ -246,7 +248,7 @@ class Morning:
         command = self.ask(question, *answers, lacks=lacks, **names)
         found, shown = self._run(*command, "--json"), self._run(*command)
         assert found.code == shown.code, f"{command}: exit {shown.code}, with --json {found.code}"
-        self.learned.add(self.commands[question])
+        self.learned.add(self.commands[question].partition(" -")[0])
         return json.loads(found.out, parse_float=Decimal)
 
     def _run(self, *command: str) -> Result:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -126,14 +126,15 @@ def show(run: int | None, out: Path | None, config: Path, *, as_json: bool) -> N
     loaded = load(config)
     with loaded.look() as tx:
         found, now = _found(tx, run), SystemClock().now()
+        operations = tx.intents.of_run(found.id) if found.tally is None else None
         page = html_report.page(tx.reporting, found, at=now, tenant=loaded.pin.tenant, config=config) if out else ""
     if out:
         html_page.write(out, page)
         say(f"run {found.id}: {found.status}; report written to {out}", err=as_json)
     if as_json:
-        terminal_output.print_json(tally_lines.facts(found) | timing_lines.facts(found))
+        terminal_output.print_json(tally_lines.facts(found) | timing_lines.facts(found) | {"operations": operations})
     elif not out:
-        _show(found)
+        _show(found, operations)
 
 
 def _found(tx: Transaction, run: int | None) -> RunRecord:
@@ -149,13 +150,17 @@ def _found(tx: Transaction, run: int | None) -> RunRecord:
     return found
 
 
-def _show(run: RunRecord) -> None:
+def _show(run: RunRecord, operations: Mapping[str, int] | None) -> None:
     for error in error_texts(run.messages):
         say(*f"error: {error}".split("\n"), "")
     if run.tally is None:
         requests = counted(run.requests, "request")
         title = tally_lines.title(tally_lines.facts(run))
-        say(f"{title}, started at {instant_text(run.started_at)}, has no tally: {run.status}, {requests}")
+        counts = ", ".join(f"{number:,} {status.replace('_', ' ')}" for status, number in (operations or {}).items())
+        say(
+            f"{title}, started at {instant_text(run.started_at)}, has no tally: {run.status}, {requests}",
+            f"its operations: {counts or 'none'}",
+        )
     else:
         terminal_output.show_run(terminal_output.out(), tally_lines.facts(run) | {"apis": timing_lines.apis(run)})
     if steps := timing_lines.slowest(run):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
+from crossdock.cli.records_list import selection
 from crossdock.cli.records_show import value_text
 from crossdock.cli.shared_options import common_options, example, load, parents_text, say, utf8
 from crossdock.errors import ConfigError
@@ -42,12 +43,13 @@ def trace(name: str, config: Path, *, stream: str | None, as_json: bool) -> None
 
     loaded = load(config)
     with loaded.look() as tx:
+        in_inbox = tx.inbox.count(selection(stream, name, None, None))
         found, first_line = RecordSearch(tx, loaded.scopes).find(name)
         for history in found:
             _compare(loaded, tx, history)
     histories = [each for each in found if stream is None or stream in each.streams]
     if not histories:
-        raise _not_found(name, stream, found)
+        raise _not_found(name, stream, found, in_inbox=in_inbox > 0)
     if as_json:
         terminal_output.print_json([_document(each) for each in histories])
         return
@@ -70,7 +72,10 @@ def _compare(loaded: Project, tx: Transaction, history: History) -> None:
         row["changed"] = [each._asdict() for each in member_differences(*payloads, personal)] if payloads else []
 
 
-def _not_found(name: str, stream: str | None, elsewhere: list[History]) -> ConfigError:
+def _not_found(name: str, stream: str | None, elsewhere: list[History], *, in_inbox: bool) -> ConfigError:
+    if in_inbox:
+        why = f"crossdock records list --state inbox --key {name}"
+        return ConfigError(f"a webhook has named {name!r}, which is not fetched yet", hint=f"'{why}' says why")
     if elsewhere:
         others = sorted({_owner(each) for each in elsewhere})
         return ConfigError(f"the state has no record {name!r} of {stream}", hint=f"it has one of {', '.join(others)}")

@@ -227,6 +227,15 @@ class Intents:
         query = query.where(table.c.status.in_(list(statuses)), *choice.conditions(table))
         return int(self._connection.execute(query).scalar_one())
 
+    def of_run(self, run_id: int) -> dict[str, int]:
+        """The number of a run's operations by what became of them; what is sent is ``pending`` until that is known."""
+        query = select(table.c.status, func.count()).where(table.c.run_id == run_id).group_by(table.c.status)
+        found: dict[str, int] = {}
+        for status, number in self._connection.execute(query.order_by(table.c.status)):
+            name = "pending" if status == "sending" else status
+            found[name] = found.get(name, 0) + number
+        return found
+
     def _listed(self, query: Select[Any]) -> list[Intent]:
         return [
             Intent(

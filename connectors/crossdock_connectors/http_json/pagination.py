@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
 from crossdock import ConfigModel
 from crossdock.config_file import misplaced
-from crossdock.json_values import is_pointer, replaced_at
+from crossdock.json_values import at_path, is_pointer, replaced_at
 from crossdock.sources import (
     AfterId,
     CursorInBody,
@@ -90,6 +91,11 @@ class _SizedPages(_Pages):
         sent = ["param", *([] if self.size is None else ["size_param"])]
         return {key: getattr(self, key) for key in sent}
 
+    @property
+    def first_values(self) -> Mapping[str, int]:
+        """What these parameters are in the first request, by their keys."""
+        return {} if self.size is None else {"size_param": self.size}
+
 
 class CursorInBodyPages(_SizedPages):
     """A cursor in the body, sent back as a parameter."""
@@ -141,6 +147,10 @@ class PageNumberPages(_SizedPages):
     made = PageNumber
     needs_records = True
 
+    @property
+    def first_values(self) -> Mapping[str, int]:
+        return {**super().first_values, "param": self.start}
+
 
 class OffsetPages(_SizedPages):
     """The number of records to skip; the first page without records is the last one."""
@@ -151,6 +161,10 @@ class OffsetPages(_SizedPages):
     """The number of records after which the API lists no more; a list that reaches it is refused."""
     made = Offset
     needs_records = True
+
+    @property
+    def first_values(self) -> Mapping[str, int]:
+        return {**super().first_values, "param": 0}
 
 
 class GraphQLPages(_Pages):
@@ -177,6 +191,11 @@ class GraphQLPages(_Pages):
     def param_names(self) -> Mapping[str, str]:
         """The names of the variables that are sent, by their keys."""
         return {"cursor": self.cursor} | ({} if self.size is None else {"size_variable": self.size_variable})
+
+    @property
+    def first_values(self) -> Mapping[str, int]:
+        """What these variables are in the first request, by their keys."""
+        return {} if self.size is None else {"size_variable": self.size}
 
 
 Pagination = Annotated[
@@ -207,31 +226,46 @@ def check_place(
     graphql: str | None = None,
     variables: Any = None,
     body: Any = None,
+    params: Any = None,
+    stream: str = "",
 ) -> None:
-    """Check that a request, by default a GET, has a place for the parameters of *paging*.
+    """Check that a request, by default a GET, has a place for the parameters of *paging*, and nothing else there.
 
     Args:
         place: Where the config has *paging*, or would have it.
+        stream: The stream that has the request, if *place* does not show it.
 
     Raises:
         PydanticCustomError: With the key that does not fit the request.
     """
     if not isinstance(paging, GraphQLPages | _SizedPages):
         return
+
+    def wrong(key: str, message: str) -> PydanticCustomError:
+        return misplaced((*place, key), f"{message} (for the stream {stream})" if stream else message)
+
     names, is_post = paging.param_names, graphql is not None or body is not None
     where = "variables" if isinstance(paging, GraphQLPages) else paging.place
     if is_post and where is None:
         fitting = "body" if graphql is None else "variables"
         message = f"is missing: the request is a POST; say where it has the parameters for pages, such as in: {fitting}"
-        raise misplaced((*place, "in"), message)
+        raise wrong("in", message)
     if where == "body" and (body is None or graphql is not None):
         needed = "in: variables" if graphql is not None else "body, the JSON body of a POST"
-        raise misplaced((*place, "in"), f"needs {needed}")
+        raise wrong("in", f"needs {needed}")
     if where == "variables" and graphql is None:
         key = "kind" if isinstance(paging, GraphQLPages) else "in"
-        raise misplaced((*place, key), "needs graphql: this request has no variables")
-    for key, name in names.items() if where in {"body", "variables"} else ():
+        raise wrong(key, "needs graphql: this request has no variables")
+    documents = {"body": body, "variables": variables}
+    for key, name in names.items():
         try:
-            replaced_at(body if where == "body" else variables, name, 0)
+            if where in documents:
+                replaced_at(documents[where], name, 0)
         except ValueError as error:
-            raise misplaced((*place, key), f"has no place in {where}: what is around it {error}") from None
+            raise wrong(key, f"has no place in {where}: what is around it {error}") from None
+        held = at_path(documents[where], name) if where in documents else (params or {}).get(name)
+        sent = paging.first_values.get(key)
+        if sent is not None and isinstance(held, int | str) and str(held) != str(sent):
+            part = where if where in documents else "params"
+            message = f"{name} is {held} in {part}, and the first request would have {sent}: name another place, or"
+            raise wrong(key, f"{message} write {sent} in {part}")

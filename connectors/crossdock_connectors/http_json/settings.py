@@ -138,7 +138,8 @@ class HttpJsonStreamConfig(StreamConfig):
         if self.cursor is None and self.windows is None:
             raise misplaced(("reread",), "needs cursor or windows: without them each run reads everything")
         if self.reread.finds_gone and self.first is not None:
-            raise misplaced(("reread", "finds_gone"), "cannot be used with first: the list begins there")
+            instead = "; name a list of all records in existing" if self.windows else ""
+            raise misplaced(("reread", "finds_gone"), f"cannot be used with first: the list begins there{instead}")
         return self
 
     @model_validator(mode="after")
@@ -243,14 +244,27 @@ class HttpJsonSettings(HttpSettings):
             if paging is None:
                 message = "says how the API splits the list into pages: set it here or in the connection; " + _NOT_SPLIT
                 raise misplaced(place, message)
-            check_place(paging, place, graphql=stream.graphql, variables=stream.variables, body=stream.body)
+            self._check_paging(stream, stream.pagination, place, name)
             if (existing := stream.existing) is not None:
                 if existing.pagination is None and is_for_post(paging) and not existing.is_post:
                     message = "needs a pagination of its own: this list is requested with GET"
                     raise misplaced(("streams", name, "existing"), message)
-                sent: Any = {"graphql": existing.graphql, "variables": existing.variables, "body": existing.body}
-                check_place(existing.pagination or paging, ("streams", name, "existing", "pagination"), **sent)
+                own = existing.pagination or stream.pagination
+                around = ("existing",) if existing.pagination else ()
+                self._check_paging(existing, own, ("streams", name, *around, "pagination"), name)
         return self
+
+    def _check_paging(
+        self, request: HttpJsonStreamConfig | OtherRequest, own: Pagination | None, place: tuple[str, ...], stream: str
+    ) -> None:
+        """Check that *request* has a place for the parameters of its *own* pagination, or of the connection's."""
+        paging = own or self.pagination
+        assert paging is not None
+        sent: Any = {each: getattr(request, each) for each in ("graphql", "variables", "body", "params")}
+        if own is None:
+            check_place(paging, ("pagination",), stream=stream, **sent)
+        else:
+            check_place(paging, place, **sent)
 
     @model_validator(mode="after")
     def _hints_fit(self) -> Self:

@@ -212,9 +212,14 @@ def _names_paths(trial: Trial) -> bool:
 
 
 def _dotted(pointer: str) -> str:
-    """The dotted path of a JSON pointer, before which there may be the number of a row."""
-    number, _, path = pointer.partition("/")
-    return number + path.replace("/", ".").replace("~1", "/").replace("~0", "~")
+    """How a config names what is at a JSON pointer, before which there may be the number of a row.
+
+    That is a dotted path or, if a name around it would split into others, the pointer.
+    """
+    number, *names = pointer.split("/")
+    if (len(names) > 1 and any(not name or "." in name for name in names)) or names[0].startswith("~1"):
+        return pointer
+    return number + ".".join(names).replace("~1", "/").replace("~0", "~")
 
 
 def _right(item: dict[str, Any]) -> list[str]:

@@ -61,6 +61,19 @@ WRONG = """
 - {change: {body: [1], pagination: {kind: offset, in: body}}, says: "pagination.param: has no place in body: what is"}
 - change: {body: {paging: all}, pagination: {kind: offset, in: body, size: 5, size_param: paging.top}}
   says: "pagination.size_param: has no place in body"
+- change: {body: {params: [[], 0, 100]}, pagination: {kind: offset, in: body, param: params.2}}
+  says: "pagination.param: params.2 is 100 in body, and the first request would have 0: name another place, or write 0"
+- change:
+    {body: {params: [[], 0, 100]},
+     pagination: {kind: offset, in: body, param: params.1, size: 50, size_param: params.2}}
+  says: "pagination.size_param: params.2 is 100 in body, and the first request would have 50"
+- change:
+    {graphql: "{a}", variables: {options: {take: 100}},
+     pagination: {kind: page_number, in: variables, param: options.take}}
+  says: "pagination.param: options.take is 100 in variables, and the first request would have 1"
+- change: {params: {limit: 250}, pagination: {kind: offset, size: 100}}
+  says: "pagination.size_param: limit is 250 in params, and the first request would have 100"
+- {change: {params: {top: 250}, pagination: {kind: offset, param: top}}, says: "pagination.param: top is 250 in params"}
 - change:
     {mode: append, on_gone: delete, existing: {path: /ids, records: ids},
      body: {}, pagination: {kind: offset, in: body}}
@@ -84,6 +97,10 @@ WRONG = """
   says: "first: must be a time with an offset, such as"
 - change: {mode: incremental, windows: {size: 1 day}, first: "2024-01-01T00:00:00Z", params: {a: "{start}", b: "{end}"}}
   says: "windows.size: must be a duration"
+- change:
+    {mode: incremental, windows: {size: 1d}, first: "2024-01-01T00:00:00Z", params: {a: "{start}", b: "{end}"},
+     reread: {every: 7d, finds_gone: true}}
+  says: "reread.finds_gone: cannot be used with first: the list begins there; name a list of all records in existing"
 """
 WRONG_CONNECTION = """
 - {change: {pagination: null}, says: "streams.items.pagination: says how the API splits the list into pages"}
@@ -124,6 +141,20 @@ def test_a_wrong_connection_is_refused_in_its_place(tmp_path: Path, wrong: dict[
         load(tmp_path, connection=wrong["change"])
     assert wrong["says"] in str(refused.value)
     assert "abc" not in str(refused.value)
+
+
+def test_a_pagination_of_the_connection_is_refused_there(tmp_path: Path) -> None:
+    """With the stream whose request has no place for it."""
+    with pytest.raises(FindingsError) as refused:
+        load(
+            tmp_path,
+            stream={"body": {"params": [0]}},
+            connection={"pagination": {"kind": "offset", "in": "body", "param": "params.1"}},
+        )
+    assert "connections.shop.pagination.param: has no place in body: what is around it is a list without 1" in str(
+        refused.value
+    )
+    assert str(refused.value).endswith("(for the stream items)")
 
 
 def version(**changes: Any) -> str:

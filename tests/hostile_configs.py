@@ -236,7 +236,7 @@ def _used(loaded: project.Project) -> None:
         for stream in connection.streams:
             assert stream.version
             if isinstance(stream, WarehouseStream):
-                _, pattern = split_pattern(stream.files)
+                _, pattern = split_pattern(stream.files, folders=True)
                 matches("A_1.txt", pattern)
             elif not isinstance(stream, HttpJsonStream | PlatformStream):
                 assert stream.name in PARTNER_STREAMS

@@ -119,7 +119,7 @@ SLIPS = {
         'format: "%Y',
         (".format", "%Q"),
     ),
-    "wildcard in a folder": Slip('"out/INV_*"', '"*/INV_*"', "", 'files: "*/', (".files", "wildcards")),
+    "empty folder": Slip('"out/INV_*"', '"*//INV_*"', "", 'files: "*/', (".files", "without a name")),
     "host key that is none": Slip(
         'host_key: "SHA256:', 'host_key: "MD5:', "", "host_key:", ("connections.wms.host_key", "SHA256")
     ),

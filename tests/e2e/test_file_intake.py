@@ -337,3 +337,67 @@ def test_check_looks_for_the_archive(intake: Site) -> None:
     assert "FAIL  wms: archive out/done: " in intake.run("check").out
     (intake.out / "done").mkdir()
     assert "ok    wms: archive out/done: is there" in intake.run("check").out
+
+
+DATED = 'files: "out/*/*/*/PROD.csv"'
+
+
+def put(site: Site, folder: str, content: str, day: int) -> Path:
+    """A file PROD.csv that was changed on a day of January 2026."""
+    path = site.out / folder / "PROD.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
+    os.utime(path, (1_767_225_600 + day * 86_400,) * 2)
+    return path
+
+
+@pytest.mark.parametrize(
+    "order", ["", '\n        order: {name: "{date:%Y/%m/%d}/PROD.csv"}'], ids=["derived", "declared"]
+)
+@pytest.mark.parametrize("mode", ["snapshot", "append"])
+def test_dated_folders(intake: Site, mode: str, order: str) -> None:
+    """Folders with wildcards are looked into; files of one name are told apart by them, and put in their order."""
+    intake.edit('mode: append\n        files: "out/PROD_*"', f"mode: {mode}\n        {DATED}{order}")
+    put(intake, "2026/09/30", HEADER + "P3;Old;1\n", 1)
+    put(intake, "2026/10/01", HEADER + NEW, 2)
+    put(intake, "2026/10/.tmp", HEADER + "broken", 3)
+    (intake.out / "latest").symlink_to("2026/10/01")
+    assert "out/*/*/*/PROD.csv: 2 files" in intake.run("check").out
+    first = intake.sync("wms.products")
+    assert first.records("products")["created"] == 1
+    assert [effect["body"]["name"] for effect in intake.effects()] == ["Washer"]
+    put(intake, "2026/10/02", HEADER + "P3;Last;1\n", 4)
+    assert intake.sync("wms.products").records("products") == {"read": 1, "updated": 1}
+    assert intake.sync("wms.products").records("products") == {}
+    put(intake, "2025/12/31", HEADER + "P3;Late;1\n", 0)
+    late = intake.sync("wms.products")
+    if mode == "append":
+        assert (late.code, "2025/12/31/PROD.csv: is older than '2026/10/02/PROD.csv'" in late.out) == (4, True)
+    else:
+        assert "passed over 2025/12/31/PROD.csv: older than '2026/10/02/PROD.csv'" in late.out
+
+
+def test_names_in_upper_and_lower_case(intake: Site) -> None:
+    """A pattern and the form of the names match both if this is declared."""
+    for name, rows in (("Prod_20260102.CSV", NEW), ("PROD_20260101.csv", "P3;Old;1\n")):
+        intake.export(name, HEADER + rows)
+    order = 'order: {name: "prod_{date:%Y%m%d}.csv"}'
+    intake.edit('files: "out/PROD_*"', f'files: "out/prod_*.csv"\n        ignore_case: true\n        {order}')
+    assert "out/prod_*.csv: 2 files" in intake.run("check").out
+    assert intake.sync("wms.products").code == 0
+    assert [effect["body"]["name"] for effect in intake.effects()] == ["Washer"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        pytest.param("archive: done", "archive cannot be used with files in several folders", id="archive"),
+        pytest.param('ready: "{name}.ok"', "ready cannot be used with files in several folders", id="ready"),
+        pytest.param('order: {name: "P_{number}.csv"}', "must be the form of '*/*/*/PROD.csv'", id="form"),
+    ],
+)
+def test_what_dated_folders_cannot_have(site: Site, keys: str, says: str) -> None:
+    """It is an error of the config, with its place."""
+    site.edit('files: "out/PROD_*"', f"{DATED}\n        {keys}")
+    refused = site.run("check")
+    assert (refused.code, says in " ".join(refused.err.split())) == (2, True)

@@ -19,6 +19,7 @@ from crossdock.sources import (
     Markers,
     MarkerTemplate,
     Name,
+    NameOrder,
     Order,
     Wait,
     split_pattern,
@@ -29,9 +30,9 @@ _DIFFERENT = {"wait": "and waits for them differently"}
 
 def _files(pattern: str) -> str:
     try:
-        split_pattern(pattern)
+        split_pattern(pattern, folders=True)
     except CrossdockError as error:
-        raise ValueError(f"{error.message}; only the file name may have wildcards") from None
+        raise ValueError(error.message) from None
     return pattern
 
 
@@ -51,6 +52,8 @@ class IntakeConfig(ConfigModel):
     """Files in which the sender states the rows, bytes or checksums of its files."""
     archive: ArchiveFolder | None = None
     """Where files are moved once all their records are settled or kept."""
+    ignore_case: bool | None = None
+    """Whether the wildcards and letters of ``files``, and the forms of ``order``, match upper and lower case alike."""
     required: bool | None = None
     """Whether each run needs a new file; by default scheduled runs do, for snapshots."""
     expect: Expect | None = None
@@ -61,7 +64,8 @@ class SourceConfig(IntakeConfig):
     """Files of one layout that several streams read, once in a run."""
 
     files: FilesPattern
-    """Folder and name pattern, such as ``out/LOT_*.txt``; the folder is relative to the login folder or ``path``."""
+    """Folder and name pattern, such as ``out/LOT_*.txt`` or ``out/*/*/*/LOT.txt``; the folder is relative to the login
+    folder or ``path``."""
     format: FileFormat = DelimitedFormat()
     columns: Mapping[str, Repair] = {}
     """Repairs by column, for all its streams."""
@@ -118,7 +122,16 @@ class WarehouseStreamConfig(StreamConfig, IntakeConfig):
 
 
 def _check_intake(files: str, part: SourceConfig | WarehouseStreamConfig) -> None:
-    folder, pattern = split_pattern(files)
+    folder, pattern = split_pattern(files, folders=True)
+    depth, order = pattern.count("/"), part.order
+    for key in ("ready", "manifest", "archive"):
+        if depth and getattr(part, key) is not None:
+            raise ValueError(f"{key} cannot be used with files in several folders")
+    if isinstance(order, NameOrder):
+        for form in [order.name] if isinstance(order.name, str) else order.name:
+            if form.count("/") != depth:
+                message = f"{form!r} must be the form of {pattern!r}, with a slash for each of its folders"
+                raise ValueError(message if depth else f"order: {form!r} must be the form of a name, without a folder")
     if part.archive is not None and part.archive == folder:
         raise ValueError("archive must be another folder than that of files")
     if part.ready is not None and Markers(part.ready, folder).marks_itself(pattern):

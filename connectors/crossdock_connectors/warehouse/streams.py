@@ -16,6 +16,9 @@ from crossdock.sources import (
     SourceContext,
     StreamId,
     UnavailableError,
+    any_case,
+    list_below,
+    split_pattern,
     warnings_about_newest,
 )
 from crossdock_connectors.warehouse import joins
@@ -108,6 +111,7 @@ class WarehouseStream(DeclaredStream[W]):
             manifest=config.manifest,
             archive_to=config.archive,
             order=config.order,
+            ignore_case=bool(config.ignore_case),
             ordered_by_rows=[peer.stream_id(ctx) for peer in self.peers if peer.order_by],
             takes_late=takes_late,
             empty=self.empty if config is self._source_config else "refuse",
@@ -182,12 +186,11 @@ def check(settings: W, open_store: OpenStore[W], opened: str) -> Iterator[Findin
         for warning in _warnings(store):
             yield Finding(ok=True, text=f"warning: {warning}")
         made = streams(settings, open_store)
-        formats = {stream.files: stream.format for stream in made}
-        formats |= {source.files: source.format for source in settings.sources.values()}
-        for files, layout in formats.items():
-            folder, _, pattern = files.rpartition("/")
+        sources = [*(settings.source_of(each) for each in settings.streams.values()), *settings.sources.values()]
+        for files, source in {source.files: source for source in sources}.items():
+            folder, pattern = split_pattern(files, folders=True)
             try:
-                found = store.list(folder, pattern)
+                found = list_below(store, folder, any_case(pattern) if source.ignore_case else pattern)
             except CrossdockError as error:
                 yield Finding(ok=False, text=f"{files}: {error.message}")
             else:
@@ -195,7 +198,7 @@ def check(settings: W, open_store: OpenStore[W], opened: str) -> Iterator[Findin
                     ok=bool(found),
                     text=f"{files}: {len(found)} file{'s' * (len(found) != 1)}, {sum(f.size for f in found):,} bytes",
                 )
-                for warning in warnings_about_newest(store, found, layout):
+                for warning in warnings_about_newest(store, found, source.format):
                     yield Finding(ok=True, text=f"warning: {warning}")
         for folder in dict.fromkeys(stream.archive for stream in made if stream.archive is not None):
             try:

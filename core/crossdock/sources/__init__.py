@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from crossdock.sources.api_request import ApiAnswer, ApiRequest
     from crossdock.sources.archive import ArchiveFolder
     from crossdock.sources.expected_files import Expect, Expectation
-    from crossdock.sources.file_order import Order
+    from crossdock.sources.file_order import NameOrder, Order
     from crossdock.sources.file_source import FileSource, StreamId
     from crossdock.sources.graphql_errors import GraphQLError
     from crossdock.sources.joined_files import Joined, JoinedFiles, Part
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         Paginator,
     )
     from crossdock.sources.source_context import SourceContext
-    from crossdock.transport.file_store import FileStore, split_pattern
+    from crossdock.transport.file_store import FileStore, any_case, list_below, split_pattern
     from crossdock.transport.folder_store import FolderStore
     from crossdock.transport.http_auth import (
         BasicAuth,
@@ -83,7 +83,7 @@ _NAMES = {
     "transport.http_connection": "HttpConnection",
     "sources.archive": "ArchiveFolder",
     "sources.expected_files": "Expect Expectation",
-    "sources.file_order": "Order",
+    "sources.file_order": "NameOrder Order",
     "sources.file_source": "FileSource StreamId",
     "sources.joined_files": "Joined JoinedFiles Part",
     "sources.joined_rows": "Rule",
@@ -92,7 +92,7 @@ _NAMES = {
     "sources.newest_file": "warnings_about_newest",
     "sources.markers": "Markers MarkerTemplate",
     "sources.source_context": "SourceContext",
-    "transport.file_store": "FileStore split_pattern",
+    "transport.file_store": "FileStore any_case list_below split_pattern",
     "transport.folder_store": "FolderStore",
     "transport.sftp_store": "SftpLogin connect",
     "transport.ssh_algorithms": "OldAlgorithm",
@@ -105,9 +105,10 @@ __all__ = [
     "DelimitedFormat", "Expect", "Expectation", "FileFormat", "FileSource", "FileStore", "FolderStore",
     "GraphQLConnection", "GraphQLError", "HeaderAuth", "HostName", "HttpConnection", "HttpSettings", "Join",
     "Joined", "JoinedFiles", "LinkHeader", "LoginAuth", "Lookup", "Manifest", "MarkerTemplate", "Markers", "Name",
-    "NextUrl", "Offset", "OldAlgorithm", "Order", "OverlappingPages", "PageNumber", "Paginator", "Part", "Proof",
-    "RateLimit", "RefreshTokenAuth", "Rule", "SftpLogin", "SourceContext", "StreamId", "TimedAuth", "UnavailableError",
-    "Wait", "Window", "connect", "split_pattern", "warnings_about_newest", "windows",
+    "NameOrder", "NextUrl", "Offset", "OldAlgorithm", "Order", "OverlappingPages", "PageNumber", "Paginator", "Part",
+    "Proof", "RateLimit", "RefreshTokenAuth", "Rule", "SftpLogin", "SourceContext", "StreamId", "TimedAuth",
+    "UnavailableError", "Wait", "Window", "any_case", "connect", "list_below", "split_pattern",
+    "warnings_about_newest", "windows",
 ]  # fmt: skip
 
 

@@ -67,12 +67,13 @@ class FileOrder:
     Args:
         declared: None if it is derived.
         snapshot: Whether only the newest file counts.
+        ignore_case: Whether names are read in upper and lower case alike.
     """
 
-    def __init__(self, declared: Order | None = None, *, snapshot: bool = False) -> None:
-        self.declared, self.snapshot = declared, snapshot
+    def __init__(self, declared: Order | None = None, *, snapshot: bool = False, ignore_case: bool = False) -> None:
+        self.declared, self.snapshot, self.ignore_case = declared, snapshot, ignore_case
         self._templates = (
-            parse_all([declared.name] if isinstance(declared.name, str) else declared.name)
+            parse_all([declared.name] if isinstance(declared.name, str) else declared.name, ignore_case=ignore_case)
             if isinstance(declared, NameOrder)
             else None
         )

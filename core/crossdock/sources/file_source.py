@@ -74,6 +74,7 @@ class FileSource:
         ordered_by_rows: The streams whose rows say themselves which is the newest.
         takes_late: Whether older files may come later, because `in_order` is used.
         empty: What a snapshot without rows, or a file without a byte, is.
+        ignore_case: Whether files match in upper and lower case alike.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class FileSource:
         ordered_by_rows: Collection[StreamId] = (),
         takes_late: bool = False,
         empty: Empty = "refuse",
+        ignore_case: bool = False,
     ) -> None:
         self._files_pattern, self._empty = files, empty
         self._layout, self._open_store, self._run = layout, open_store, run
@@ -103,9 +105,9 @@ class FileSource:
         self._manifest, self._archive_to = manifest, archive_to
         self._entries: dict[str, Entry] = {}  # by content hash
         manifests = manifest.files if manifest else None
-        place, self._order = stream_ids[0].stream.partition(".")[0], FileOrder(order, snapshot=snapshot)
+        self._order, stream = FileOrder(order, snapshot=snapshot, ignore_case=ignore_case), stream_ids[0].stream
         self._listing = FileListing(
-            files, run, place, self._order, settle_s=settle_s, parts=parts, ready=ready, manifests=manifests
+            files, run, stream, self._order, settle_s=settle_s, parts=parts, ready=ready, manifests=manifests
         )
         self._known = KnownFiles(
             run,
@@ -179,9 +181,8 @@ class FileSource:
 
     def in_order(self, files: Sequence[TakenFile]) -> list[TakenFile]:
         """*files* from the oldest to the newest."""
-        by_content = {file.facts.content_hash: file for file in files}
-        ordered = self._order.in_order([file.facts for file in files], self._run.clock.now())
-        return [by_content[facts.content_hash] for facts in ordered]
+        by_facts = {file.facts: file for file in files}
+        return [by_facts[facts] for facts in self._order.in_order([*by_facts], self._run.clock.now())]
 
     def finished_before(self, stream_id: StreamId) -> Collection[str]:
         """The content hashes of the files that earlier runs have finished under any version."""
@@ -273,8 +274,7 @@ class FileSource:
             for facts in fetched if self._manifest else ():
                 entry = self._entries[facts.content_hash] = entries[facts.name]
                 entry.check_content(facts.name, self._spool.bytes_of(facts.content_hash))
-        known = (*self._known.kept().values(), *self._known.unfinished())
-        stored = [facts for facts in known if self._spool.has(facts.content_hash)]
+        stored = self._known.stored(self._spool.has)
         ordered = self._order.distinct([*stored, *fetched], self._run.clock.now())
         self._copies = set(fetched).difference(ordered)
         if self._snapshot and self._parts:

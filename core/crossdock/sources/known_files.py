@@ -218,6 +218,10 @@ class KnownFiles:
             )
         return kept
 
+    def stored(self, has_copy: Callable[[str], bool]) -> list[FileFacts]:
+        """Kept and unfinished files, as far as there is a copy of their content hash."""
+        return [facts for facts in (*self.kept().values(), *self.unfinished()) if has_copy(facts.content_hash)]
+
     def finished(self, stream_id: StreamId) -> dict[str, FileFacts]:
         """The files that the stream has finished under any version, by content hash, oldest first.
 

@@ -13,17 +13,17 @@ from crossdock.sources.input_facts import LISTED
 from crossdock.sources.markers import Markers
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import FileDescription, FileFacts
-from crossdock.transport.file_store import FileStore, RemoteFile, matches, split_pattern
+from crossdock.transport.file_store import FileStore, RemoteFile, any_case, list_below, matches, split_pattern
 
 UNFINISHED_SUFFIXES = (".tmp", ".temp", ".part", ".partial", ".filepart", ".uploading", "~")
-_DAY_IN_NAME = re.compile(r"(?<!\d)(20\d\d)-?(\d\d)-?(\d\d)(?!\d)")
+_DAY_IN_NAME = re.compile(r"(?<!\d)(20\d\d)[-/]?(\d\d)[-/]?(\d\d)(?!\d)")
 
 
 class FileListing:
     """The files of one pattern in a store.
 
     Args:
-        connection: Whose store it is.
+        stream: One of those that read it; its connection is that of the store.
         order: Of its files; for snapshots, only the newest one counts.
         settle_s: How long files must keep their size and time before they are read; 0 for a second look at once.
         parts: Whether all files with the date of the newest count.
@@ -39,7 +39,7 @@ class FileListing:
         self,
         files: str,
         run: SourceContext,
-        connection: str,
+        stream: str,
         order: FileOrder,
         *,
         settle_s: float,
@@ -47,8 +47,9 @@ class FileListing:
         ready: str | None = None,
         manifests: str | None = None,
     ) -> None:
-        self._folder, self._pattern = split_pattern(files)
-        self._run, self._connection, self._settle_s = run, connection, settle_s
+        self._folder, pattern = split_pattern(files, folders=True)
+        self._pattern = any_case(pattern) if order.ignore_case else pattern
+        self._run, self._connection, self._settle_s = run, stream.partition(".")[0], settle_s
         self._order, self._parts = order, parts
         self._since: dict[RemoteFile, float] = {}  # of the last look: the time paused when they were first seen so
         self._ahead = set[str](), 0.0  # names of the last look before this source is read, and when it was
@@ -97,7 +98,7 @@ class FileListing:
 
     def all_files(self, store: FileStore) -> list[RemoteFile]:
         """All files that are data, with or without a marker, by name."""
-        found = store.list(self._folder, self._pattern)
+        found = list_below(store, self._folder, self._pattern)
         return [file for file in found if not self._is_other(file.name)]
 
     def markers(self, store: FileStore) -> dict[str, RemoteFile]:
@@ -148,7 +149,7 @@ class FileListing:
     def _listed(self, store: FileStore) -> list[RemoteFile]:
         files, self.left_out = list[RemoteFile](), {}
         markers = self.markers(store)
-        for file in store.list(self._folder, self._pattern):
+        for file in list_below(store, self._folder, self._pattern):
             if file.name.lower().endswith(UNFINISHED_SUFFIXES):
                 self.left_out[file.name] = "its name says that it is not complete"
             elif self._is_other(file.name):

@@ -37,13 +37,14 @@ class NameTemplate:
     kinds: dict[str, str]
 
     @classmethod
-    def parse(cls, text: str) -> Self:
+    def parse(cls, text: str, *, ignore_case: bool = False) -> Self:
         """Read a template.
 
         Raises:
             ValueError: If a field has another form than those of `NameTemplate`.
         """
         pattern, kinds, end = "", dict[str, str](), 0
+        flags = re.DOTALL | re.IGNORECASE if ignore_case else re.DOTALL
         for number, field in enumerate(_FIELD.finditer(text)):
             pattern += _literal(text[end : field.start()])
             end = field.end()
@@ -51,7 +52,7 @@ class NameTemplate:
             group = f"{kind}{number}"
             kinds[group] = form
             pattern += f"(?P<{group}>{_pattern(kind, form)})"
-        return cls(text, re.compile(pattern + _literal(text[end:]), re.DOTALL), kinds)
+        return cls(text, re.compile(pattern + _literal(text[end:]), flags), kinds)
 
     @property
     def orders(self) -> bool:
@@ -82,13 +83,13 @@ class NameTemplate:
         return tuple(moments["date"]), tuple(moments["time"]), tuple(numbers), number
 
 
-def parse_all(texts: Sequence[str]) -> tuple[NameTemplate, ...]:
+def parse_all(texts: Sequence[str], *, ignore_case: bool = False) -> tuple[NameTemplate, ...]:
     """Templates that are compared with each other.
 
     Raises:
         ValueError: If they cannot order files.
     """
-    templates = tuple(map(NameTemplate.parse, texts))
+    templates = tuple(NameTemplate.parse(text, ignore_case=ignore_case) for text in texts)
     if not templates or (len(templates) == 1 and not templates[0].orders):
         raise ValueError(f"needs a field that orders the files: {{date:...}}, {{time:...}} or {{number}}, {_EXAMPLE}")
     if len({template.form() for template in templates}) > 1:
@@ -97,14 +98,14 @@ def parse_all(texts: Sequence[str]) -> tuple[NameTemplate, ...]:
 
 
 def _literal(text: str) -> str:
-    if "{" in text or "}" in text or "/" in text:
+    if "{" in text or "}" in text:
         raise ValueError(f"{text!r} in a template is neither a field nor part of a name; {_EXAMPLE}")
     return re.escape(text)
 
 
 def _pattern(kind: str, form: str) -> str:
     if kind in {"number", "text"} and not form:
-        return r"[0-9]{1,30}" if kind == "number" else ".*?"
+        return r"[0-9]{1,30}" if kind == "number" else "[^/]*?"
     if kind not in {"date", "time"} or not form:
         field = "{" + kind + (f":{form}" if form else "") + "}"
         raise ValueError(f"{field} is not a field: use {{date:%Y%m%d}}, {{time:%H%M}}, {{number}} or {{text}}")

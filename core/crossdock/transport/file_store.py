@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
@@ -14,6 +15,7 @@ from typing import BinaryIO, Literal, Protocol, Self, runtime_checkable
 from crossdock.errors import ConfigError, RefusedError
 
 MAX_NAMES = 200_000  # in one folder: a listing may be endless
+MAX_FOLDERS = 10_000  # in one folder: each is listed
 AFTER_LISTED, WHILE_READ = "after it was listed", "while it was read"
 CHANGED_HINT = "nothing of it was taken in; run again when the sender has finished writing it"
 _MAX_NAME = 255  # characters, the limit of common file systems
@@ -25,7 +27,7 @@ class RemoteFile:
     """A regular file as its store described it at one moment.
 
     Attributes:
-        name: One safe path component.
+        name: One safe path component; of files below several folders (`list_below`), its path from `folder` on.
         mtime: Last change in whole seconds since 1970, by the store's clock.
         folder: Where it was found; empty for the store's own folder.
         revision: Other values that change with its bytes or its replacement; empty if the store has none.
@@ -65,6 +67,14 @@ class FileStore(Protocol):
         Raises:
             ConfigError: If there is no such folder.
             RefusedError: If a matching name is unsafe, or another link: leaving it out would lose its records silently.
+        """
+
+    def folders(self, folder: str, pattern: str) -> Sequence[str]:
+        """The names of the folders in *folder* that match *pattern*, in order; no dot folders, and no links.
+
+        Raises:
+            ConfigError: If there is no such folder.
+            RefusedError: If a matching name is unsafe.
         """
 
     def fetch(self, file: RemoteFile, sink: Sink, progress: Callable[[int], None] | None = None) -> None:
@@ -124,8 +134,11 @@ def name_taken(file: RemoteFile, folder: str, where: str) -> RefusedError:
     return RefusedError(f"file {file.path!r} {message}", where=where, hint="move or remove them")
 
 
-def split_pattern(files: str) -> tuple[str, str]:
+def split_pattern(files: str, *, folders: bool = False) -> tuple[str, str]:
     """Split ``out/INV_*.txt`` into folder and name pattern; the folder may be empty.
+
+    Args:
+        folders: Whether folders may have wildcards: ``out/20*/*/INV.txt`` is split into ``out`` and ``20*/*/INV.txt``.
 
     Raises:
         ConfigError: If the folder has wildcards, or the name is missing or could match nothing.
@@ -133,9 +146,47 @@ def split_pattern(files: str) -> tuple[str, str]:
     folder, slash, pattern = files.rpartition("/")
     if not pattern or any(unicodedata.category(character) in _UNPRINTABLE for character in files):
         raise ConfigError(f"{files!r} names no files", hint='write a folder and a name pattern: "out/INV_*.txt"')
-    if any(wildcard in folder for wildcard in "*?["):
+    if not any(wildcard in folder for wildcard in "*?["):
+        return folder or slash, pattern
+    if not folders:
         raise ConfigError(f"{files!r} has wildcards in its folder", hint="only the file name may have wildcards")
-    return folder or slash, pattern
+    parts = files.split("/")
+    first = next(number for number, part in enumerate(parts) if any(wildcard in part for wildcard in "*?["))
+    if not all(parts[first:]):
+        raise ConfigError(f"{files!r} has a folder without a name", hint="remove one of two slashes")
+    return "/".join(parts[:first]) or ("/" if first else ""), "/".join(parts[first:])
+
+
+def any_case(pattern: str) -> str:
+    """The *pattern* that matches names in upper and lower case alike."""
+
+    def cases(found: re.Match[str]) -> str:
+        part = found[0]
+        if part.startswith("["):
+            return f"{part[:-1]}{part[1:-1].lstrip('!]').swapcase()}]"
+        swapped = part.swapcase()
+        return f"[{part}{swapped}]" if swapped != part and len(swapped) == 1 else part
+
+    return re.sub(r"\[!?\]?[^]]*\]|.", cases, pattern)
+
+
+def list_below(store: FileStore, folder: str, pattern: str) -> list[RemoteFile]:
+    """As `FileStore.list`; a pattern with slashes is of folders, and of the files in them.
+
+    Raises:
+        RefusedError: Also if there are too many folders.
+    """
+    first, slash, rest = pattern.partition("/")
+    if not slash:
+        return store.list(folder, pattern)
+    if len(names := store.folders(folder, first)) > MAX_FOLDERS:
+        hint = "narrow the pattern, such as out/2026/*/INV.txt, or move old folders away"
+        raise RefusedError(f"{folder!r} has more than {MAX_FOLDERS:,} folders that match", where=folder, hint=hint)
+    found = list[RemoteFile]()
+    for name in names:
+        inside = f"{folder.rstrip('/')}/{name}" if folder else name
+        found += [replace(file, name=f"{name}/{file.name}", folder=folder) for file in list_below(store, inside, rest)]
+    return found
 
 
 def is_safe(name: str) -> bool:
@@ -156,16 +207,22 @@ def select(files: Iterable[RemoteFile], pattern: str, where: str) -> list[Remote
     Raises:
         RefusedError: If a matching name is unsafe: leaving it out would lose its records silently.
     """
-    chosen = []
-    for file in files:
-        if not matches(file.name, pattern):
-            continue
-        if not is_safe(file.name):
-            reason = f"a file that matches {pattern!r} has the unsafe name {file.name[:_MAX_NAME]!a}"
+    chosen = {file.name: file for file in files if matches(file.name, pattern)}
+    return [chosen[name] for name in safe_names(chosen, pattern, where)]
+
+
+def safe_names(names: Iterable[str], pattern: str, where: str) -> list[str]:
+    """*names*, which match, in order.
+
+    Raises:
+        RefusedError: If one is unsafe.
+    """
+    for name in names:
+        if not is_safe(name):
+            reason = f"a file that matches {pattern!r} has the unsafe name {name[:_MAX_NAME]!a}"
             hint = "rename it (UTF-8, short, no slashes or control characters) or narrow the pattern"
             raise RefusedError(reason, where=where, hint=hint)
-        chosen.append(file)
-    return sorted(chosen, key=lambda file: file.name)
+    return sorted(names)
 
 
 def link_refused(name: str, pattern: str, where: str) -> RefusedError:

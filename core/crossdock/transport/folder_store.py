@@ -29,6 +29,7 @@ from crossdock.transport.file_store import (
     link_refused,
     matches,
     name_taken,
+    safe_names,
     select,
 )
 
@@ -56,20 +57,9 @@ class FolderStore:
         os.close(self._folder(".", ConfigError("there is no such folder", where=self._where, hint=hint)))
 
     def list(self, folder: str, pattern: str) -> list[RemoteFile]:
-        shown, found, links = repr(folder or "."), list[RemoteFile](), list[str]()
-        hint = "correct the folder in `files`, or create it"
-        missing = ConfigError(f"folder {shown} does not exist", where=self._where, hint=hint)
-        with (
-            _closing(self._folder(folder or ".", missing)) as inside,
-            self._translated(f"listing folder {shown}", missing),
-            os.scandir(inside) as entries,
-        ):
-            for count, entry in enumerate(entries):
-                if count == MAX_NAMES:
-                    hint = "move finished files to another folder"
-                    raise RefusedError(f"folder {shown} has more than {MAX_NAMES} names", where=self._where, hint=hint)
-                if not matches(entry.name, pattern):
-                    continue  # describing a file of a share is slow
+        found, links = list[RemoteFile](), list[str]()
+        with self._entries(folder, pattern) as (inside, entries):
+            for entry in entries:
                 with suppress(FileNotFoundError):  # it was removed since
                     if file := _regular(entry.name, folder, entry.stat(follow_symlinks=False)):
                         found.append(file)
@@ -80,6 +70,32 @@ class FolderStore:
                 if not _is_folder_or_one_of(files, name, inside):
                     raise link_refused(name, pattern, self._where)
         return select(found, pattern, self._where)
+
+    def folders(self, folder: str, pattern: str) -> Sequence[str]:
+        with self._entries(folder, pattern) as (_, entries):
+            found = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+        return safe_names(found, pattern, self._where)
+
+    @contextmanager
+    def _entries(self, folder: str, pattern: str) -> Iterator[tuple[int, Iterator[os.DirEntry[str]]]]:
+        """A descriptor of *folder*, and what is in it and matches: describing a file of a share is slow."""
+        shown, hint = repr(folder or "."), "correct the folder in `files`, or create it"
+        missing = ConfigError(f"folder {shown} does not exist", where=self._where, hint=hint)
+
+        def matching(entries: Iterator[os.DirEntry[str]]) -> Iterator[os.DirEntry[str]]:
+            for count, entry in enumerate(entries):
+                if count == MAX_NAMES:
+                    hint = "move finished files to another folder"
+                    raise RefusedError(f"folder {shown} has more than {MAX_NAMES} names", where=self._where, hint=hint)
+                if matches(entry.name, pattern):
+                    yield entry
+
+        with (
+            _closing(self._folder(folder or ".", missing)) as inside,
+            self._translated(f"listing folder {shown}", missing),
+            os.scandir(inside) as entries,
+        ):
+            yield inside, matching(entries)
 
     def stat(self, path: str) -> RemoteFile:
         """Describe one regular file by opening it: only then does a network file system ask its server again."""

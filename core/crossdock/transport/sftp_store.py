@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Callable, Container, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Self
 
 from crossdock.clock import Clock, SystemClock
@@ -21,6 +21,7 @@ from crossdock.transport.file_store import (
     link_refused,
     matches,
     name_taken,
+    safe_names,
     select,
 )
 from crossdock.transport.sftp_protocol import NO_SUCH_FILE, PERMISSION_DENIED, Attributes, SftpWire, StatusError
@@ -75,19 +76,30 @@ class SftpSession:
         return []
 
     def list(self, folder: str, pattern: str) -> list[RemoteFile]:
-        hint = "correct the folder in `files`, or create it"
-        missing = ConfigError(f"remote folder {folder!r} does not exist", where=self._where, hint=hint)
-        advice = "move old files to another folder, or raise `timeout_s`"
-        budget = Budget(_LISTING * self._line.login.timeout_s, advice)
         found, links = list[RemoteFile](), list[RemoteFile]()
-        with self._translated(f"listing folder {folder!r}", missing, budget):
-            for file, is_link in self._found(folder, pattern):
-                (links if is_link else found).append(file)
+        with self._listing(folder):
+            for name, attributes in self._matching(folder, pattern):
+                if stat.S_ISLNK(attributes.mode or 0):
+                    links.append(RemoteFile(name, 0, 0, folder))
+                elif file := self._regular(name, folder, attributes):
+                    found.append(file)
             listed = {(file.name, file.size, file.mtime) for file in found}
             for link in links:
                 if not self._is_folder_or_one_of(listed, link):
                     raise link_refused(link.name, pattern, self._where)
         return select(found, pattern, self._where)
+
+    def folders(self, folder: str, pattern: str) -> Sequence[str]:
+        with self._listing(folder):
+            entries = list(self._matching(folder, pattern))
+        return safe_names([name for name, each in entries if stat.S_ISDIR(each.mode or 0)], pattern, self._where)
+
+    def _listing(self, folder: str) -> AbstractContextManager[None]:
+        hint = "correct the folder in `files`, or create it"
+        missing = ConfigError(f"remote folder {folder!r} does not exist", where=self._where, hint=hint)
+        advice = "move old files to another folder, or raise `timeout_s`"
+        budget = Budget(_LISTING * self._line.login.timeout_s, advice)
+        return self._translated(f"listing folder {folder!r}", missing, budget)
 
     def _is_folder_or_one_of(self, listed: Container[tuple[str, int | None, int | None]], link: RemoteFile) -> bool:
         """Whether *link* leads to a folder, or to a file with one of the names, sizes and times *listed*."""
@@ -99,18 +111,13 @@ class SftpSession:
         name = target.rpartition(b"/")[2].decode(errors="surrogateescape")
         return stat.S_ISDIR(attributes.mode or 0) or (name, attributes.size, attributes.mtime) in listed
 
-    def _found(self, folder: str, pattern: str) -> Iterator[tuple[RemoteFile, bool]]:
-        """The files and links that match, and whether they are links."""
+    def _matching(self, folder: str, pattern: str) -> Iterator[tuple[str, Attributes]]:
+        """What matches, by name."""
         for count, (raw, attributes) in enumerate(self._wire.names(_encoded(folder or "."))):
             if count == MAX_NAMES:
                 raise RefusedError(f"folder {folder!r} has more than {MAX_NAMES} names", where=self._where)
-            name = raw.decode(errors="surrogateescape")
-            if not matches(name, pattern):
-                continue
-            if stat.S_ISLNK(attributes.mode or 0):
-                yield RemoteFile(name, 0, 0, folder), True
-            elif file := self._regular(name, folder, attributes):
-                yield file, False
+            if matches(name := raw.decode(errors="surrogateescape"), pattern):
+                yield name, attributes
 
     def stat(self, path: str) -> RemoteFile:
         """Describe one regular file; a link is refused."""

@@ -116,7 +116,7 @@ SLIPS = {
     "parent in the middle": Slip(OUT, '"out/../../ITEM_*"', ":11:7", ("connections.wms.streams.products", OUTSIDE)),
     "absolute": Slip(OUT, '"/out/ITEM_*"', ":11:7", ("connections.wms.streams.products", OUTSIDE)),
     "parent of a source": Slip(SALES, '"../SALES_*"', ":8:7", ("connections.wms.sources.sales", OUTSIDE)),
-    "wildcard in a folder": Slip(OUT, '"*/ITEM_*"', ":13:9", ("connections.wms.streams.products.files", "wildcards")),
+    "empty folder": Slip(OUT, '"*//ITEM_*"', ":13:9", ("connections.wms.streams.products.files", "without a name")),
     "no such source": Slip(
         "source: sales", "source: sails", ":4:3", ("streams.customers.source: there is no source 'sails'",)
     ),

@@ -137,10 +137,10 @@ def test_names_have_a_fixed_form(tmp_path: Path, old: str, new: str) -> None:
     assert place(old) in str(refused.value)
 
 
-@pytest.mark.parametrize("files", ["out/", "", "o*t/x", "a\\x01b", "a\\nb"])
+@pytest.mark.parametrize("files", ["out/", "", "o*t//x", "a\\x01b", "a\\nb"])
 def test_a_pattern_that_matches_no_file_name_is_refused(tmp_path: Path, files: str) -> None:
     """It is refused when the config is loaded, not when the files are read."""
-    with pytest.raises(ConfigError, match=r"names no files|has wildcards") as refused:
+    with pytest.raises(ConfigError, match=r"names no files|a folder without a name") as refused:
         project.load(edited(tmp_path, '"out/ORD_*"', f'"{files}"'))
     assert place("files:") in str(refused.value)
 

@@ -68,6 +68,9 @@ class Depot:
         found = (RemoteFile(name, len(content), mtime, folder) for name, (content, mtime) in self.files.items())
         return select(found, pattern, "depot")
 
+    def folders(self, folder: str, pattern: str) -> Sequence[str]:
+        raise NotImplementedError
+
     def fetch(self, file: RemoteFile, sink: Sink, progress: Callable[[int], None] | None = None) -> None:
         content, _ = self.files[file.name]
         sink.write(content)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from crossdock.sources.name_templates import parse_all
@@ -49,7 +51,6 @@ def test_other_names_say_nothing(name: str) -> None:
         (["S_{date}.csv"], "is not a field"),
         (["S_{day:%Y}.csv"], "is not a field"),
         (["S_{date:%Y%Q}.csv"], "%Q in '%Y%Q' is not a code of a date"),
-        (["out/S_{number}.csv"], "neither a field nor part of a name"),
         (["S_{number.csv"], "neither a field nor part of a name"),
         (["S_{number}", "S_{date:%Y%m}"], "the same number of dates and of times"),
     ],
@@ -61,3 +62,12 @@ def test_what_cannot_order_files_is_refused(templates: list[str], says: str) -> 
     with pytest.raises(ValueError) as refused:
         parse_all(templates)
     assert says in str(refused.value)
+
+
+def test_case_and_folders_count_as_declared() -> None:
+    """A template may ignore the case, and its fields do not reach over folders."""
+    (parsed,) = parse_all(["{date:%Y/%m/%d}/s_{text}.csv"], ignore_case=True)
+    rank = parsed.rank("2026/11/25/S_x.CSV", 0)
+    assert rank is not None
+    assert rank[0] == (datetime(2026, 11, 25, tzinfo=UTC).replace(tzinfo=None),)
+    assert parsed.rank("2026/11/25/s_x/y.csv", 0) is None

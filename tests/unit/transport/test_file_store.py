@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from crossdock.errors import ConfigError
-from crossdock.transport.file_store import WHILE_READ, RemoteFile, disagreement, is_safe, split_pattern
+from crossdock.transport.file_store import (
+    WHILE_READ,
+    RemoteFile,
+    any_case,
+    disagreement,
+    is_safe,
+    matches,
+    split_pattern,
+)
 
 
 @pytest.mark.parametrize(
@@ -27,6 +35,30 @@ def test_what_can_match_nothing_is_a_config_error(files: str) -> None:
     """Patterns without a name, with wildcards in the folder or with control characters are refused."""
     with pytest.raises(ConfigError):
         split_pattern(files)
+
+
+@pytest.mark.parametrize(
+    ("files", "folder", "pattern"),
+    [
+        ("out/*/INV_*.txt", "out", "*/INV_*.txt"),
+        ("20??/*/a.csv", "", "20??/*/a.csv"),
+        ("/*/in/a.csv", "/", "*/in/a.csv"),
+        ("out/INV_*.txt", "out", "INV_*.txt"),
+    ],
+)
+def test_folders_with_wildcards_belong_to_the_pattern(files: str, folder: str, pattern: str) -> None:
+    """From the first of them on; an empty one among them is refused."""
+    assert split_pattern(files, folders=True) == (folder, pattern)
+    with pytest.raises(ConfigError, match="a folder without a name"):
+        split_pattern("out/*//a.csv", folders=True)
+
+
+@pytest.mark.parametrize("pattern", ["Stock_*.csv", "[s]tock_?[!a-f].c[s-v]v", "[]s]tock_*.CSV", "straße*", "*"])
+def test_a_pattern_of_any_case_matches_both(pattern: str) -> None:
+    """And nothing that the pattern matches in neither case."""
+    assert matches("stock_1x.csv", any_case(pattern)) == matches("STOCK_1X.CSV", any_case(pattern))
+    assert matches("stock_1x.csv", any_case(pattern)) == (pattern != "straße*")
+    assert not matches("STOCK_1A.CSV", any_case("stock_1[!a].csv"))
 
 
 @pytest.mark.parametrize("name", ["a.txt", "Bestände 2026 (1).txt", "名前", "a..b", "~", "-rf", "CON"])

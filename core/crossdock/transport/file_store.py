@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -185,7 +185,9 @@ def list_below(store: FileStore, folder: str, pattern: str) -> list[RemoteFile]:
     found = list[RemoteFile]()
     for name in names:
         inside = f"{folder.rstrip('/')}/{name}" if folder else name
-        found += [replace(file, name=f"{name}/{file.name}", folder=folder) for file in list_below(store, inside, rest)]
+        with suppress(ConfigError):  # it was removed since
+            files = list_below(store, inside, rest)
+            found += [replace(file, name=f"{name}/{file.name}", folder=folder) for file in files]
     return found
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from crossdock.errors import ConfigError, RefusedError, RemoteError
-from crossdock.transport.file_store import RemoteFile
+from crossdock.transport import file_store
+from crossdock.transport.file_store import RemoteFile, list_below
 from crossdock.transport.folder_store import FolderStore
 from crossdock.transport.sftp_store import SftpSession
 
@@ -75,6 +76,42 @@ def test_lists_more_files_than_one_answer_holds(place: Place) -> None:
     for name in names:
         place.put(name)
     assert [file.name for file in place.store.list(place.name, "*")] == names
+
+
+def test_folders_that_match_are_looked_into(place: Place) -> None:
+    """The names of files begin with their folders; links, dot folders and what is not a folder are left out."""
+    for name in ("2026", "2026/11", "2026/12", "2025", "2025/01", ".2026", "other"):
+        (place.folder / name).mkdir()
+    for name in ("2026/12/a.txt", "2026/11/a.txt", "2025/01/b.txt", ".2026/a.txt", "2026/a.txt", "20"):
+        place.put(name, name.encode())
+    (place.folder / "2027").symlink_to("2026")
+    assert place.store.folders(place.name, "20*") == ["2025", "2026"]
+    found = list_below(place.store, place.name, "20*/*/a.txt")
+    assert [file.name for file in found] == ["2026/11/a.txt", "2026/12/a.txt"]
+    sink = io.BytesIO()
+    place.store.fetch(found[0], sink)
+    assert sink.getvalue() == b"2026/11/a.txt"
+    (place.folder / "b\\d").mkdir()
+    with pytest.raises(RefusedError, match="unsafe name"):
+        list_below(place.store, place.name, "*/*/a.txt")
+    with pytest.raises(ConfigError, match="does not exist"):
+        list_below(place.store, "no/such", "*/*/a.txt")
+
+
+def test_a_folder_that_goes_while_folders_are_listed_is_left_out(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Senders remove old folders at any time; too many of them are refused."""
+    for name in ("1", "2"):
+        (place.folder / name).mkdir()
+        place.put(f"{name}/a.txt")
+    listed = place.store.folders(place.name, "*")
+    (place.folder / "1" / "a.txt").unlink()
+    (place.folder / "1").rmdir()
+    with monkeypatch.context() as patch:
+        patch.setattr(place.store, "folders", lambda *_: listed)
+        assert [file.name for file in list_below(place.store, place.name, "*/a.txt")] == ["2/a.txt"]
+    monkeypatch.setattr(file_store, "MAX_FOLDERS", 0)
+    with pytest.raises(RefusedError, match="more than 0 folders that match"):
+        list_below(place.store, place.name, "*/a.txt")
 
 
 def test_stat_describes_what_list_describes(place: Place) -> None:

@@ -32,6 +32,11 @@ CASES: list[tuple[str, dict[str, Any], list[Any], str]] = [
      "2 blank lines left out"),
     ("I;1;2;\nH;9\nI;3;4\n", {"long_lines": "drop_empty", "records": "I", "record_types": TYPES},
      [("I", "1", "2"), ("I", "3", "4")], "1 long line cut to the declared columns"),
+    ("H;7;\nI;1\nI;3;4;;\nH\nI;5;6\n\n",
+     {"short_lines": "pad", "long_lines": "drop_empty", "blank_lines": "at_end", "records": "I",
+      "record_types": TYPES | {"I": {"names": ["I", "A", "B"], "parent": "H"}}},
+     [("H", "7", "I", "1", ""), ("H", "7", "I", "3", "4"), ("H", "", "I", "5", "6")],
+     "2 short lines filled up, 2 long lines cut to the declared columns, 1 blank line left out"),
 ]  # fmt: skip
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import closing
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from email.utils import formatdate
 from html.parser import HTMLParser
 
 import pytest
-from tests.e2e.warehouse import CUSTOMERS, INVOICES, PRODUCTS, Front, Reply, Site
+from tests.e2e.warehouse import CUSTOMERS, INVOICES, PRODUCTS, Front, Reply, Result, Site
 from tests.integration.notifications.receivers import Post, Receiver, Relay, relaying
 from tests.servers import served
 
@@ -86,35 +88,117 @@ def assert_tells(name: str, text: str, said: list[RunMessage], *, of_streams: bo
             assert flat(fact or "") in flat(text), f"{name} does not say {fact!r}:\n{text}"
 
 
-def test_all_outputs_have_all_errors(site: Site, people: People) -> None:
+Mishap = Callable[[Site], AbstractContextManager[None]]
+
+
+@contextmanager
+def two_bad_files(site: Site) -> Iterator[None]:
     """Two streams fail for different reasons and a third goes on without its file."""
     site.edit(
         "mode: append", "mode: append\n        wait: {for: 1s, poll: 1s, then: without}", within="      invoices:"
     )
     site.export("CUST_1.csv", f"{CUSTOMERS}C3\n")
     site.export("PROD_1.csv", PRODUCTS.replace("P2;Nut", 'P2;"Nut'))
-    once = site.run("schedule", "--once", "latest", "--log-format", "json", "--json")
-    said = rows(site)
-    errors = [each for each in said if each.level == "error"]
-    assert {each.stream for each in errors} == {"wms.customers", "wms.products"}
-    assert all(each.code == "refused" and each.place and each.advice for each in errors)
-    assert [(each.level, each.stream) for each in said if each.level != "error"] == [("note", "wms.invoices")]
-    assert once.code == 4
+    yield
 
+
+@contextmanager
+def no_folder(site: Site) -> Iterator[None]:
+    site.out.rename(site.out.with_name("moved"))
+    yield
+
+
+@contextmanager
+def an_outage(site: Site) -> Iterator[None]:
+    site.fill()
+    dated = {"date": formatdate(usegmt=True)}
+    with Front(site.platform.base_url, lambda _: Reply(503, headers=dated)) as front:
+        site.edit(site.platform.base_url, front.base_url)
+        site.edit("state.db", "other.db")
+        site.init()
+        yield
+
+
+@contextmanager
+def another_clock(site: Site) -> Iterator[None]:
+    with Front(site.platform.base_url, lambda _: Reply(200, headers={"date": formatdate(0, usegmt=True)})) as front:
+        site.edit(site.platform.base_url, front.base_url)
+        site.edit("state.db", "other.db")
+        site.init()
+        yield
+
+
+@contextmanager
+def no_credential(site: Site) -> Iterator[None]:
+    site.setenv("CROSSDOCK_API_KEY", None)
+    yield
+
+
+@contextmanager
+def another_run(site: Site) -> Iterator[None]:
+    with project.load(site.config).alone():
+        yield
+
+
+@contextmanager
+def an_older_state(site: Site) -> Iterator[None]:
+    """The state is a backup, which nobody has declared."""
+    backup = site.folder / "backup.db"
+    shutil.copy(site.folder / "state.db", backup)
+    site.fill()
+    assert site.run("sync").code == 0
+    shutil.copy(backup, site.folder / "state.db")
+    yield
+
+
+MISHAPS: dict[str, tuple[Mishap, int, list[str]]] = {
+    "two bad files": (two_bad_files, 4, ["refused", "refused"]),
+    "no folder": (no_folder, 2, ["config"] * 3),
+    "outage": (an_outage, 3, ["unavailable"]),
+    "another clock": (another_clock, 3, ["clock"]),
+    "no credential": (no_credential, 2, ["config"]),
+    "another run": (another_run, 3, ["state_busy"]),
+    "older state": (an_older_state, 4, ["refused"]),
+}
+
+
+@pytest.mark.parametrize("mishap", MISHAPS)
+def test_all_outputs_have_all_errors(site: Site, people: People, mishap: str) -> None:
+    """Each error of a night, also of one that could not begin, has the same facts in all outputs."""
+    happens, code, codes = MISHAPS[mishap]
+    with happens(site):
+        once = site.run("schedule", "--once", "latest", "--log-format", "json", "--json")
+        said = rows(site)
+        errors = [each for each in said if each.level == "error"]
+        assert (once.code, [each.code for each in errors]) == (code, codes)
+        assert_shown(site, people, once, said, errors)
+        if mishap == "another clock":
+            return  # which counts for scheduled runs only
+        synced = site.run("sync")
+        assert synced.code == code
+        assert_tells("sync", synced.err, [each for each in rows(site) if each.level == "error"])
+    assert_tells("show", site.run("show").out, rows(site))
+
+
+def assert_shown(site: Site, people: People, once: Result, said: list[RunMessage], errors: list[RunMessage]) -> None:
+    """Assert that all outputs of a scheduled run, and about it, have the *errors* of what it *said*."""
     *_, ended = (json.loads(line) for line in once.err.splitlines())
     assert [RunMessage(**each) for each in ended["errors"]] == errors
     shown = site.run("show", "--json").json
     listed = site.run("runs", "--json").json[0]
     (night,) = site.run("jobs", "list", "--json").json["nights"]
-    for document in (once.json, shown, listed, night):
+    documents = [shown, listed, night, *([once.json] if once.out else [])]
+    for document in documents:
         assert [RunMessage(**each) for each in document["messages"]] == said
-    assert once.json["errors"] == shown["errors"] == listed["errors"]
+    assert [shown["errors"]] * 2 == [listed["errors"], once.json["errors"] if once.out else shown["errors"]]
     page = site.folder / "report.html"
     assert site.run("show", "-o", str(page)).code == 0
     (post,), (mail,) = people.posts, people.mails
     data = json.loads(post.body)["data"]
     facts = ("stream", "code", "place", "message", "advice")
     assert data["errors"] == [{name: getattr(each, name) for name in facts} for each in errors]
+    assert {shown["run"], listed["run"], night["run"]} == {data["run"]}
+    assert {shown["status"], listed["status"], night["status"]} == {data["status"]}
     texts = {
         "the log": ended["message"],
         "show": site.run("show").out,
@@ -167,28 +251,19 @@ def test_a_retry_retries(site: Site, people: People) -> None:
     assert (night["status"], night["attempts"]) == ("done", 5)
 
 
-def test_a_night_that_cannot_start_is_told(site: Site, people: People) -> None:
-    """By whatever starts it; a paused job is not run."""
-    site.setenv("WMS_PASSWORD", None)
+def test_a_night_that_cannot_begin(site: Site, people: People) -> None:
+    """Its attempts are one failed night and one message, until a retry that can begin ends both."""
     site.setenv("CROSSDOCK_API_KEY", None)
-    failed = site.run("schedule", "--once", "latest")
-    assert (failed.code, people.kinds) == (2, [["failed"]])
-    assert "CROSSDOCK_API_KEY" in failed.err
-    assert "CROSSDOCK_API_KEY" in people.mails[0]
-
-
-def test_a_wrong_clock_is_told(site: Site, people: People) -> None:
-    """A night that does not begin because the clocks differ is notified about, whatever starts it."""
-    with Front(
-        site.platform.base_url, lambda _: Reply(200, headers={"date": "Thu, 01 Jan 2026 00:00:00 GMT"})
-    ) as front:
-        site.edit(site.platform.base_url, front.base_url)
-        site.edit("state.db", "other.db")
-        site.init()
-        failed = site.run("schedule", "--once", "latest")
-    assert (failed.code, people.kinds) == (3, [["failed"]])
-    assert "the clock of this machine is" in failed.err
-    assert "the clock of this machine is" in people.mails[0]
+    once = "schedule", "--once", "latest"
+    assert [site.run(*once).code for _ in range(3)] == [2, 2, 2]
+    (night,) = site.run("jobs", "list", "--json").json["nights"]
+    assert (night["status"], night["run"], people.kinds) == ("failed", 1, [["failed"]])
+    assert [(each["job"], each["status"]) for each in site.run("runs", "--json").json] == [("nightly", "failed")]
+    site.setenv("CROSSDOCK_API_KEY", site.api_key)
+    site.fill()
+    assert site.run(*once).code == 0
+    (night,) = site.run("jobs", "list", "--json").json["nights"]
+    assert (night["status"], night["run"], people.kinds[1:]) == ("done", 2, [["recovered"]])
 
 
 def test_a_paused_job_is_not_run(site: Site, people: People) -> None:

@@ -109,7 +109,7 @@ def reconciled(
     _check_options(out, sample, seed, remove_extra=remove_extra)
     chosen = None if sample is None else Sample(sample, seed or 0)
     with (
-        open_session(loaded, SystemClock()) as session,
+        open_session(loaded, SystemClock(), attempt=None) as session,
         terminal_output.progress(wanted=not as_json) as progress,
     ):
         found, plan = repair.plan(session, names, progress, sample=chosen, remove_extra=remove_extra)

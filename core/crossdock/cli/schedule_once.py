@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
@@ -17,7 +17,9 @@ from crossdock.errors import ConfigError, CrossdockError
 from crossdock.notifications.events import Event, ScheduledRunEnded
 from crossdock.observability.trace_export import traced
 from crossdock.project.project import Project
+from crossdock.run_messages import RunMessage
 from crossdock.runs import runner, state_session
+from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings
 from crossdock.scheduler import run_events, stderr_log
@@ -25,7 +27,7 @@ from crossdock.scheduler.single_runs import apply_retention, notified
 from crossdock.scheduler.stderr_log import LogFormat, RunLog
 from crossdock.scheduling.due_times import Due, due
 from crossdock.scheduling.job_config import ordered
-from crossdock.state import DueRun
+from crossdock.state import DueRun, ScheduledRun
 from crossdock.targets.platform_access import check_clock
 
 LATEST = "latest"
@@ -101,13 +103,14 @@ class _Once:
                 bars = stack.enter_context(terminal_output.progress(wanted=not self._as_json))
                 timings = Timings(self._clock, bars)
             interrupt = stack.enter_context(interruptible_service(self._log_format))
+            earlier = self._known(at)
             try:
-                done = self._run(at, log, timings, interrupt)
+                done = self._run(at, log, timings, interrupt, earlier)
             except CrossdockError as error:
-                event = run_events.could_not_start(self._job, at, str(error))
+                event = run_events.could_not_start(self._job, at, RunMessage.of_error("", error))
                 if not self._is_logged:
                     terminal_output.print_errors({"": error})
-                self._tell(event, log)
+                self._tell(self._compared(event, at, earlier), log)
                 return error.exit_code
             finally:
                 self._trace(timings)
@@ -118,21 +121,29 @@ class _Once:
             apply_retention(self._loaded, self._clock, interrupt)
         return done.report.exit_code
 
-    def _run(self, at: Due, log: RunLog, timings: Timings, interrupt: threading.Event) -> _Ended | None:
+    def _known(self, at: Due) -> ScheduledRun | None:
+        """The attempt before; None also if the state cannot be read."""
+        with suppress(CrossdockError), self._loaded.look() as tx:
+            return tx.scheduled_runs.get(self._job, at.instant, at.business_date)
+        return None
+
+    def _compared(self, event: ScheduledRunEnded, at: Due, earlier: ScheduledRun | None) -> ScheduledRunEnded:
+        """*event* with what is known of the run before; unchanged if the state cannot be read."""
+        with suppress(CrossdockError), self._loaded.look() as tx:
+            return run_events.compared(tx, event, at.instant, earlier)
+        return event
+
+    def _run(
+        self, at: Due, log: RunLog, timings: Timings, interrupt: threading.Event, earlier: ScheduledRun | None
+    ) -> _Ended | None:
         due_run = DueRun(self._job, at.instant, at.business_date)
-        check_clock(self._loaded.platform, self._clock, self._loaded.probed[0])
-        with state_session.open_session(self._loaded, self._clock) as session:
-            earlier, is_paused = session.state.ask(
-                lambda tx: (
-                    tx.scheduled_runs.get(self._job, at.instant, at.business_date),
-                    self._job in tx.scheduled_runs.paused(),
-                )
-            )
-            if is_paused:
+        with state_session.open_session(self._loaded, self._clock, attempt=Attempt(due_run)) as session:
+            if session.state.ask(lambda tx: self._job in tx.scheduled_runs.paused()):
                 self.say(
                     at.business_date, f"not run: the job is paused; 'crossdock jobs resume {self._job}' resumes it"
                 )
                 return None
+            check_clock(self._loaded.platform, self._clock, self._loaded.probed[0])
             if late := run_events.overdue(session, due_run, self._clock.now()):
                 self._notify(late, log)
             report = runner.run_scheduled(session, due_run, progress=timings, interrupt=interrupt, again=True)
@@ -140,8 +151,7 @@ class _Once:
                 forgotten = "not run: older than the retention period"
                 self.say(at.business_date, forgotten if earlier is None else "has already been run")
                 return None
-            event = run_events.ended(self._job, at, report)
-            return _Ended(report, session.state.ask(lambda tx: run_events.compared(tx, event, due_run.due, earlier)))
+            return _Ended(report, self._compared(run_events.ended(self._job, at, report), at, earlier))
 
     def _log(self, day: date | str) -> RunLog:
         return RunLog(self._job, day)

@@ -62,7 +62,10 @@ def planned(loaded: Project, run: int | None, *, out: Path | None, limit: int, a
         if len(by_kind[each.undoing]) < limit:
             by_kind[each.undoing].append(each)
 
-    with open_session(loaded, SystemClock()) as session, terminal_output.progress(wanted=not as_json) as progress:
+    with (
+        open_session(loaded, SystemClock(), attempt=None) as session,
+        terminal_output.progress(wanted=not as_json) as progress,
+    ):
         undone = undoing.of_migration(session) if run is None else undoing.of_run(session, run)
         found, plan = undoing.plan(session, undone, listed, progress)
     shown = [each for kind in by_kind.values() for each in kind]

@@ -22,6 +22,7 @@ from crossdock.fleet.run_slots import SLOW_S, Place, RunSlots
 from crossdock.fleet.scheduled_call import CallResult, RunFacts, ScheduledCall, SharedLimit
 from crossdock.fleet.tenants import Tenant
 from crossdock.observability.metrics import Part
+from crossdock.run_messages import RunMessage
 from crossdock.scheduling.due_times import Due
 from crossdock.state.fleet_database import JobFacts
 
@@ -38,8 +39,8 @@ class Listener(Protocol):
     def ended(self, tenant: str, run: RunFacts, problems: Iterable[str]) -> None:
         """A run has ended; *problems* are about notifications that were not sent."""
 
-    def failed(self, tenant: str, job: str, at: Due, error: str) -> None:
-        """A run could not start and is tried again; called once for each error in turn."""
+    def failed(self, tenant: str, job: str, at: Due, message: RunMessage, problems: Iterable[str]) -> None:
+        """A run could not start and is tried again; called once for each error in turn. *problems* as in `ended`."""
 
     def broken(self, tenant: str, error: str) -> None:
         """No run of the tenant can start; called once for each error in turn."""
@@ -86,6 +87,10 @@ class _Tries:
 
     number: int = 0
     reported: tuple[object, str] | None = None
+
+    def reported_of(self, at: object) -> str | None:
+        """The last error that was reported of the run that was due *at*."""
+        return self.reported[1] if self.reported is not None and self.reported[0] == at else None
 
     def pause(self) -> timedelta:
         self.number += 1
@@ -220,16 +225,17 @@ class FleetScheduler:
             return
         if result.outcome == "failed":
             tries, error = self._tries.setdefault(name, _Tries()), result.error or "unknown error"
-            if tries.reported != (call.at, error):
+            if tries.reported_of(call.at) != error:
                 tries.reported = call.at, error
-                self._report(name, call, error)
+                message = result.message or RunMessage("error", "", error, "not_started")
+                self._report(name, call, message, result.problems)
         self._retry(name)
 
-    def _report(self, name: str, call: DueCall, error: str) -> None:
+    def _report(self, name: str, call: DueCall, message: RunMessage, problems: Iterable[str]) -> None:
         if call.job is None or call.at is None:
-            self._listener.broken(name, error)
+            self._listener.broken(name, message.text)
         else:
-            self._listener.failed(name, call.job, call.at, error)
+            self._listener.failed(name, call.job, call.at, message, problems)
 
     def _retry(self, name: str) -> None:
         pause = self._tries.setdefault(name, _Tries()).pause()
@@ -296,6 +302,7 @@ class FleetScheduler:
             if shared
             else None,
             notify=tenant.has_own_notify,
+            reported=self._tries.get(tenant.name, _Tries()).reported_of(call.at),
         )
 
     def _executor_failed(self, problem: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from crossdock.clock import Clock
@@ -13,7 +14,7 @@ from crossdock.fleet.grouped_notices import GroupedNotices
 from crossdock.fleet.scheduled_call import RunFacts
 from crossdock.notifications.events import Event, RunOverdue, RunWaiting
 from crossdock.observability.metrics import Metrics, Part
-from crossdock.run_messages import remarks
+from crossdock.run_messages import RunMessage, remarks
 from crossdock.scheduler import run_events
 from crossdock.scheduler.stderr_log import LOGGER, RunLog
 from crossdock.scheduling.due_times import Due
@@ -44,8 +45,7 @@ class RunReports:
         for text in remarks(event.messages):
             run_log.warn(text)
         run_log.ended(event)
-        for problem in problems:
-            LOGGER.error("%s: notification failed: %s", tenant, problem)
+        self._log_problems(tenant, problems)
         metrics = self._metrics.of(tenant)
         metrics.sent(event.requests, run.throttled)
         for stream, terms in run.tallies.items():
@@ -55,16 +55,26 @@ class RunReports:
         metrics.ended(event.job, event.status, event.seconds)
         self._notices.add(tenant, event, self._clock.now())
 
-    def failed(self, tenant: str, job: str, at: Due, error: str) -> None:
-        event = run_events.could_not_start(job, at, f"{error}\n  It is tried again.")
+    def failed(self, tenant: str, job: str, at: Due, message: RunMessage, problems: Iterable[str]) -> None:
+        advice = f"{message.advice}\n  " if message.advice else ""
+        event = run_events.could_not_start(job, at, replace(message, advice=f"{advice}It is tried again."))
         _log(tenant, job, at).ended(event)
+        self._log_problems(tenant, problems)
         self._metrics.of(tenant).ended(job, "failed", 0.0)
         self._notices.add(tenant, event, self._clock.now())
 
     def broken(self, tenant: str, error: str) -> None:
         now = self._clock.now()
         LOGGER.error("%s: no job runs: %s", tenant, error)
-        self._notices.add(tenant, run_events.could_not_start(ALL_JOBS, Due(now, now.date()), error), now)
+        event = run_events.could_not_start(
+            ALL_JOBS, Due(now, now.date()), RunMessage("error", "", error, "not_started")
+        )
+        self._notices.add(tenant, event, now)
+
+    @staticmethod
+    def _log_problems(tenant: str, problems: Iterable[str]) -> None:
+        for problem in problems:
+            LOGGER.error("%s: notification failed: %s", tenant, problem)
 
     def lost(self, tenant: str, reason: str) -> None:
         LOGGER.warning("%s: its call to the executor was lost and is made again: %s", tenant, reason)

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from crossdock.notifications.events import ScheduledRunEnded, Status
+from crossdock.run_messages import RunMessage
 from crossdock.scheduling.due_times import Due
 from crossdock.state import DueRun, SkippedRun
 from crossdock.state.fleet_database import JobFacts
@@ -56,6 +57,7 @@ class ScheduledCall(_Text):
         skipped: Runs that are recorded as skipped, with their notes.
         shared_limit: None if the tenant has its credential to itself.
         notify: Whether the tenant is notified apart from the others.
+        reported: Why the last call for this run could not start it; people know of it.
     """
 
     version: str = VERSION
@@ -68,6 +70,7 @@ class ScheduledCall(_Text):
     skipped: tuple[SkippedRun, ...] = ()
     shared_limit: SharedLimit | None = None
     notify: bool = False
+    reported: str | None = None
 
     @property
     def due_run(self) -> DueRun | None:
@@ -98,12 +101,14 @@ class CallResult(_Text):
 
     Attributes:
         error: Why it has not done it.
+        message: The same of a run that could not start, with its parts.
         jobs: What the state knows of all jobs of the tenant.
         problems: Sentences about notifications that were not sent.
     """
 
     outcome: Outcome
     error: str | None = None
+    message: RunMessage | None = None
     run: RunFacts | None = None
     jobs: tuple[JobFacts, ...] = ()
     problems: tuple[str, ...] = ()

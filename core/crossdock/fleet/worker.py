@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 
 from crossdock.clock import Clock, SystemClock
-from crossdock.errors import CrossdockError, StateBusyError
+from crossdock.errors import CrossdockError, StateBusyError, as_crossdock_error
 from crossdock.fleet.scheduled_call import VERSION, CallResult, RunFacts, ScheduledCall, version_of
 from crossdock.fleet.tenants import digest_of
 from crossdock.notifications.events import ScheduledRunEnded
 from crossdock.observability.trace_export import traced
 from crossdock.project import project as projects
 from crossdock.project.project import Project
+from crossdock.run_messages import RunMessage
 from crossdock.runs import runner, state_session
+from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings
 from crossdock.scheduler import run_events, stderr_log
@@ -73,13 +75,15 @@ def _result(call: ScheduledCall) -> CallResult:
             return CallResult(outcome="changed", error="the config on this worker differs from the scheduler's")
         loaded = _with_shared_limit(projects.load(*call.files), call)
         due_run = call.due_run
-        return _looked(loaded, call) if due_run is None else _run(loaded, call, due_run, SystemClock())
+        return _looked(loaded, call) if due_run is None else _begun(loaded, call, due_run, SystemClock())
     except StateBusyError as error:
         return CallResult(outcome="busy", error=str(error))
-    except CrossdockError as error:
-        return CallResult(outcome="failed", error=str(error))
     except Exception as error:  # noqa: BLE001  a defect in one run must not prevent the next; its text may quote data
-        return CallResult(outcome="failed", error=f"unexpected error: {type(error).__name__}")
+        return _failed(as_crossdock_error(error))
+
+
+def _failed(error: CrossdockError) -> CallResult:
+    return CallResult(outcome="failed", error=str(error), message=RunMessage.of_error("", error))
 
 
 def _with_shared_limit(loaded: Project, call: ScheduledCall) -> Project:
@@ -101,13 +105,29 @@ def _looked(loaded: Project, call: ScheduledCall) -> CallResult:
         return CallResult(outcome="looked", jobs=state.apply(lambda tx: _facts(tx, loaded)))
 
 
+def _begun(loaded: Project, call: ScheduledCall, due_run: DueRun, clock: Clock) -> CallResult:
+    """The result of a run; people are notified also if it could not begin, once for each error in turn."""
+    try:
+        return _run(loaded, call, due_run, clock)
+    except StateBusyError:
+        raise
+    except Exception as error:  # noqa: BLE001  as above
+        result = _failed(as_crossdock_error(error))
+    if not call.notify or result.error == call.reported or result.message is None:
+        return result
+    event = run_events.could_not_start(due_run.job, Due(due_run.due, due_run.business_date), result.message)
+    with suppress(CrossdockError), loaded.look() as tx:
+        event = run_events.compared(tx, event, due_run.due)
+    return result.model_copy(update={"problems": notified(loaded, event, clock)})
+
+
 def _run(loaded: Project, call: ScheduledCall, due_run: DueRun, clock: Clock) -> CallResult:
-    check_clock(loaded.platform, clock, loaded.probed[0])
     problems: tuple[str, ...] = ()
-    with state_session.open_session(loaded, clock) as session:
+    with state_session.open_session(loaded, clock, attempt=Attempt(due_run, waits=True)) as session:
         state = session.state
         if due_run.job in state.ask(lambda tx: tx.scheduled_runs.paused()):
             return CallResult(outcome="paused", jobs=state.apply(lambda tx: _facts(tx, loaded)))
+        check_clock(loaded.platform, clock, loaded.probed[0])
         timings = Timings(clock)
         with traced(stderr_log.warn) as trace:
             report = runner.run_scheduled(session, due_run, progress=timings, interrupt=_INTERRUPT)

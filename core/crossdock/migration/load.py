@@ -24,6 +24,7 @@ from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import NumberedWave, called, config_of, numbered_waves
 from crossdock.project.project import Project
 from crossdock.runs.open_run import OpenRun
+from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
 from crossdock.state import Migration, MigrationPart
@@ -148,7 +149,9 @@ class _Load:
     @contextmanager
     def _session(self) -> Iterator[tuple[Session, Migration, Halt]]:
         """The state, which is released while the load waits."""
-        with open_session(self._project, self._clock, percent=self._percent) as session:
+        with open_session(
+            self._project, self._clock, percent=self._percent, attempt=Attempt(command="migrate load")
+        ) as session:
             migration = self._begun(session)
             with self._halts.watched(session.state) as halt:
                 yield session, migration, halt

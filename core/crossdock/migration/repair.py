@@ -21,10 +21,13 @@ from crossdock.runs.full_input import FullInput
 from crossdock.runs.open_run import OpenRun
 from crossdock.runs.plan_file import DecisionHash, PlanFile, outdated
 from crossdock.runs.plan_results import PlanListener
+from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
 from crossdock.state import MigrationPart, Transaction
 from crossdock.tally import Tally
+
+_COMMAND = "apply: repair"
 
 
 def plan(
@@ -81,7 +84,7 @@ def apply(
     """
     if not {*approved.selection} <= project.scopes.keys():
         raise outdated("crossdock reconcile")
-    with open_session(project, clock) as session:
+    with open_session(project, clock, attempt=Attempt(command=_COMMAND)) as session:
         with session.state.look() as tx:
             undos_meanwhile.check_no_undo(tx)
         names = {*approved.selection}
@@ -91,9 +94,7 @@ def apply(
         if again != approved:
             raise outdated("crossdock reconcile")
         part = repair_part(session, names)
-        run = OpenRun(
-            session, progress, interrupt, part=part, command="apply: repair", only_unchanged="members", rereads=True
-        )
+        run = OpenRun(session, progress, interrupt, part=part, command=_COMMAND, only_unchanged="members", rereads=True)
 
         def source(bound: BoundStream, tally: Tally, run_id: int) -> FullInput:
             return _ApprovedInput(bound, session, tally, run_id, found, approved.sources[bound.name])

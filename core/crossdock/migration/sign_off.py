@@ -39,7 +39,7 @@ def sign_off(
         CrossdockError: If a source cannot be read, another run uses the state, or *write* raises.
     """
     waves, streams = numbered_waves(project), wave_streams(project)
-    with open_session(project, clock) as session:
+    with open_session(project, clock, attempt=None) as session:
         with session.state.look() as tx:
             _open_migration(tx)  # before sources are read in vain
         now = read_sources(project, streams, clock=clock, interrupt=interrupt, state=session.state)

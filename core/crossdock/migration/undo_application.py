@@ -20,6 +20,7 @@ from crossdock.project.project import Project
 from crossdock.runs.open_run import OpenRun
 from crossdock.runs.plan_file import PlanFile, outdated
 from crossdock.runs.prepared_operations import PreparedOperations
+from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
 from crossdock.state import BegunUndo, Intent, MigrationPart, Transaction
@@ -39,7 +40,7 @@ def apply(
         RefusedError: If the plan is out of date, or another undo has not ended.
         CrossdockError: If the run could not begin. What stops it later is in the report.
     """
-    with open_session(project, clock) as session:
+    with open_session(project, clock, attempt=Attempt(command="apply: undo")) as session:
         with session.state.look() as tx:
             begun = tx.begun_undos.listed()
             if begun and begun[0].plan != approved.model_dump(mode="json"):
@@ -55,7 +56,7 @@ def resume(project: Project, *, clock: Clock, progress: Progress, interrupt: thr
     Raises:
         CrossdockError: If the run could not begin. What stops it later is in the report.
     """
-    with open_session(project, clock) as session:
+    with open_session(project, clock, attempt=Attempt(command="apply --resume")) as session:
         with session.state.look() as tx:
             begun = tx.begun_undos.listed()
             left = {each.identity.stream for each in tx.intents.unsettled()}

@@ -116,12 +116,11 @@ class OpenRun:
                 self.report.messages.fail(name, refusal)
             self.records.read()
             whole = reads and names == self._session.project.selected([])
-            streams = self.streams[::-1] if children_first else self.streams
-            self.deliver(streams, source or self._stream_input, whole=whole)
+            self.deliver(self.streams[:: -1 if children_first else 1], source or self._input, whole=whole)
         return self.report
 
-    def _stream_input(self, bound: BoundStream, tally: Tally, run_id: int) -> StreamInput:
-        return StreamInput(bound, self._session.state, tally, run_id)
+    def _input(self, bound: BoundStream, tally: Tally, run: int) -> StreamInput:
+        return StreamInput(bound, self._session.state, tally, run)
 
     @contextmanager
     def opened(self, names: set[str], *, answers_for: set[str] | None = None) -> Iterator[None]:
@@ -131,8 +130,9 @@ class OpenRun:
             names: Of its streams; if empty, only what the last run left is sent.
             answers_for: Streams whose open records the report counts; None for *names*.
         """
-        self._defects = self._session.unusable(names)
-        self._start()
+        with self._session.beginning(self._due_run, self._job, self._command):
+            self._defects = self._session.unusable(names)
+            self._start()
         try:
             with ExitStack() as stack:
                 self.records = self._session.records.begin()
@@ -190,14 +190,14 @@ class OpenRun:
             if self._part is not None:
                 tx.migrations.add_run(self._part.migration_id, run_id, self._part.kind, self._part.wave)
             self._state_restored, self._is_unverified = tx.runs.restored(), tx.unverified.has_bindings()
-        self.report = Report(run_id, day) if last is None else Report.of_earlier(last)
+        self.report = Report.of_earlier(last) if last else Report(run_id, day)
         self._before = self.report.lasted
         self._timings.start(self.report, self._job)
 
     def _bind(self, stack: ExitStack, names: set[str]) -> None:
         session, spool, report = self._session, self._session.project.spool, self.report
+        connections = {name.partition(".")[0] for name in names}
         with session.state.look() as tx:
-            connections = {name.partition(".")[0] for name in names}
             self._api_limits = api_limits.read(tx, connections, session.project.reading_platform)
             self.refused = {} if self._undoes else undos_meanwhile.refusals(tx, names)
         work = run_folder(stack, spool)

@@ -205,7 +205,7 @@ def look_ups(project: Project, clock: Clock, target_name: str) -> Iterator[LookU
         ConfigError: If the config has no such target.
         StateBusyError: If a run uses the state.
     """
-    with open_session(project, clock) as session:
+    with open_session(project, clock, attempt=None) as session:
         target = session.targets.get(target_name)
         if target is None:
             hint = "add the connection again, or add --no-lookup"

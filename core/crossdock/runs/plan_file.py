@@ -22,6 +22,7 @@ from crossdock.runs.expected_input import ExpectedInput
 from crossdock.runs.open_run import OpenRun
 from crossdock.runs.plan_documents import PlanDocument
 from crossdock.runs.plan_results import PlanListener, Planned
+from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import open_session
 from crossdock.runs.stream_input import StreamInput
@@ -126,7 +127,8 @@ def apply(
         RefusedError: If the source, the state or the config has changed since.
         CrossdockError: If the run could not begin. What stops it later is in the report.
     """
-    with open_session(project, clock) as session:
+    command = " ".join(["apply: sync", *approved.selection])
+    with open_session(project, clock, attempt=Attempt(command=command)) as session:
         state = session.state
         with state.look() as tx:
             undos_meanwhile.check_no_undo(tx)
@@ -143,7 +145,7 @@ def apply(
             )
         if _plan_file(project, approved.selection, planned, digest) != approved:
             raise outdated("crossdock plan")
-        run = OpenRun(session, progress, interrupt, command=" ".join(["apply: sync", *approved.selection]))
+        run = OpenRun(session, progress, interrupt, command=command)
 
         def source(bound: BoundStream, tally: Tally, run_id: int) -> StreamInput:
             return ExpectedInput(bound, state, tally, run_id, digest=approved.sources[bound.name])

@@ -14,6 +14,7 @@ from crossdock.project.project import Project
 from crossdock.runs.dead_letter_replay import Replay
 from crossdock.runs.named_records import NamedRecords, check_fetching
 from crossdock.runs.open_run import OpenRun
+from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
 from crossdock.runs.unloaded_waves import check_loaded
@@ -48,10 +49,10 @@ def sync(
     """
     if records:
         return _sync_records(project, records, clock, progress, interrupt, priority)
-    with open_session(project, clock) as session:
+    command = " ".join(["sync", *selection])
+    with open_session(project, clock, attempt=Attempt(command=command)) as session:
         names = project.selected(selection)
         check_loaded(project, session.state, names)
-        command = " ".join(["sync", *selection])
         return OpenRun(session, progress, interrupt, priority, patience, command=command).execute(names)
 
 
@@ -64,10 +65,11 @@ def _sync_records(
     priority: Priority,
 ) -> Report:
     check_fetching(project, records)
-    with open_session(project, clock) as session:
-        named = " ".join(f"{each.stream} --key {each.key}" for each in records[:_NAMED])
-        more = f" and {len(records) - _NAMED:,} more" if len(records) > _NAMED else ""
-        run = OpenRun(session, progress, interrupt, priority, command=f"sync {named}{more}")
+    named = " ".join(f"{each.stream} --key {each.key}" for each in records[:_NAMED])
+    more = f" and {len(records) - _NAMED:,} more" if len(records) > _NAMED else ""
+    command = f"sync {named}{more}"
+    with open_session(project, clock, attempt=Attempt(command=command)) as session:
+        run = OpenRun(session, progress, interrupt, priority, command=command)
         with run.opened(project.fetching, answers_for={record.stream for record in records}):
             delivered = NamedRecords(session, run).deliver(records)
             for record in sorted(delivered.blocked):
@@ -105,7 +107,8 @@ def replay(
         ConfigError: If no such stream or dead letter exists.
         CrossdockError: If the run could not begin. What stops it later is in the report.
     """
-    with open_session(project, clock) as session:
+    command = _replaying(choice)
+    with open_session(project, clock, attempt=Attempt(command=command)) as session:
         known = project.selected([choice.stream] if choice.stream else [])
         with session.state.look() as tx:
             identities = (dead_letter.identity for dead_letter in tx.dead_letters.chosen(choice))
@@ -116,7 +119,7 @@ def replay(
         if not names and choice.key is not None:
             hint = "'crossdock records list --state rejected' lists the rejected records"
             raise ConfigError(f"no rejected record {choice.key!r} of {choice.stream}", hint=hint)
-        run = OpenRun(session, progress, interrupt, "live", command=_replaying(choice))
+        run = OpenRun(session, progress, interrupt, "live", command=command)
 
         def dead_letters(bound: BoundStream, tally: Tally, _: int) -> Replay:
             return Replay(bound, session.state, tally, choice)

@@ -7,22 +7,27 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
-from crossdock.author_code import AuthorCodeError
+from crossdock.author_code import AuthorCodeError, error_of_author
 from crossdock.clock import Clock
 from crossdock.delivery.records_in_progress import RecordsInProgress
+from crossdock.errors import CrossdockError, as_crossdock_error
 from crossdock.pacing.bucket_store import BucketState, BucketStore
 from crossdock.pacing.reduced_rate import ReducedRate
 from crossdock.platform_source.live_records import READS
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
+from crossdock.runs import refused_runs
 from crossdock.runs.marked_reading import marked_reading
 from crossdock.runs.reading_process import kills_process
+from crossdock.runs.refused_runs import Attempt
 from crossdock.sources.shared_buckets import SharedBuckets
 from crossdock.sources.source_context import Reading
 from crossdock.sources.target_bucket import TargetBucket
-from crossdock.state import Intent, State
+from crossdock.state import DueRun, Intent, State
 from crossdock.stream_facts import PLATFORM
 from crossdock.targets import Target
+
+MANUAL = Attempt()
 
 
 class Session:
@@ -41,6 +46,7 @@ class Session:
         records: That the runs work on.
         source_buckets: Of the APIs that the runs read.
         reading: Marks what the runs read.
+        begun: A run has begun, or the state says why it could not.
     """
 
     def __init__(
@@ -63,6 +69,7 @@ class Session:
         self.records, self.source_buckets = RecordsInProgress(), SharedBuckets()
         self.resuming = threading.Lock()  # a run begins its streams after what was left of them is settled
         self.resumed = False
+        self.begun = False
 
     def unusable(self, names: set[str]) -> dict[str, AuthorCodeError]:
         """The targets of the streams *names*, or the platform if there are none, that cannot make a client.
@@ -109,27 +116,59 @@ class Session:
             own = [intent for bound in streams for intent in tx.intents.unsettled(bound.scope)]
         return sorted(own, key=lambda intent: intent.id)
 
+    @contextmanager
+    def beginning(self, due_run: DueRun | None, job: str | None, command: str) -> Iterator[None]:
+        """A run begins in the block; if it cannot, the state says why."""
+        try:
+            yield
+        except CrossdockError as error:
+            refused_runs.record(self.project, self.clock, error, Attempt(due_run, job, command), self.state)
+            raise
+        finally:
+            self.begun = True
+
 
 @contextmanager
 def open_session(
-    project: Project, clock: Clock, *, width: int = 1, percent: Callable[[], int] = lambda: 100
+    project: Project,
+    clock: Clock,
+    *,
+    width: int = 1,
+    percent: Callable[[], int] = lambda: 100,
+    attempt: Attempt | None = MANUAL,
 ) -> Iterator[Session]:
     """Take the state; runs without an end are marked as killed.
 
+    An error before a run has begun, also one of the caller, is written as a run that could not begin.
+
     Args:
         percent: Of each target's allowance that the runs may use, 0 to 100; asked again and again.
+        attempt: The run that is to begin; None if none is.
 
     Raises:
         StateBusyError: If another process uses it.
         CrossdockError: If the state or the platform's bucket cannot be used.
     """
-    with project.alone() as state, ExitStack() as stack:
-        targets = project.targets(clock)
-        with state.begin() as tx:
-            tx.runs.abandon(at=clock.now())
-            earlier = {name: found for name in targets if (found := tx.buckets.get(name)) is not None}
-        reading = stack.enter_context(marked_reading(state, clock, partial(kills_process, project)))
-        session = Session(project, state, clock, targets, width, earlier, stack, percent, reading)
-        platform = session.targets[PLATFORM]
-        session.source_buckets.keep(READS, TargetBucket(clock, session.bucket(platform), session.reduced(platform)))
-        yield session
+    session: Session | None = None
+    try:
+        with project.alone() as state, ExitStack() as stack:
+            session = _opened(project, clock, state, stack, width, percent)
+            yield session
+    except Exception as error:
+        if attempt is not None and (session is None or not session.begun):
+            refused_runs.record(project, clock, error_of_author(error) or as_crossdock_error(error), attempt)
+        raise
+
+
+def _opened(
+    project: Project, clock: Clock, state: State, stack: ExitStack, width: int, percent: Callable[[], int]
+) -> Session:
+    targets = project.targets(clock)
+    with state.begin() as tx:
+        tx.runs.abandon(at=clock.now())
+        earlier = {name: found for name in targets if (found := tx.buckets.get(name)) is not None}
+    reading = stack.enter_context(marked_reading(state, clock, partial(kills_process, project)))
+    session = Session(project, state, clock, targets, width, earlier, stack, percent, reading)
+    platform = session.targets[PLATFORM]
+    session.source_buckets.keep(READS, TargetBucket(clock, session.bucket(platform), session.reduced(platform)))
+    return session

@@ -17,7 +17,9 @@ from crossdock.notifications.events import RunOverdue, ScheduledRunEnded
 from crossdock.notifications.notifier import Notifier
 from crossdock.observability.metrics import Metrics
 from crossdock.project.project import Project
-from crossdock.runs import runner
+from crossdock.run_messages import RunMessage
+from crossdock.runs import refused_runs, runner
+from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
 from crossdock.runs.timings import Timings
@@ -107,7 +109,7 @@ class Service:
         except CrossdockError as error:
             self._metrics.found("clock" if isinstance(error, ClockError) else "state", str(error))
             LOGGER.error("cannot check which jobs are due: %s", error)
-            self._report_loss(str(error), now)
+            self._report_loss(error, now)
         else:
             self._metrics.found("state")
             self._metrics.found("clock")
@@ -153,13 +155,15 @@ class Service:
             self._scheduler.reload(self.project)
         return self._scheduler.tick(may_start=self._fresh is None and not self._interrupt.is_set())
 
-    def _report_loss(self, error: str, now: datetime) -> None:
-        """Report the first run of each job that is due while the state cannot be used."""
+    def _report_loss(self, error: CrossdockError, now: datetime) -> None:
+        """Report the first run of each job that is due while the state cannot be used, or the clocks differ."""
         for name, job in self.project.jobs.items():
             one = next(due(job.schedule, self._looked_at, now), None)
             if one is not None and name not in self._reported_lost:
                 self._reported_lost.add(name)
-                self._notify(run_events.could_not_start(name, one, error), RunLog(name, one.business_date))
+                refused_runs.record(self.project, self._clock, error, Attempt(job=name))
+                event = run_events.could_not_start(name, one, RunMessage.of_error("", error))
+                self._notify(event, RunLog(name, one.business_date))
 
     def _run(self, session: Session, due_run: DueRun) -> Report | None:
         self._metrics.found("state")
@@ -186,7 +190,8 @@ class Service:
         report = ended.report
         log = self._logs.pop(ended.job, None) or RunLog(ended.job, ended.due.business_date)
         if report is None:
-            event = run_events.could_not_start(ended.job, ended.due, ended.error)
+            messages = () if ended.error is None else (RunMessage.of_error("", ended.error),)
+            event = run_events.could_not_start(ended.job, ended.due, *messages)
         else:
             event = run_events.ended(ended.job, ended.due, report)
             self._metrics.sent(report.counters.requests, report.counters.throttled)

@@ -14,8 +14,8 @@ from crossdock.scheduling.due_times import Due
 from crossdock.state import DueRun, ScheduledRun, Transaction
 
 
-def could_not_start(job: str, one: Due, error: str) -> ScheduledRunEnded:
-    """A run that was due and could not start."""
+def could_not_start(job: str, one: Due, *messages: RunMessage) -> ScheduledRunEnded:
+    """A run that was due and could not start, for the reasons in *messages*."""
     return ScheduledRunEnded(
         job=job,
         business_date=one.business_date,
@@ -24,7 +24,7 @@ def could_not_start(job: str, one: Due, error: str) -> ScheduledRunEnded:
         status="failed",
         seconds=0.0,
         requests=0,
-        messages=(RunMessage("error", "", error, code="not_started"),),
+        messages=messages,
         previous=None,
     )
 
@@ -32,7 +32,7 @@ def could_not_start(job: str, one: Due, error: str) -> ScheduledRunEnded:
 def ended(job: str, one: Due, report: Report) -> ScheduledRunEnded:
     """A run that has ended."""
     return replace(
-        could_not_start(job, one, ""),
+        could_not_start(job, one),
         run_id=report.run,
         status=report.status,
         seconds=report.seconds,
@@ -45,13 +45,19 @@ def ended(job: str, one: Due, report: Report) -> ScheduledRunEnded:
 def compared(
     tx: Transaction, event: ScheduledRunEnded, due: datetime, earlier: ScheduledRun | None = None
 ) -> ScheduledRunEnded:
-    """*event* with what is known of the job's previous run.
+    """*event* with what is known of the job's previous run; of one that could not begin, also the run that says why.
 
     Args:
         earlier: The attempt before, of a run that is tried again; it takes the place of the previous run.
     """
+    if event.run_id is None:
+        known = tx.scheduled_runs.get(event.job, due, event.business_date)
+        event = replace(event, run_id=known.run_id if known is not None and known.as_shown.finished else None)
+    earlier = None if earlier is None else earlier.as_shown
     if earlier is not None and (earlier.run_id is None or not earlier.finished):
         earlier = None
+    if earlier is None and event.run_id is not None and tx.runs.follows_refusal(event.run_id):
+        return replace(event, previous="failed")
     previous = previous_run(tx, event.job, due) if earlier is None else described(tx, earlier)
     if previous is None:
         return event

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from crossdock.clock import Clock
-from crossdock.errors import CrossdockError, StateBusyError, StateError
-from crossdock.inbox.hint_worker import HintWorker
+from crossdock.errors import CrossdockError, StateBusyError, StateError, as_crossdock_error
+from crossdock.inbox.hint_worker import JOB, HintWorker
 from crossdock.project.project import Project, this_process
 from crossdock.runs import state_session
+from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
 from crossdock.scheduler.due_jobs import DueJob, DueJobs
@@ -37,7 +38,7 @@ class FinishedRun:
     job: str
     due: Due
     report: Report | None
-    error: str = ""
+    error: CrossdockError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +141,8 @@ class Scheduler:
             running = self._running.pop(job)
             try:
                 report = running.future.result()
-            except CrossdockError as error:
-                self._failed(job, running.due, str(error))
             except Exception as error:  # noqa: BLE001  a defect in one run must not prevent the next
-                self._failed(job, running.due, f"unexpected error: {type(error).__name__}")
+                self._failed(job, running.due, as_crossdock_error(error))
             except BaseException as error:
                 self._session = None
                 self._resources.__exit__(type(error), error, error.__traceback__)
@@ -175,7 +174,7 @@ class Scheduler:
         if not self._open_state().ask(lambda tx: tx.inbox.due(now, limit=1)):
             return False
         try:
-            opened = self._open_session()
+            opened = self._open_session(Attempt(job=JOB, waits=True))
         except StateBusyError:
             return False  # another process is running; hints wait for its end
         self._hints = self._executor.submit(self._hint_worker.work, opened)
@@ -227,23 +226,23 @@ class Scheduler:
     def _start(self, plan: DueJob, start: Due) -> bool:
         due_run = DueRun(plan.job, start.instant, start.business_date, tuple(plan.skipped))
         try:
-            opened = self._open_session()
+            opened = self._open_session(Attempt(due_run, waits=True))
         except StateBusyError:
             return False  # another process is running; it may be doing this run
         except StateError:
             self._close_state()
             raise
         except CrossdockError as error:
-            self._failed(plan.job, start, str(error))
+            self._failed(plan.job, start, error)
             return False
         self._running[plan.job] = _Running(start, self._executor.submit(self._run, opened, due_run))
         return True
 
-    def _failed(self, job: str, one: Due, error: str) -> None:
+    def _failed(self, job: str, one: Due, error: CrossdockError) -> None:
         """Report a failure once, however often the run is tried again."""
         self._postponed.add(job)
-        if self._reported.get(job) != (one, error):
-            self._reported[job] = one, error
+        if self._reported.get(job) != (one, str(error)):
+            self._reported[job] = one, str(error)
             self._on_end(FinishedRun(job, one, None, error))
 
     def _skip(self, state: State, plans: list[DueJob], now: datetime) -> None:
@@ -263,11 +262,10 @@ class Scheduler:
         except StateBusyError:
             return  # the process that is running writes them, or a later call does
 
-    def _open_session(self) -> Session:
+    def _open_session(self, attempt: Attempt) -> Session:
         if self._session is None:
-            self._session = self._resources.enter_context(
-                state_session.open_session(self._project, self._clock, width=self._width)
-            )
+            opening = state_session.open_session(self._project, self._clock, width=self._width, attempt=attempt)
+            self._session = self._resources.enter_context(opening)
         return self._session
 
     def _close_session(self) -> None:

@@ -20,6 +20,7 @@ from crossdock.fleet.run_slots import RunSlots
 from crossdock.fleet.scheduled_call import CallResult, RunFacts, ScheduledCall, SharedLimit
 from crossdock.fleet.tenants import Tenant
 from crossdock.notifications.events import ScheduledRunEnded
+from crossdock.run_messages import RunMessage
 from crossdock.scheduling.due_times import Due
 from crossdock.scheduling.job_config import JobConfig
 from crossdock.state import ScheduledRun
@@ -107,8 +108,8 @@ class Said:
     def ended(self, tenant: str, run: RunFacts, problems: Iterable[str]) -> None:
         self.all.append(f"{tenant} {run.status}")
 
-    def failed(self, tenant: str, job: str, at: Due, error: str) -> None:
-        self.all.append(f"{tenant} failed: {error}")
+    def failed(self, tenant: str, job: str, at: Due, message: RunMessage, problems: Iterable[str]) -> None:
+        self.all.append(f"{tenant} failed: {message.text}")
 
     def broken(self, tenant: str, error: str) -> None:
         self.all.append(f"{tenant} broken: {error}")

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, text
 from tests.chaos.fleet_stage import JOB, RECORDS, FleetStage, settings
+from tests.integration.notifications.receivers import Receiver
+from tests.servers import served
 
 from crossdock.clock import SystemClock
 from crossdock.fleet import worker
@@ -117,11 +119,23 @@ def test_a_paused_job_is_not_run(stage: FleetStage) -> None:
 def test_a_secret_that_is_missing_here_is_an_error_of_its_run(
     stage: FleetStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Secrets are read where the run takes place."""
+    """Secrets are read where the run takes place. The state and the tenant's people know of it, once."""
+    key = stage.environment["KEY_T000"]
     monkeypatch.delenv("KEY_T000")
-    result = executed(call(stage))
-    assert result.outcome == "failed"
-    assert "the environment variable KEY_T000 is not set" in str(result.error)
+    with served(Receiver()) as hook:
+        config = stage.config("t000")
+        config.write_text(f"{config.read_text()}\nnotify: {{webhook: {{url: '{hook.url}'}}}}\n")
+        first = executed(call(stage, notify=True))
+        executed(call(stage, notify=True, reported=first.error))
+        assert first.outcome == "failed"
+        assert "the environment variable KEY_T000 is not set" in str(first.error)
+        with project.load(stage.base, config).look() as tx:
+            (night,), (run,) = tx.scheduled_runs.listed(limit=9), tx.runs.listed(limit=9)
+        assert (night.status, night.run_id, run.status, run.messages) == ("failed", run.id, "failed", (first.message,))
+        monkeypatch.setenv("KEY_T000", key)
+        assert executed(call(stage, notify=True)).outcome == "ended"
+    sent = [json.loads(post.body)["data"] for post in hook.posts]
+    assert [(data["kinds"], data["run"]) for data in sent] == [(["failed"], 1), (["recovered"], 2)]
 
 
 def test_a_missing_state_is_an_error(stage: FleetStage) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from crossdock.inbox.hint_worker import Worked
 from crossdock.printable import printable
+from crossdock.run_messages import RunMessage
 from crossdock.scheduler import stderr_log
 from crossdock.scheduler.run_events import could_not_start
 from crossdock.scheduler.stderr_log import LogFormat, RunLog
@@ -26,7 +27,7 @@ def logged(form: LogFormat, text: str, capsys: pytest.CaptureFixture[str]) -> st
     """What a run that failed because of *text*, and a warning, write to stderr."""
     with stderr_log.logging_to_stderr(form):
         this_run = RunLog("nightly", date(2026, 1, 1))
-        this_run.ended(could_not_start("nightly", Due(AT, AT.date()), text))
+        this_run.ended(could_not_start("nightly", Due(AT, AT.date()), RunMessage("error", "", text)))
         this_run.warn(text)
     return capsys.readouterr().err
 

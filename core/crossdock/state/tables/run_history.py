@@ -29,7 +29,7 @@ class RunRecord:
     Attributes:
         duration_ms: None while it runs, and if its end was not recorded.
         status: ``running``, ``done``, ``degraded`` (completed, but records are open), ``incomplete`` (stopped before
-            its end), ``failed``.
+            its end), ``failed`` (could not begin, or met a defect of crossdock).
         requests: Also counted while it runs.
         messages: What it had to say.
         timings: `crossdock.runs.timings.Timings.as_json`; only `Runs.get` loads them.
@@ -89,6 +89,31 @@ class Runs:
             update(runs).where(runs.c.id == last.id).values(status="running", finished_at=None, duration_ms=None)
         )
         return last
+
+    def refuse(
+        self, message: RunMessage, *, business_date: str, at: datetime, job: str | None, command: str | None = None
+    ) -> int:
+        """Record that a run could not begin, once however often the same is tried in a row; returns the run's id."""
+        newest = select(runs.c.id).where(runs.c.job.is_not_distinct_from(job)).order_by(runs.c.id.desc()).limit(1)
+        known = self._connection.execute(newest).scalar()
+        last = None if known is None else self.get(known)
+        same = business_date, None if job else command, None, (message,)
+        if last is not None and (last.business_date, last.command, last.tally, last.messages) == same:
+            self._connection.execute(update(runs).where(runs.c.id == last.id).values(finished_at=at))
+            return last.id
+        run_id = self.start(business_date=business_date, at=at, job=job, command=command)
+        changes = {"status": "failed", "finished_at": at, "duration_ms": 0}
+        self._connection.execute(update(runs).where(runs.c.id == run_id).values(changes))
+        self._say(run_id, [message])
+        return run_id
+
+    def follows_refusal(self, run_id: int) -> bool:
+        """Whether the run of the same job before this one was for the same date and could not begin."""
+        before, this = runs.alias(), select(runs).where(runs.c.id == run_id).subquery()
+        same = before.c.job == this.c.job, before.c.business_date == this.c.business_date
+        query = select(before.c.status, before.c.tally).where(before.c.id < run_id, *same)
+        last = self._connection.execute(query.order_by(before.c.id.desc()).limit(1)).first()
+        return last is not None and (last.status, last.tally) == ("failed", None)
 
     def abandon(self, *, at: datetime) -> None:
         """Mark all running runs as incomplete; only for the holder of the run lease."""

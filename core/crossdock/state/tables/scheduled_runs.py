@@ -30,6 +30,7 @@ class ScheduledRun:
 
     Attributes:
         attempts: How often it was begun.
+        run_id: Of an unfinished one: that of the attempt that could not begin, if that was the last.
         note: Why it failed or was skipped, or what is open.
     """
 
@@ -46,6 +47,11 @@ class ScheduledRun:
     @property
     def finished(self) -> bool:
         return self.status != "running"
+
+    @property
+    def as_shown(self) -> ScheduledRun:
+        """``failed`` if it could not begin; its row remains ``running``, because it is tried again."""
+        return self if self.finished or self.run_id is None else replace(self, status="failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +147,23 @@ class ScheduledRuns:
         values = {"status": status, "run_id": run_id, "note": note, "finished_at": at}
         self._connection.execute(update(table).where(_is(due_run)).values(values))
 
+    def refuse(self, due_run: DueRun, run_id: int, *, at: datetime, busy: bool) -> None:
+        """Record that an attempt could not begin, of which the run *run_id* says why.
+
+        Args:
+            busy: Another process uses the state, which may be executing this very run.
+        """
+        known = self.get(due_run.job, due_run.due, due_run.business_date)
+        if (known is None and self.is_forgotten(due_run)) or (known is not None and known.status == "done"):
+            return
+        if known is None:
+            values = {"status": "running", "attempts": 1, "started_at": at, "run_id": run_id}
+            self._connection.execute(insert(table).values(**_key(due_run), **values))
+        elif known.finished:
+            self.finish(due_run, "failed", run_id, None, at=at)
+        elif not busy or known.run_id is not None:
+            self._connection.execute(update(table).where(_is(due_run)).values(run_id=run_id))
+
     def skip(self, skipped: Sequence[SkippedRun], *, at: datetime) -> None:
         """Record scheduled runs as not executed; one that was begun and killed is not run again."""
         for each in skipped:
@@ -149,7 +172,8 @@ class ScheduledRuns:
                 values = {"status": each.status, "attempts": 0, "note": each.note, "finished_at": at}
                 self._connection.execute(insert(table).values(**_key(each), **values))
             elif not known.finished:
-                self.finish(each, each.status, None, f"was killed; {each.note}", at=at)
+                why = "was killed" if known.run_id is None else "could not begin"
+                self.finish(each, each.status, known.run_id, f"{why}; {each.note}", at=at)
 
     def end_until(self, job: str, due: datetime) -> None:
         """Treat all scheduled runs of *job* due until then as finished, if they are not on record."""
@@ -163,9 +187,13 @@ class ScheduledRuns:
         return until is not None and due_run.due <= until
 
     def listed(self, *, limit: int, job: str | None = None) -> list[ScheduledRun]:
-        """The latest scheduled runs, newest first; one whose process has ended without recording it is incomplete."""
+        """The latest scheduled runs, newest first.
+
+        One whose last attempt could not begin is failed, and one whose process has ended without recording it is
+        incomplete.
+        """
         query = select(*_FIELDS).order_by(table.c.due.desc(), table.c.job).limit(limit)
-        found = self._rows(query if job is None else query.where(table.c.job == job))
+        found = [run.as_shown for run in self._rows(query if job is None else query.where(table.c.job == job))]
         if all(run.finished for run in found) or run_lease.is_held(self._connection):
             return found
         return [run if run.finished else replace(run, status="incomplete", note=UNRECORDED.message) for run in found]

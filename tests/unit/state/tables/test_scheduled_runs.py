@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 from tests.unit.state.samples import AT
 
+from crossdock.run_messages import RunMessage
 from crossdock.state import DueRun, SkippedRun, State
 from crossdock.state.tables.run_history import UNRECORDED
 from crossdock.state.tables.scheduled_runs import RECENT
@@ -45,6 +46,32 @@ def test_one_that_was_killed_begins_again(state: State) -> None:
         assert (found_again.status, found_again.note, found_again.attempts) == ("failed", "why", 2)
         assert tx.scheduled_runs.last_finished("daily") == found_again
         assert tx.scheduled_runs.of_date("daily", due.business_date) == [found_again]
+
+
+def test_one_that_could_not_begin_is_tried_again(state: State) -> None:
+    """It is shown as failed, with the run that says why; one that is done or in progress keeps its row."""
+    due, why = due_run(), RunMessage("error", "", "no key", code="config")
+    with state.begin() as tx:
+        day = due.business_date.isoformat()
+        refusals = [tx.runs.refuse(why, business_date=day, at=AT, job=due.job) for _ in range(2)]
+        assert len(set(refusals)) == 1
+        tx.scheduled_runs.refuse(due, refusals[0], at=AT, busy=False)
+        (night,) = tx.scheduled_runs.listed(limit=9)
+        assert (night.status, night.run_id, night.attempts) == ("failed", refusals[0], 1)
+        assert tx.scheduled_runs.last_finished(due.job) is None
+        assert tx.scheduled_runs.begin(due, at=AT)
+        tx.scheduled_runs.refuse(due, refusals[0], at=AT, busy=True)
+        (night,) = tx.scheduled_runs.listed(limit=9)
+        assert (night.status, night.run_id, night.attempts) == ("incomplete", None, 2)  # no process holds the state
+        tx.scheduled_runs.refuse(due, refusals[0], at=AT, busy=False)
+        skipped = SkippedRun(due.job, due.due, due.business_date, "skipped", "later")
+        tx.scheduled_runs.skip([skipped], at=AT)
+        (night,) = tx.scheduled_runs.listed(limit=9)
+        assert (night.status, night.run_id, night.note) == ("skipped", refusals[0], "could not begin; later")
+    execute(state, 1, seconds=1, requests=1)
+    with state.begin() as tx:
+        tx.scheduled_runs.refuse(due_run(1), refusals[0], at=AT, busy=False)
+        assert tx.scheduled_runs.listed(limit=1)[0].status == "done"
 
 
 def test_skipped_runs_never_begin(state: State) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -202,12 +203,17 @@ def shop() -> Iterator[tuple[Shop, str]]:
         yield opened, server.url
 
 
+def name_of(command: str) -> str:
+    """Its words without arguments, which are in capitals, and options."""
+    return " ".join(takewhile(lambda word: word.islower() and word[0] != "-", command.split()))
+
+
 class Morning:
     """Asks what docs/fix.md says that an operator asks, once as a person and once as a program.
 
     Attributes:
         asked: The questions that were asked.
-        learned: The commands, without options, that were also run with ``--json``.
+        learned: The names of the commands that were also run with ``--json``.
     """
 
     def __init__(self, site: Site) -> None:
@@ -248,7 +254,7 @@ class Morning:
         command = self.ask(question, *answers, lacks=lacks, **names)
         found, shown = self._run(*command, "--json"), self._run(*command)
         assert found.code == shown.code, f"{command}: exit {shown.code}, with --json {found.code}"
-        self.learned.add(self.commands[question].partition(" -")[0])
+        self.learned.add(name_of(self.commands[question]))
         return json.loads(found.out, parse_float=Decimal)
 
     def _run(self, *command: str) -> Result:

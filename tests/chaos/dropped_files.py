@@ -57,7 +57,7 @@ SCHEMES = (
     Scheme("S_%m-%d-%Y_#", "S_{date:%m-%d-%Y}_{number}"),
     Scheme("S_%d%m%Y_#", "S_{date:%d%m%Y}_{number}"),
     Scheme("S_%m%d%Y_#", "S_{date:%m%d%Y}_{number}"),
-    Scheme("S_%Y_%m_%d_#", "S_{date:%Y_%m_%d}_{number}"),
+    Scheme("%Y/%m/%d/S_#", "{date:%Y/%m/%d}/S_{number}"),  # a folder for each day
     Scheme("S_%Y-%m-%d.#", "S_{date:%Y-%m-%d}.{number}"),
     Scheme("S_%d.%m.%Y-#", "S_{date:%d.%m.%Y}-{number}"),
     Scheme("S_%d-%m-%y_#", "S_{date:%d-%m-%y}_{number}"),
@@ -108,11 +108,12 @@ class Case:
     @classmethod
     def drawn(cls, seed: int, nights: int) -> Case:
         random = Random(seed)
+        scheme = SCHEMES[seed % len(SCHEMES)]
         return cls(
             seed=seed,
-            scheme=SCHEMES[seed % len(SCHEMES)],
+            scheme=scheme,
             mode=random.choice(("append", "snapshot")),
-            archives=random.random() < 0.5,
+            archives=random.random() < 0.5 and "/" not in scheme.name,
             ahead_s=random.choice((0, 0, -120, 120, -3_600, 3_600, -86_400, 86_400)),
             times=random.choice(("written", "written", "copied")),
             asks_first=random.random() < 0.7,
@@ -171,6 +172,7 @@ class Warehouse:
         """Write *export*, as changed at a time of the server; of a growing one the first bytes."""
         text = "SKU,NAME\n" + "".join(f"{key},{value}\n" for key, value in sorted(export.rows.items()))
         path = self.folder / export.name
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text[: len(text) // 2] if part else text)
         moment = (at or export.written).timestamp() + self.case.ahead_s
         os.utime(path, (int(moment), int(moment)))
@@ -303,7 +305,7 @@ class Stage:
     def _config(self, case: Case, *, declares: bool) -> Path:
         scheme = case.scheme
         stream: dict[str, Any] = {
-            "files": f"out{case.seed}/*.csv",
+            "files": f"out{case.seed}/{'*/' * scheme.name.count('/')}*.csv",
             "mode": case.mode,
             "key": ["SKU"],
             "resource": "product",

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, Self
 
+from crossdock.state_words import RecordState
+
 Term = Literal[
     "carried_over", "read", "gone",
     "unchanged", "suppressed", "created", "updated", "deleted",
@@ -121,7 +123,7 @@ class OpenCounts:
 
     def __str__(self) -> str:
         """For example ``6 rejected, 45 waiting, 1 in doubt``; ``none`` without any."""
-        counts = (f"{number:,} {name.replace('_', ' ')}" for name, number in self.as_json().items() if number)
+        counts = (f"{number:,} {RecordState(name).shown}" for name, number in self.as_json().items() if number)
         return ", ".join(counts) or "none"
 
 

@@ -13,6 +13,7 @@ from crossdock.cli.shared_options import counted
 from crossdock.run_messages import error_texts, remarks
 from crossdock.state import RunRecord
 from crossdock.state.queries.run_details import Delivery, RunDetails
+from crossdock.state_words import RunState
 from crossdock.times_in_text import duration_text, instant_text
 
 _ERROR_LINES = 20  # most lines of an error
@@ -37,6 +38,7 @@ def page(state: RunDetails, run: RunRecord, *, at: datetime, tenant: str, config
         *_tally(run),
         *_timings(run),
         _deliveries(state.deliveries(run)),
+        *_words(run),
         *_end(state, run, at),
     ]
     title = f"{text(run.status)}: run {run.id}, {text(run.business_date)}"
@@ -45,7 +47,8 @@ def page(state: RunDetails, run: RunRecord, *, at: datetime, tenant: str, config
 
 def _title(run: RunRecord, tenant: str, config: Path) -> Iterator[str]:
     status = text(run.status)
-    yield f'<h1>Run {run.id}, {text(run.business_date)} <span class="{status}">{status}</span></h1>'
+    meaning = text(RunState(run.status).meaning)
+    yield f'<h1>Run {run.id}, {text(run.business_date)} <span class="{status}" title="{meaning}">{status}</span></h1>'
     yield f'<p class="soft">Tenant {text(tenant)}, config {text(config.name)}, {_job(run)}.</p>'
 
 
@@ -71,6 +74,12 @@ def _notes(run: RunRecord) -> Iterator[str]:
 
 def _streams(run: RunRecord) -> Iterable[tuple[str, Mapping[str, Any]]]:
     return (run.tally or {}).items()
+
+
+def _words(run: RunRecord) -> Iterator[str]:
+    """What the words of the page mean."""
+    entries = (f"<div><dt>{word.shown}</dt><dd>{text(word.meaning)}</dd></div>" for word in tally_lines.words(run))
+    yield f"<h2>Words</h2><dl>{''.join(entries)}</dl>"
 
 
 def _end(state: RunDetails, run: RunRecord, at: datetime) -> Iterator[str]:
@@ -122,8 +131,8 @@ def _apis(run: RunRecord) -> Iterator[str]:
 
 def _files_of(stream: Mapping[str, Any]) -> Iterator[tuple[str, str | int]]:
     for file in stream.get("files", ()):
-        unchanged = "unchanged" if stream.get("input") == "unchanged" else ""
-        yield file["name"], unchanged if file["rows"] is None else file["rows"]
+        unread = "unchanged" if stream.get("input") == "unchanged" else "not read to the end"
+        yield file["name"], unread if file["rows"] is None else file["rows"]
     if more := stream.get("more_files"):
         yield f"{counted(more, 'file')} more", ""
     if stream.get("input") == "none":

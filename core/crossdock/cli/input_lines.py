@@ -27,9 +27,8 @@ def sentence(stream: Mapping[str, Any]) -> str | None:
         return f"files unchanged: {names} have the content that was read before"
     if found != "new":
         return None
-    if many:
-        return f"read {many}"
-    return f"read {', '.join(map(_with_rows, files))}"
+    is_read = any(file["rows"] is not None for file in files)
+    return f"{'read' if is_read else 'not read to the end:'} {many or ', '.join(map(_with_rows, files))}"
 
 
 def _with_rows(file: Mapping[str, Any]) -> str:

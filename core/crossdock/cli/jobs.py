@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from crossdock.cli.shared_options import MOST, as_json, config_option, example, load, say, say_more
+from crossdock.cli.shared_options import MOST, as_json, config_option, example, load, meanings, say, say_more
+from crossdock.state_words import RunState
 
 _COLUMNS = ("job", "business_date", "due", "status", "run", "attempts")
 
@@ -18,7 +19,7 @@ def jobs() -> None:
     """List scheduled runs, and pause and resume jobs."""
 
 
-@jobs.command(name="list", epilog=example("crossdock jobs list --limit 30"))
+@jobs.command(name="list", epilog=example("crossdock jobs list --limit 30") + meanings("Status", RunState))
 @click.option(
     "--limit", type=click.IntRange(1, MOST), default=20, show_default=True, help="Maximum number of runs to show."
 )

@@ -22,22 +22,23 @@ from crossdock.cli.shared_options import (
     fleet_base,
     fleet_option,
     load,
+    meanings,
     parents_text,
     say,
     say_more,
     utf8,
 )
 from crossdock.errors import ConfigError
+from crossdock.state_words import RecordState
 
 if TYPE_CHECKING:
     from crossdock.project.project import Project
     from crossdock.state import DeadLetterFilter, Intent, Scope, Transaction
 
-INBOX = "inbox"
-UNVERIFIED = "unverified"
-OPEN = ("rejected", "waiting", "in-doubt")
-_STATES = (*OPEN, "pending", UNVERIFIED, "dropped", INBOX)
-_LISTED_BY_DEFAULT = (*OPEN, "pending", UNVERIFIED)
+INBOX, UNVERIFIED = RecordState.INBOX.option, RecordState.UNVERIFIED.option
+OPEN = (RecordState.REJECTED.option, RecordState.WAITING.option, RecordState.IN_DOUBT.option)
+_LISTED_BY_DEFAULT = (*OPEN, RecordState.PENDING.option, UNVERIFIED)
+_STATES = (*_LISTED_BY_DEFAULT, RecordState.DROPPED.option, INBOX)
 _COLUMNS = ("state", "stream", "key", "why", "pointer", "at", "since")
 
 Item = dict[str, Any]
@@ -51,7 +52,8 @@ stream_option = click.option("--stream", metavar="STREAM", help="Only records of
         "crossdock records list --state rejected",
         "crossdock records list --stream wms.products --reason bad_value",
         "crossdock -C base.yaml records list --fleet 'tenants/*.yaml'",
-    ),
+    )
+    + meanings("States", RecordState, options=True),
 )
 @click.option("--state", type=click.Choice(_STATES), help="Only these; default: all but dropped and inbox.")
 @stream_option
@@ -80,8 +82,6 @@ def list_(
     as_json: bool,
 ) -> int:
     """List records that are open: not delivered, or not known to be.
-
-    They are rejected, waiting, in doubt, pending or unverified.
 
     Records that wait for the same record are one line, and counted. A pending record is sent by the next sync, and an
     unverified one, of a restored state or an import, is compared with its target first. The

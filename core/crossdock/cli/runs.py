@@ -19,12 +19,14 @@ from crossdock.cli.shared_options import (
     fleet_base,
     fleet_option,
     load,
+    meanings,
     say,
     say_more,
 )
 from crossdock.clock import SystemClock
 from crossdock.errors import ConfigError
 from crossdock.run_messages import error_texts
+from crossdock.state_words import RecordTerm, RowTerm, RunState
 from crossdock.times_in_text import instant_text
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
         "crossdock runs --limit 5 --json",
         "crossdock -C base.yaml runs --fleet 'tenants/*.yaml' -o fleet.html",
     )
+    + meanings("Status", (state for state in RunState if state is not RunState.SKIPPED))
 )
 @click.option("--limit", type=click.IntRange(1, MOST), default=20, show_default=True, help="Runs to list.")
 @fleet_option
@@ -107,7 +110,11 @@ def _print_runs(found: Sequence[tuple[str | None, RunRecord]], *, as_json: bool,
     terminal_output.out().print(terminal_output.table("Runs", shown, rows, numbers=numbers))
 
 
-@click.command(epilog=example("crossdock show", "crossdock show 7", "crossdock show 7 -o report.html"))
+@click.command(
+    epilog=example("crossdock show", "crossdock show 7", "crossdock show 7 -o report.html")
+    + meanings("Terms of the rows", RowTerm)
+    + meanings("Terms of the records", RecordTerm)
+)
 @click.argument("run", type=click.IntRange(0, MOST), required=False)
 @click.option(
     "-o",

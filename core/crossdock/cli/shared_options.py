@@ -18,6 +18,7 @@ from crossdock.printable import printable
 
 if TYPE_CHECKING:
     from crossdock.project.project import Project
+    from crossdock.state_words import StateWord
 
 _OVERRIDES = "crossdock.config_overrides"
 
@@ -104,6 +105,12 @@ def common_options(command: F) -> F:
 def example(*lines: str) -> str:
     """The example at the end of a command's help, with its line breaks kept."""
     return "\b\n" + "\n".join(("Example:", *(f"  {line}" for line in lines)))
+
+
+def meanings(title: str, words: Iterable[StateWord], *, options: bool = False) -> str:
+    """A sentence for each of *words*, at the end of a command's help; as *options* are written."""
+    lines = (f"{word.option if options else word.shown}: {word.meaning}." for word in words)
+    return "\n\n" + "\n\n".join((f"{title}:", *lines))
 
 
 def counted(number: int, noun: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from crossdock.exact_json import time_text
 from crossdock.run_messages import document_of
+from crossdock.state_words import RecordState, RecordTerm, RowTerm, RunState, StateWord
 from crossdock.tally import IN, OUT, OpenCounts
 
 if TYPE_CHECKING:
@@ -65,6 +66,14 @@ def title(run: Mapping[str, Any]) -> str:
     return f"run {run['run']}" + (f" ({started})" if started else "")
 
 
+def words(run: RunRecord) -> list[StateWord]:
+    """The words that the tables of a run use and that need a sentence."""
+    found = [_record_terms(stream["records"]) for stream in (run.tally or {}).values()]
+    used = {term for account in found for term, number in account.items() if number}
+    states = [state for state in RecordState if run.open is not None and run.open.as_json().get(state)]
+    return [RunState(run.status), *states, *(term for term in RecordTerm if term.shown in used)]
+
+
 def balance(balanced: Sequence[bool | None] | None) -> bool | None:
     """Whether a run balances, from whether its streams do; None if it has no tally, or a partial one."""
     if balanced is None:
@@ -94,10 +103,9 @@ def _account(title: str, accounts: Mapping[str, Mapping[str, int]], *, always: S
 
 def _row_terms(rows: Mapping[str, Any]) -> dict[str, int]:
     filtered = {f"skip {name}": number for name, number in rows["filtered"].items()}
-    others = {"superseded": rows["superseded"], "rejected": rows["rejected"], "in records": rows["in_records"]}
-    return {"read": rows["read"], **filtered, **others}
+    others = (RowTerm.SUPERSEDED, RowTerm.REJECTED, RowTerm.IN_RECORDS)
+    return {RowTerm.READ.shown: rows[RowTerm.READ], **filtered, **{term.shown: rows[term] for term in others}}
 
 
 def _record_terms(records: Mapping[str, int]) -> dict[str, int]:
-    words = {"carried_over": "from before", "carried_on": "carried on"}
-    return {words.get(term, term): records.get(term, 0) for term in (*IN, *OUT)}
+    return {RecordTerm(term).shown: records.get(term, 0) for term in (*IN, *OUT)}

@@ -1,0 +1,99 @@
+"""The states of runs, records and files and the terms of a tally: one name and one sentence each.
+
+The terminal, reports and help take their words from here, and all that has states is compared with them by a test, as
+are the tables of the documentation. The names are stored, and are those of JSON.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Self
+
+
+class StateWord(StrEnum):
+    """A name and what it says."""
+
+    meaning: str
+
+    def __new__(cls, name: str, meaning: str = "") -> Self:
+        word = str.__new__(cls, name)
+        word._value_, word.meaning = name, meaning
+        return word
+
+    @property
+    def shown(self) -> str:
+        """As people read it."""
+        return self.value.replace("_", " ")
+
+    @property
+    def option(self) -> str:
+        """As a command line has it."""
+        return self.value.replace("_", "-")
+
+
+class RunState(StateWord):
+    """The status of a run."""
+
+    RUNNING = "running", "it is in progress: its process holds the lease on the state"
+    DONE = "done", "it reached its end, and no record of its streams is open"
+    DEGRADED = "degraded", "it reached its end, but records of its streams are open, whichever run read them"
+    INCOMPLETE = (
+        "incomplete",
+        "it did not reach its end: an error stopped it or a stream, it was killed, or its end could not be recorded",
+    )
+    FAILED = "failed", "it could not begin, a defect ended it, or its tally does not balance"
+    SKIPPED = "skipped", "a scheduled run that was not executed, as its schedule says"
+
+
+class RecordState(StateWord):
+    """The state of a record that is not delivered, or not known to be."""
+
+    REJECTED = "rejected", "the mapping, the validation or the target refused it"
+    WAITING = "waiting", "it refers to a record that is not delivered yet"
+    PENDING = "pending", "an operation on it is stored, which the next run sends, or sends again"
+    IN_DOUBT = "in_doubt", "an operation on it may or may not have been carried out"
+    UNVERIFIED = (
+        "unverified",
+        "the state was restored, or it was imported, and it was not compared with what its target holds yet",
+    )
+    DROPPED = "dropped", "a person has given it up; a new version from its source is processed"
+    INBOX = "inbox", "a webhook named it, and it was not fetched yet"
+
+
+class RowTerm(StateWord):
+    """What became of a row."""
+
+    READ = "read", "it was read from the source"
+    FILTERED = "filtered", "a filter of `skip` left it out; counted by filter"
+    SUPERSEDED = "superseded", "a newer row of the same record took its place"
+    REJECTED = "rejected", "it has no key, so it belongs to no record"
+    IN_RECORDS = "in_records", "it is a part of a record"
+
+
+class RecordTerm(StateWord):
+    """Where a record of a run came from, and what became of it."""
+
+    CARRIED_OVER = "carried_over", "an earlier run left it open, and this run took it up"
+    READ = "read", "it was read from the source"
+    GONE = "gone", "its source does not list it any more, or marks it as deleted"
+    UNCHANGED = "unchanged", "it is as it was when it was read before"
+    SUPPRESSED = "suppressed", "its payload is the one that the target accepted last, so nothing was sent"
+    CREATED = "created", "the target has created it"
+    UPDATED = "updated", "the target has updated it"
+    DELETED = "deleted", "the target has deleted it"
+    REJECTED = "rejected", RecordState.REJECTED.meaning
+    REPLACED = "replaced", "a newer version took its place before it was sent"
+    IGNORED = (
+        "ignored",
+        "nothing was to be done: it is older than what is known, it is gone and left alone, or it was read twice",
+    )
+    DROPPED = "dropped", "a person has given it up"
+    CARRIED_ON = "carried_on", "it is left to the next run: waiting, pending or in doubt, or not reached"
+
+
+class InputState(StateWord):
+    """What a stream of files found."""
+
+    NEW = "new", "files with new content came"
+    UNCHANGED = "unchanged", "a file came again with the content that was read before"
+    NONE = "none", "no new file came"

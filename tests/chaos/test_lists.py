@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from tests.chaos.chance import chaos_seed
-from tests.chaos.lists import no_record_is_lost_silently
+from tests.chaos.lists import Case, no_record_is_lost_silently, open_stage
 
 from crossdock.state import parse_url
 
@@ -15,3 +17,24 @@ def test_no_record_is_lost_silently(tmp_path: Path) -> None:
     told = no_record_is_lost_silently(tmp_path, parse_url("sqlite:///state.db", tmp_path), chaos_seed(), 40)
     assert told[0]
     assert told[4]
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode", "total", "created"),
+    [
+        ("offset", "on_gone", "none", 0),
+        ("offset", "existing", "right", 1),
+        ("page_number", "existing", "none", 0),
+    ],
+)
+def test_what_a_list_passed_over_is_not_gone(tmp_path: Path, kind: str, mode: str, total: str, created: int) -> None:
+    """A record leaves a list by position while it is read: the one that moved to an earlier page is not deleted."""
+    first = 1 if mode == "on_gone" else 2  # request after which the records change: the changes take one
+    events = ((first, "deleted"),) + ((first, "created"),) * created
+    case = replace(
+        Case.drawn(1), kind=kind, mode=mode, total=total, events=events, place="query", fault="drifting", pages="none",
+        number=9, size=3, by_change=False, part_rows=500, ahead_s=0,
+    )  # fmt: skip
+    with open_stage(tmp_path, parse_url("sqlite:///state.db", tmp_path)) as stage:
+        assert not stage.play(case)
+    assert stage.told == {4: 1}

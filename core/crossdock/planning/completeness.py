@@ -25,16 +25,23 @@ class Completeness:
 
     Attributes:
         doubt: Why records may be missing; None if there is no reason.
+        look_again: Looks at the source once more for such a reason, before a record counts as gone; slow.
     """
 
     def __init__(self) -> None:
         self._proofs: set[Proof | None] = set()
         self.doubt: CrossdockError | None = None
+        self.look_again: Callable[[], CrossdockError | None] = lambda: None
 
     def watched(self, batches: Iterable[RawBatch]) -> Iterator[RawBatch]:
         for batch in batches:
             self._proofs.add(batch.proof)
             yield batch
+
+    def confirm(self, bound: BoundStream) -> None:
+        """Look at the source once more; a doubt is an error of the stream."""
+        if self.doubt is None and (doubt := self.look_again()) is not None:
+            self.doubt = bound.context.run.failures.setdefault(bound.name, doubt)
 
     @property
     def counted(self) -> bool:

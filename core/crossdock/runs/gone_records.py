@@ -20,6 +20,7 @@ from crossdock.planning.removals import Removals, decide, decide_deleted
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import RawBatch
 from crossdock.runs.pull_checks import listed_batches
+from crossdock.runs.second_look import SecondLook
 from crossdock.scheduling.times_and_durations import span
 from crossdock.state import Intent, State, Wait
 from crossdock.tally import Tally
@@ -152,8 +153,10 @@ class GoneRecords:
         bound = self._bound
         bound.context.run.progress.begin(f"listing the records of {bound.name} that exist", None)
         proof, listed = Completeness(), _List()
+        look = SecondLook(bound, lambda: listed_batches(bound))
+        proof.look_again = look.doubt
         try:
-            for batch in proof.watched(listed_batches(bound)):
+            for batch in proof.watched(look.watched(listed_batches(bound))):
                 listed.take(bound, batch)
                 bound.context.run.progress.advance(batch.load().height)
         except StateError:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
@@ -15,6 +15,8 @@ from crossdock.errors import ConnectorError
 from crossdock.printable import is_storable
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Again, RawBatch
+
+_Item = TypeVar("_Item")
 
 
 def pulled(bound: BoundStream, since: str | None) -> Generator[RawBatch | Checkpoint, None, None]:
@@ -44,7 +46,7 @@ def pulled(bound: BoundStream, since: str | None) -> Generator[RawBatch | Checkp
                 batches.close()
 
 
-def _read_by(bound: BoundStream, batches: Iterator[RawBatch | Checkpoint]) -> Iterator[RawBatch | Checkpoint]:
+def _read_by(bound: BoundStream, batches: Iterable[_Item]) -> Iterator[_Item]:
     """*batches*; the lists that are read for them are the stream's."""
     following = iter(batches)
     while True:
@@ -63,7 +65,7 @@ def listed_batches(bound: BoundStream) -> Iterator[RawBatch]:
     """
     latest: str | None = None
     with code_of(bound, "existing", lambda: latest):
-        for batch in bound.stream.existing(bound.context):
+        for batch in _read_by(bound, bound.stream.existing(bound.context)):
             _check(bound, batch, latest, method="existing")
             latest = batch.source
             yield batch

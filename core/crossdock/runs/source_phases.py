@@ -18,6 +18,7 @@ from crossdock.runs.followed_records import FollowedRecords
 from crossdock.runs.gone_records import is_due
 from crossdock.runs.pull_checks import pulled
 from crossdock.runs.read_parts import ReadParts, UnsortedError
+from crossdock.runs.second_look import SecondLook
 from crossdock.sources.list_evidence import IncompleteListError
 from crossdock.state import State, Transaction
 from crossdock.tally import Tally
@@ -46,6 +47,7 @@ class SourcePhases:
         declared = bound.stream.cursor
         given = declared.since(since) if declared else since
         self._changes = self._parts(given, declared, whole=whole)
+        self._look = SecondLook(bound, lambda: pulled(bound, given))
         self._list: ReadParts | None = None
         self._cursor: str | None = None
         self._seen: list[pl.DataFrame] = []
@@ -105,7 +107,7 @@ class SourcePhases:
         counted = Tally()
         try:
             with self._bound.context.run.reading.of(self._bound.name):
-                scan.take(proof.watched(self.followed.watched(self._batches())), counted, advance, known)
+                scan.take(proof.watched(self.followed.watched(self._batches(proof))), counted, advance, known)
         except BaseException as error:
             is_fatal = self.phase == "changes" or isinstance(error, StateError | StoppedError)
             if isinstance(error, CrossdockError) and not is_fatal:
@@ -123,16 +125,23 @@ class SourcePhases:
             self.close()
         return counted
 
-    def _batches(self) -> Iterable[RawBatch]:
-        run, name = self._bound.context.run, self._bound.name
+    def _batches(self, proof: Completeness) -> Iterable[RawBatch]:
+        bound, run, name = self._bound, self._bound.context.run, self._bound.name
         if self.phase == "changes":
-            return self._changes.next_part()
+            return self._watched(self._changes, proof) if bound.stream.mode == "snapshot" else self._changes.next_part()
         if self.phase == "open":
             run.progress.begin(f"fetching the records of {name} that are not final", None)
             return self.followed.fetched({key for part in self._seen for key in part[KEY_HASH].to_list()})
         run.progress.begin(f"reading {name} in full", None)
-        self._list = self._parts(None, None, whole=True)
-        return self._list.next_part()
+        self._list, self._look = self._parts(None, None, whole=True), SecondLook(bound, lambda: pulled(bound, None))
+        return self._watched(self._list, proof)
+
+    def _watched(self, parts: ReadParts, proof: Completeness) -> Iterable[RawBatch]:
+        """The batches of a list of all records; before one that it lacks counts as gone, it may be read again."""
+        if self._bound.stream.on_gone == "nothing":
+            return parts.next_part()
+        proof.look_again = self._look.doubt
+        return self._look.watched(parts.next_part())
 
     def take(self, scan: Scan) -> int:
         """Leave out of *scan* the records that an earlier phase has read; returns how many."""

@@ -35,10 +35,15 @@ class MovedListError(IncompleteListError):
 
 
 class OpenLists:
-    """Which streams are reading a list of which only the end shows whether records were passed over."""
+    """Which streams are reading a list of which only the end shows whether records were passed over.
+
+    Attributes:
+        positioned: Streams that have begun such a list, until this is asked anew.
+    """
 
     def __init__(self) -> None:
         self._reader = ""
+        self.positioned = set[str]()
         self._open = Counter[str]()
 
     @contextmanager
@@ -55,6 +60,7 @@ class OpenLists:
         """A list that is read meanwhile."""
         reader = self._reader
         self._open[reader] += 1
+        self.positioned.add(reader)
         try:
             yield
         finally:

@@ -1,0 +1,76 @@
+"""Lists that are cut off by position are read twice before a record that they lack counts as gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import polars as pl
+
+from crossdock.delta.row_preparation import KEY_HASH, keys_only
+from crossdock.errors import CrossdockError, StateError, StoppedError
+from crossdock.project.connector_instances import BoundStream
+from crossdock.records import RawBatch
+from crossdock.sources.list_evidence import MovedListError
+
+_HINT = (
+    "what was read is delivered, nothing counts as gone, and the next run reads the list again; read it when little"
+    " changes, in smaller parts, or with a cursor of the API"
+)
+
+
+class SecondLook:
+    """What one list had, and whether it has the same when it is read again.
+
+    A record passes out of sight only if another one, which was read before it, leaves the list: that one is missing in
+    the second reading. So two readings with the same records have passed over none.
+
+    Args:
+        again: Reads the list from its beginning.
+    """
+
+    def __init__(self, bound: BoundStream, again: Callable[[], Iterable[object]]) -> None:
+        self._bound, self._again = bound, again
+        self._first: list[pl.DataFrame] = []
+        bound.context.run.open_lists.positioned.discard(bound.name)
+
+    def watched(self, batches: Iterable[RawBatch]) -> Iterator[RawBatch]:
+        """*batches*; the keys of those that are read by position are kept."""
+        for batch in batches:
+            if self._bound.name in self._bound.context.run.open_lists.positioned:
+                self._first.append(self._keys(batch))
+            yield batch
+
+    def doubt(self) -> CrossdockError | None:
+        """Why the list may lack records that exist: it was read by position, and does not have the same again.
+
+        Raises:
+            StateError: If the state fails.
+            StoppedError: If the run is stopped.
+        """
+        bound = self._bound
+        if not self._first:
+            return None
+        bound.context.run.progress.begin(f"reading {bound.name} again, since records seem to be gone", None)
+        try:
+            second = [self._keys(batch) for batch in self._again() if isinstance(batch, RawBatch)]
+        except (StateError, StoppedError):
+            raise
+        except CrossdockError as error:
+            return error
+        first, second_keys = _distinct(self._first), _distinct(second)
+        if first.equals(second_keys):
+            return None
+        gone = first.join(second_keys, on=KEY_HASH, how="anti").height
+        new = second_keys.join(first, on=KEY_HASH, how="anti").height
+        message = (
+            f"the list changed while it was read (read again, it lacks {gone:,} of its records and has {new:,} others),"
+            " so that records may have been passed over"
+        )
+        return MovedListError(message, where=bound.name, hint=_HINT)
+
+    def _keys(self, batch: RawBatch) -> pl.DataFrame:
+        return keys_only(self._bound.stream, batch.source, batch.load()).select(KEY_HASH)
+
+
+def _distinct(parts: list[pl.DataFrame]) -> pl.DataFrame:
+    return pl.concat(parts).unique().sort(KEY_HASH) if parts else pl.DataFrame(schema={KEY_HASH: pl.UInt128})

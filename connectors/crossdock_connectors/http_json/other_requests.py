@@ -10,6 +10,7 @@ from pydantic import AfterValidator, model_validator
 from crossdock import ConfigModel, exact_json
 from crossdock.config_file import misplaced
 from crossdock_connectors.http_json.credentials import without_literal_secrets
+from crossdock_connectors.http_json.pagination import Place
 from crossdock_connectors.http_json.request_templates import Param, Path, texts_in, with_key
 
 
@@ -65,6 +66,8 @@ class PostedRequest(OtherRequest):
 
     numbers: tuple[Literal["id"], ...] = ()
     """``id``, if the API has it as a number."""
+    id: Place | None = None
+    """Of ``create``: where its answer has the id, if it has that alone and not the record, such as ``result.0``."""
 
     @model_validator(mode="after")
     def _has_a_body(self) -> Self:

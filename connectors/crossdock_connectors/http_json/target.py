@@ -32,6 +32,7 @@ from crossdock_connectors.http_json.settings import HttpJsonSettings
 from crossdock_connectors.http_json.target_settings import ID, IN_PATH, NAME, TargetConfig, TargetResourceConfig
 
 _REFUSED = 422
+_NO_REASON = "the answer says that it failed, and gives no reason"
 
 
 class HttpJsonTarget(ApiTarget):
@@ -113,7 +114,12 @@ class HttpJsonTarget(ApiTarget):
         if throttled := self.throttled(answer):
             return throttled
         answer = self._with_status(resource, answer)
-        made, config = super().outcome(resource, answer, expected), self._config.resources[resource]
+        config, place = self._config.resources[resource], None
+        if expected.target_id is None and isinstance(config.create, PostedRequest):
+            place = config.create.id
+        if place is not None and 200 <= answer.status < 300:
+            return outcomes.of_answer(answer, expected, replace(self.shape(resource), record=place, id=""))
+        made = super().outcome(resource, answer, expected)
         if made.kind != "rejected":
             return made
         if expected.target_id is not None:
@@ -162,7 +168,7 @@ class HttpJsonTarget(ApiTarget):
         text = exact_json.dumps(body).decode().casefold()
         statuses = {} if failed is None else failed.statuses
         found = (status for part, status in statuses.items() if part.casefold() in text)
-        message = message_of({name.casefold(): value for name, value in body.items()}, str)
+        message = message_of({name.casefold(): value for name, value in body.items()}, str) or _NO_REASON
         return Answer(next(found, _REFUSED), answer.headers, exact_json.dumps({"detail": message}))
 
     def advice(self, resource: str, status: int | None) -> str:

@@ -123,6 +123,8 @@ class TargetResourceConfig(ConfigModel):
             needed = [_IN_BODY[key], ("id",)] if key == "update" else [_IN_BODY[key]]
             if missing := [names[0] for names in needed if not request.uses(*names)]:
                 raise misplaced((key,), f"has no {{{missing[0]}}} in its body or variables")
+            if request.id is not None and key != "create":
+                raise misplaced((key, "id"), "is for create: other requests are about a known id")
         return self
 
     @model_validator(mode="after")

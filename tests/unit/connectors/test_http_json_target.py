@@ -267,6 +267,35 @@ def test_a_refusal_inside_a_200_is_no_success() -> None:
     assert kind(MUTATIONS, refused, None, busy) == "in_doubt"
 
 
+def test_a_call_may_answer_with_the_id_of_the_new_record_alone() -> None:
+    """Then ``create.id`` says where it is, and the record is delivered at once; without an id it is in doubt."""
+    create = {"path": "/rpc", "body": {"method": "create", "params": [["{record}"]]}, "id": "result.0"}
+    erp = target(**CALLS | {"create": create})
+
+    def made(body: Any, target_id: str | None = None) -> tuple[str, str | None]:
+        answer = Answer(200, {}, exact_json.dumps(body))
+        found = erp.outcome("orders", answer, ExpectedRecord("/rpc", target_id, "wms:1"))
+        return found.kind, found.target_id
+
+    assert made({"result": [253]}) == ("delivered", "253")
+    assert made({"result": [{"id": 253}]}) == made({"result": []}) == made({"result": [True]}) == ("in_doubt", None)
+    assert made({"error": ["UserError", ["taken"]]}) == ("rejected", None)
+    assert made({"result": None}, "7") == ("delivered", "7")
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (["UserError", ["The code must be unique.", "", None]], "UserError; The code must be unique."),
+        (["", ""], "the answer says that it failed, and gives no reason"),
+    ],
+)
+def test_the_reason_of_a_refused_call_is_shown(error: Any, message: str) -> None:
+    """Never a status that the API did not answer with."""
+    answer = Answer(200, {}, exact_json.dumps({"id": 3, "error": error}))
+    assert target(**CALLS).outcome("orders", answer, ExpectedRecord("/rpc", "7", "wms:1")).message == message
+
+
 @pytest.mark.parametrize(
     ("form", "body", "kind"),
     [

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from tests.chaos.guarded_target import STREAM, TARGET, Customers, Depot, DepotTarget, Orders, Parcels, Raiser, api
 from tests.chaos.guarded_target import raising as made_raising
@@ -16,6 +19,18 @@ from crossdock.state import StateUrl
 
 LOADED = frozenset({"resources", "resource_type", "fetches", "finds_deleted", "lists_existing", "rereads_gone"})
 """Read while the config is loaded, where a failure is a finding."""
+
+
+KEPT = (
+    "CREATE TABLE IF NOT EXISTS said (message TEXT)",
+    *(
+        f"CREATE TRIGGER IF NOT EXISTS said_{verb} AFTER {verb} ON dead_letters "
+        "BEGIN INSERT INTO said VALUES (NEW.message); END"
+        for verb in ("INSERT", "UPDATE")
+    ),
+    "DELETE FROM said",
+)
+"""Keep what each dead letter said: one that is replaced in the same run by that of a newer version was not hidden."""
 
 
 class Nights:
@@ -30,6 +45,7 @@ class Nights:
         bench.begin(
             [self.customers, self.orders, self.parcels], api=lambda _: api(self.depot), target=lambda _: target()
         )
+        self._in_state(*KEPT)
 
     def sync(self) -> Report:
         """One run: no exit 70, nothing twice, and the stream without defects is delivered."""
@@ -39,9 +55,14 @@ class Nights:
         assert max(self.depot.creates.values(), default=0) <= 1, self.depot.creates
         assert {f"b:{row['K']}" for row in self.customers.rows} <= set(self.bench.created())
         self.said += [str(error) for error in report.messages.all_errors]
-        self.said += [dead_letter.message for dead_letter in self.bench.dead_letters()]
+        self.said += [message for (message,) in self._in_state("SELECT message FROM said")]
         self.said += self.bench.attempts()
         return report
+
+    def _in_state(self, *statements: str) -> list[Any]:
+        """The rows of the last of *statements*."""
+        with closing(sqlite3.connect(self.bench.url.database or "")) as state, state:
+            return [state.execute(each).fetchall() for each in statements][-1]
 
     def change(self) -> None:
         """Update a record of each stream, delete one and add one, of which the first answer is lost."""

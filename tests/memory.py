@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-LIMIT_MB = 400
+LIMIT_MB = 300
 
 _RUN = """
 import atexit, runpy, sys

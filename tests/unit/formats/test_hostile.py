@@ -20,5 +20,5 @@ def bounded(folder: Path, names: list[str]) -> None:
 
 
 def test_hostile_files_take_little_memory(tmp_path: Path) -> None:
-    """A few kilobytes of gzip never take more than 400 MB, however they try to grow."""
+    """A few kilobytes of gzip never take more than 300 MB, however they try to grow."""
     bounded(tmp_path, USUAL)

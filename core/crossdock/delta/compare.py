@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -77,7 +77,7 @@ def compare(
     *,
     dead_letters: Sequence[DeadLetterFacts] = (),
     waiting: Sequence[Wait],
-    idle: Sequence[Wait] = (),
+    idle: Collection[Wait] = (),
     unsettled: Sequence[Intent],
     snapshot: bool,
 ) -> Delta:
@@ -112,7 +112,7 @@ def absent(known: pl.DataFrame, listed: pl.DataFrame) -> pl.Series:
 def _open_items(
     dead_letters: Sequence[DeadLetterFacts],
     waiting: Sequence[Wait],
-    idle: Sequence[Wait],
+    idle: Collection[Wait],
     unsettled: Sequence[Intent],
 ) -> Iterator[pl.DataFrame]:
     rejected = [each for each in dead_letters if each.status == "rejected"]

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from crossdock.delta.keyed_records import KeyedRecord, kept_records
 from crossdock.planning import cycles
-from crossdock.planning.idle_records import awaited, idle_version
+from crossdock.planning.idle_records import Idle, awaited
 from crossdock.planning.references import References, ScopedKey, found_in, key_hashes
 from crossdock.project.connector_instances import BoundStream
-from crossdock.state import Scope, State, Transaction, Wait
+from crossdock.state import Scope, State, Transaction
 
 _AT_ONCE = 200  # idle records that are read together once they are ready
 
@@ -48,19 +47,15 @@ class HeldRecords:
         self._bound, self._state, self._references, self._coming = bound, state, references, coming
         self._held: dict[int, HeldRecord] = {}
         self._idle: dict[int, list[ScopedKey]] = {}
+        self.version: str | None = None
         self._stamps: dict[Scope, int] = {}  # of what idle records wait for, when it was looked up last
 
     def __len__(self) -> int:
         return len(self._held) + len(self._idle)
 
-    @cached_property
-    def version(self) -> str | None:
-        """Under which a record of the stream may be idle."""
-        return idle_version(self._bound)
-
-    def add_idle(self, records: Iterable[Wait]) -> None:
+    def add_idle(self, idle: Idle) -> None:
         """Hold waiting records about which nothing is decided before something that they wait for comes."""
-        added = awaited(self._bound.scope.target, records)
+        self.version, added = idle.version, awaited(self._bound.scope.target, idle.records)
         self._idle |= added
         self._stamps = {} if added else self._stamps
 

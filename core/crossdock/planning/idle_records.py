@@ -6,10 +6,11 @@ import hashlib
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cache, partial
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 
@@ -19,6 +20,17 @@ from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.planning.references import References, ScopedKey, key_hashes
 from crossdock.project.connector_instances import BoundStream
 from crossdock.state import Intent, Scope, Transaction, Wait, WaitingRecord
+
+
+class Idle(NamedTuple):
+    """Waiting records about which nothing is decided.
+
+    Attributes:
+        version: Under which further records of their stream may be idle; see `idle_version`.
+    """
+
+    records: Collection[Wait] = ()
+    version: str | None = None
 
 
 class IdleRecords:
@@ -33,13 +45,18 @@ class IdleRecords:
     """
 
     def __init__(self, bound: BoundStream, *, takes_up_all: bool) -> None:
-        self._bound, self._version = bound, None if takes_up_all else idle_version(bound)
+        self._bound, self._is_to_ask = bound, not takes_up_all
+        self._version: str | None = None
         self.reset()
 
     def reset(self) -> None:
         """Begin with another part."""
         self.left: dict[int, Wait] = {}
         self.found: frozenset[int] = frozenset()
+
+    @property
+    def idle(self) -> Idle:
+        return Idle(self.left.values(), self._version)
 
     def take_up(
         self,
@@ -55,7 +72,12 @@ class IdleRecords:
             unsettled: Operations of the stream; their records are not idle.
             among: The key hashes of the records to look for; None for all.
             seen: Key hashes that are passed over.
+
+        Raises:
+            AuthorCodeError: If a fact of the stream cannot be read; or whatever it raises, without `code_of_stream`.
         """
+        if self._is_to_ask:
+            self._version, self._is_to_ask = idle_version(self._bound), False
         found = [each for each in tx.waiting_records.waits(self._bound.name, among) if _key(each) not in seen]
         self.found = frozenset(map(_key, found))
         busy = {intent.identity.key_hash for intent in unsettled}

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from crossdock.delta.keyed_records import KeyedRecord, kept_records
 from crossdock.planning.failure_count import FailureCount
+from crossdock.planning.idle_records import Idle
 from crossdock.planning.removals import Removals
 from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.project.connector_instances import BoundStream
@@ -28,7 +29,7 @@ class Replay:
         self._choice = replace(choice, stream=bound.name)
         self._dead_letters: list[DeadLetter] = []
         self.removals = Removals()
-        self.has_more, self.waited, self.idle, self.operations = False, frozenset[int](), (), ()
+        self.has_more, self.waited, self.idle, self.operations = False, frozenset[int](), Idle(), ()
 
     def close(self) -> None:
         """Nothing is open."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from crossdock.delivery.operations import Operation
 from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.planning.failure_count import FailureCount
+from crossdock.planning.idle_records import Idle
 from crossdock.planning.removals import Removals
 from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.project.connector_instances import BoundStream
@@ -21,7 +22,7 @@ class PreparedOperations:
         expected: Their number.
     """
 
-    finds_changes, named, has_more, waited, idle = False, None, False, frozenset[int](), ()
+    finds_changes, named, has_more, waited, idle = False, None, False, frozenset[int](), Idle()
     removals = Removals()
 
     def __init__(self, bound: BoundStream, operations: Iterable[Operation], expected: int) -> None:

@@ -8,10 +8,11 @@ from typing import Protocol
 from crossdock.delivery.operations import Operation
 from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.planning.failure_count import FailureCount
+from crossdock.planning.idle_records import Idle
 from crossdock.planning.removals import Removals
 from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.project.connector_instances import BoundStream
-from crossdock.state import Intent, Wait
+from crossdock.state import Intent
 from crossdock.tally import Tally
 
 
@@ -34,7 +35,7 @@ class RecordSource(Protocol):
         """The key hashes of the records that waited before `read`, and are decided about again."""
 
     @property
-    def idle(self) -> Collection[Wait]:
+    def idle(self) -> Idle:
         """The waiting records about which nothing is to be decided."""
 
     @property

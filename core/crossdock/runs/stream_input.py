@@ -18,7 +18,7 @@ from crossdock.delta.row_preparation import KEY_HASH, UNIT, in_parts
 from crossdock.errors import CrossdockError
 from crossdock.planning.completeness import Completeness, remember_snapshot, warn_about_snapshot
 from crossdock.planning.failure_count import FailureCount
-from crossdock.planning.idle_records import IdleRecords
+from crossdock.planning.idle_records import Idle, IdleRecords
 from crossdock.planning.removals import Removals
 from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.project.connector_instances import BoundStream
@@ -27,7 +27,7 @@ from crossdock.runs import mapping_changes, text_remarks
 from crossdock.runs.gone_records import GoneRecords
 from crossdock.runs.pull_checks import code_of
 from crossdock.runs.source_phases import SourcePhases
-from crossdock.state import Intent, State, Transaction, Wait, WaitingRecord
+from crossdock.state import Intent, State, Transaction, WaitingRecord
 from crossdock.state.sidecar_files import key_index
 from crossdock.tally import Tally
 
@@ -144,7 +144,7 @@ class StreamInput:
 
     def _decided_removals(self, found: compare.Delta, counted: Tally, unsettled: list[Intent]) -> Removals:
         """What happens to the records that are gone; where parts are read, with the last one."""
-        gone, phases, waits = self._gone, self._phases, [*self._waiting, *self.idle]
+        gone, phases, waits = self._gone, self._phases, [*self._waiting, *self.idle.records]
         if self._is_snapshot:
             return gone.of_snapshot(self._scan, found, counted, self._completeness, waits, unsettled)
         self._tally.count("ignored", gone.take(self._scan, found))
@@ -204,7 +204,7 @@ class StreamInput:
         with self._state.look() as tx:
             letters = tx.dead_letters.facts(self._bound.name)
         compared = partial(compare.compare, scan.latest, known, dead_letters=letters, unsettled=unsettled)
-        found = compared(waiting=self._waiting, idle=[*self.idle], snapshot=snapshot)
+        found = compared(waiting=self._waiting, idle=self.idle.records, snapshot=snapshot)
         for unit, line in found.mixed_zones[[UNIT, LINE]].rows()[:1]:
             raise mixed_zones(scan.place(unit, line))
         self._known_count = known.height
@@ -241,8 +241,8 @@ class StreamInput:
         self._tally.count("carried_on", len(self.waited))
 
     @property
-    def idle(self) -> Collection[Wait]:
-        return self._waits.left.values()
+    def idle(self) -> Idle:
+        return self._waits.idle
 
     @property
     def waited(self) -> Collection[int]:
@@ -281,7 +281,7 @@ class StreamInput:
                 tx.snapshots.ask(withheld.pending)
 
     def failure_count(self) -> FailureCount:
-        return FailureCount(self._bound, self._to_map + len(self.idle))
+        return FailureCount(self._bound, self._to_map + len(self.idle.records))
 
     @property
     def scan(self) -> Scan:

@@ -8,6 +8,7 @@ from tests.unit.planning.accounts import account, bound_accounts
 
 from crossdock.planning.draft_records import drafted
 from crossdock.planning.held_records import HeldRecords
+from crossdock.planning.idle_records import Idle
 from crossdock.planning.references import References, ScopedKey, key_hashes
 from crossdock.state import Binding, DeadLetter, Scope, State, WaitingRecord
 
@@ -109,6 +110,7 @@ def test_a_record_is_held_for_a_scope_that_is_still_to_come(state: State) -> Non
 def test_what_is_held_at_the_end_is_idle_except_second_steps(state: State) -> None:
     """Without `settle`, as after a kill, the next run decides about all of it."""
     records = held(state, ("A", "B"), ("B", "A"), ("C", "P"))
+    records.add_idle(Idle(version="1"))
     rows = [account(BOUND, key, "P") for key in "ABC"]
     with state.begin() as tx:
         run_id = tx.runs.start(business_date="2026-01-01", at=AT)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import yaml
 from tests.e2e.project_folder import balance, in_process
+from tests.e2e.warehouse import ask
 from tests.ended_commands import Done
 
 from crossdock.sandbox import SandboxServer
@@ -50,6 +52,16 @@ class FolderProject:
         done = self.run("plan", "--json")
         assert done.exit_code in {0, 1}, done.stderr
         return done.document
+
+    def effects(self) -> list[dict[str, Any]]:
+        """Everything that happened at the platform."""
+        netloc = self.platform.base_url.removeprefix("http://")
+        found: list[dict[str, Any]] = []
+        while page := json.loads(
+            ask(netloc, "GET", f"/_sandbox/effects?limit=10000&after={found[-1]['seq'] if found else 0}").body
+        )["data"]:
+            found += page
+        return found
 
 
 def table(files: str, key: list[str], **more: Any) -> dict[str, Any]:

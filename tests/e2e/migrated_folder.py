@@ -112,16 +112,6 @@ class MigratedFolder(FolderProject):
         """By wave: its state, and its gate's."""
         return {w["wave"]: (w["state"], w["gate"] and w["gate"]["state"]) for w in self.status()["waves"]}
 
-    def effects(self) -> list[dict[str, Any]]:
-        """Everything that happened at the platform."""
-        netloc = self.platform.base_url.removeprefix("http://")
-        found: list[dict[str, Any]] = []
-        while page := json.loads(
-            ask(netloc, "GET", f"/_sandbox/effects?limit=10000&after={found[-1]['seq'] if found else 0}").body
-        )["data"]:
-            found += page
-        return found
-
     def created(self) -> list[str]:
         """The resource of each create, in order."""
         assert {each["operation"] for each in self.effects()} <= {"create"}

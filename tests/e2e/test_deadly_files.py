@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from tests.e2e.folder_project import FolderProject
 from tests.e2e.test_legacy_files import project, stream
 from tests.ended_commands import Done
@@ -29,12 +30,26 @@ def site(tmp_path: Path, platform: SandboxServer) -> FolderProject:
     return site
 
 
-def run(site: FolderProject, *arguments: str) -> Done:
+def environment(site: FolderProject) -> dict[str, str]:
+    """That of a process which the deadly file kills."""
     deadly = {"PYTHONPATH": str(Path(__file__).with_name("deadly_site")), "DEADLY_FILES": f"{HASH} a_1.csv"}
-    environment = {**os.environ, "CROSSDOCK_API_KEY": site.platform.api_key, **deadly}
-    command = [sys.executable, "-m", "crossdock", "-C", str(site.config), *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return {**os.environ, "CROSSDOCK_API_KEY": site.platform.api_key, **deadly}
+
+
+def command(site: FolderProject, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", "crossdock", "-C", str(site.config), *arguments]
+
+
+def run(site: FolderProject, *arguments: str) -> Done:
+    done = subprocess.run(command(site, *arguments), env=environment(site), capture_output=True, text=True, check=False)
     return Done(done.returncode, done.stdout, done.stderr)
+
+
+def schedule(site: FolderProject, cron: str) -> None:
+    """A job that syncs both streams."""
+    config = yaml.safe_load(site.config.read_text(encoding="utf-8"))
+    config["jobs"] = {"both": {"streams": ["wms"], "schedule": {"time_zone": "UTC", "cron": cron}}}
+    site.config.write_text(yaml.safe_dump(config), encoding="utf-8")
 
 
 def test_a_file_that_kills_the_process_is_set_aside_at_the_next_start(site: FolderProject) -> None:
@@ -57,3 +72,15 @@ def test_a_file_that_kills_the_process_is_set_aside_at_the_next_start(site: Fold
     assert site.run("state", "readmit", "wms.a").exit_code == 0
     assert site.sync()["streams"]["wms.a"]["records"]["delivered"] == 1  # this process survives it
     assert "a_1.csv" not in site.run("state", "readmit").stdout
+
+
+def test_a_scheduled_night_that_a_file_has_killed_is_run_again_without_it(site: FolderProject) -> None:
+    """The next start of the same night names the file, exits 4, and delivers the other stream."""
+    schedule(site, "0 2 * * *")
+    site.write("b_1.csv", "SKU\n27\n")  # which no other test has given to the platform
+    before = len(site.effects())
+    assert run(site, "schedule", "--once", "latest").exit_code == -signal.SIGKILL
+    again = run(site, "schedule", "--once", "latest")
+    assert again.exit_code == 4
+    assert "a_1.csv: is set aside, because reading it has killed the process 2 times" in again.stderr
+    assert [each["operation"] for each in site.effects()[before:]] == ["create"]

@@ -242,6 +242,11 @@ def records_are_rejected(nights: Nights) -> None:
     ask("Why is this record not delivered?", "customer wms:SHOP-NEW", "INV_05.csv:8", STREAM="wms.invoices", KEY="1044")
     (raw,) = learn("What is in the rejected record?", "two", STREAM="wms.invoices", KEY=wrong[0])
     assert str(raw["raw"]).count("'two'") == 2  # in both lines
+    nights.do("records", "replay", "wms.invoices", wrong[0], code=1)
+    (again,) = learn(
+        "In which run was it rejected first?", f"first_run {run['run']}", STREAM="wms.invoices", KEY=wrong[0]
+    )
+    assert (again["first_run"], again["run"], again["attempts"]) == (run["run"], run["run"] + 1, 2)
     nights.do("records", "drop", "wms.invoices", wrong[2])
     (dropped,) = learn("What did a person decide not to deliver?", wrong[2], "INV_05.csv:6")
     assert (dropped["state"], dropped["key"]) == ("dropped", wrong[2])
@@ -454,6 +459,8 @@ def a_backup_is_restored(nights: Nights) -> None:
         file.unlink()
     shutil.copy2(backup, site.folder / "state.db")
     nights.run(code=4)
+    refused = learn("What failed, where, and what must I do?", "the state is older than the last run", "state restored")
+    assert (refused["business_date"], refused["operations"]) == (str(of.today), {})
     nights.do("state", "restored")
     known = (
         SHOPS + 1 + PARTS + 2 + 3 + nights.delivered - 3

@@ -58,6 +58,8 @@ _SHOWN = (*OPEN, "pending", "dropped", INBOX)
 
 def _details(loaded: Project, tx: Transaction, item: Item, *, raw: bool) -> Item:
     details: Item = {"raw": item.get("raw"), "mapped": item.get("mapped")} if raw else {}
+    if "first_run_id" in item:
+        details = {"run": item["run_id"], "first_run": item["first_run_id"]} | details
     if item.get("code") == "changed_after_delivery":
         details["difference"] = _difference(loaded, tx, item, raw=raw)
     return details

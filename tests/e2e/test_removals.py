@@ -186,7 +186,7 @@ def test_as_many_as_the_limits_are_removed(site: Site) -> None:
 
 
 def test_an_approval_removes_exactly_these_once(site: Site) -> None:
-    """The approved are removed by the next sync; the approval is used up, and the night is over."""
+    """The approved are removed by the next sync, and the approval is used up; only streams in use are listed."""
     snapshots(site)
     assert beyond(site).code == 4
     listed = site.run("approve", "--json").json
@@ -195,6 +195,13 @@ def test_an_approval_removes_exactly_these_once(site: Site) -> None:
     assert (wrong.code, "delete product in wms: 3 records, not 4" in wrong.err) == (2, True)
     assert site.run("approve", "wms.lots", "3").code == 2
     assert site.run("approve", "wms.products").code == 2
+    whole = site.config.read_text()
+    site.edit("mode:", "enabled: false\n        mode:", within="      products:")
+    assert site.run("approve").out.startswith(
+        "nothing needs approval\nnot listed, because the config does not have or use"
+    )
+    assert "is switched off" in site.run("approve", "wms.products", "3").err
+    site.config.write_text(whole)
     assert site.sync("wms.products").code == 4, "nothing is approved yet"
     assert site.run("approve", "wms.products", "3").code == 0
     result = site.sync("wms.products")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.shared_options import MOST, common_options, counted, example, load
+from crossdock.cli.shared_options import MOST, common_options, counted, example, load, say
 from crossdock.clock import SystemClock
 from crossdock.errors import ConfigError
 
@@ -32,12 +32,16 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
     loaded = load(config)
     if stream is None or number is None:
         with loaded.look() as tx:
-            pending = tx.snapshots.listed()
+            listed, known = tx.snapshots.listed(), loaded.scopes
+        pending = [each for each in listed if each.stream in known]
         if as_json:
             terminal_output.print_json([_facts(each) for each in pending])
         else:
             _show(pending)
+        if others := [each.stream for each in listed if each.stream not in known]:
+            say(f"not listed, because the config does not have or use the stream: {', '.join(others)}", err=as_json)
         return
+    loaded.selected([stream])
     with loaded.alone() as state:
         approved = state.apply(lambda tx: _approve(tx, stream, number))
     text = f"approved: {_summary(approved)}; run 'crossdock sync {stream}'"

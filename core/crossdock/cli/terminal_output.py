@@ -143,25 +143,14 @@ def progress(*, wanted: bool) -> Iterator[Shown]:
     if not wanted:
         yield Shown()
         return
-    from rich import progress as bar
-
-    from crossdock.cli.progress_columns import Elapsed, Remaining
+    from crossdock.cli.progress_columns import FittingBars
     from crossdock.cli.safe_console import PlainConsole
 
     console = PlainConsole(stderr=True)
     if not console.is_terminal:
         yield Shown()
         return
-    with bar.Progress(
-        bar.TextColumn("{task.description}", markup=False),
-        bar.BarColumn(),
-        bar.MofNCompleteColumn(),
-        bar.TextColumn("{task.fields[rate]} {task.fields[tokens]}", markup=False),
-        Elapsed(),
-        Remaining(),
-        console=console,
-        transient=True,
-    ) as bars:
+    with FittingBars(console) as bars:
         yield _Bars(bars)
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from crossdock.author_code import AuthorCodeError, error_of_author
 from crossdock.clock import Clock
 from crossdock.delivery.records_in_progress import RecordsInProgress
-from crossdock.errors import CrossdockError, as_crossdock_error
+from crossdock.errors import ConfigError, CrossdockError, as_crossdock_error
 from crossdock.pacing.bucket_store import BucketState, BucketStore
 from crossdock.pacing.reduced_rate import ReducedRate
 from crossdock.platform_source.live_records import READS
@@ -139,7 +139,8 @@ def open_session(
 ) -> Iterator[Session]:
     """Take the state; runs without an end are marked as killed.
 
-    An error before a run has begun, also one of the caller, is written as a run that could not begin.
+    An error before a run has begun is written as a run that could not begin, also one of the caller, unless the command
+    was used in a wrong way.
 
     Args:
         percent: Of each target's allowance that the runs may use, 0 to 100; asked again and again.
@@ -155,7 +156,8 @@ def open_session(
             session = _opened(project, clock, state, stack, width, percent)
             yield session
     except Exception as error:
-        if attempt is not None and (session is None or not session.begun):
+        is_usage = session is not None and isinstance(error, ConfigError)
+        if attempt is not None and not is_usage and (session is None or not session.begun):
             refused_runs.record(project, clock, error_of_author(error) or as_crossdock_error(error), attempt)
         raise
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.benchmarks import results
-from tests.benchmarks.bench_small_files import step
+from tests.benchmarks.bench_small_files import FOLDER, step
 
 SIZES = (1_000, 100_000)
 REPEATS = 3
@@ -33,15 +33,9 @@ COMMANDS = (
     ("config", "show"),
 )
 
-CONFIG = """\
-platform: {base_url: "http://127.0.0.1:1", tenant: acme, auth: {kind: api_key, token: env:CROSSDOCK_API_KEY}}
-state: sqlite:///state.db
-connections:
-  wms:
-    kind: folder_warehouse
-    path: out
-    settle_s: 0
-    streams:
+CONFIG = (
+    FOLDER
+    + """\
       items:
         mode: append
         files: "ITEM_*.csv"
@@ -51,6 +45,7 @@ connections:
 jobs:
   nightly: {streams: [wms.items], schedule: {cron: "15 2 * * *", time_zone: Europe/Berlin}}
 """
+)
 
 
 def _rows(night: int, number: int) -> Iterator[str]:

@@ -23,7 +23,7 @@ WITHIN_S = 3_600.0
 GOAL_MS = 3.0
 BEGAN = 1_772_000_000  # when the first file was written; the others follow second by second
 
-CONFIG = """\
+FOLDER = """\
 platform: {base_url: "http://127.0.0.1:1", tenant: acme, auth: {kind: api_key, token: env:CROSSDOCK_API_KEY}}
 state: sqlite:///state.db
 connections:
@@ -32,6 +32,12 @@ connections:
     path: out
     settle_s: 0
     streams:
+"""
+"""A config up to its streams, which read files of a folder."""
+
+CONFIG = (
+    FOLDER
+    + """\
       products:
         mode: append
         files: "PROD_*.csv"
@@ -39,6 +45,7 @@ connections:
         resource: product
         map: {sku: SKU, name: NAME, unitPrice: {from: PRICE, as: decimal}, currency: {const: EUR}}
 """
+)
 
 
 @dataclass(frozen=True)

@@ -13,21 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.benchmarks import results
-from tests.benchmarks.bench_small_files import step
+from tests.benchmarks.bench_small_files import FOLDER, step
 
 SIZES = (2_000, 20_000)
 FEW = 10
 GOAL_MS = 0.05
 
-CONFIG = """\
-platform: {{base_url: "http://127.0.0.1:1", tenant: acme, auth: {{kind: api_key, token: env:CROSSDOCK_API_KEY}}}}
-state: sqlite:///state.db
-connections:
-  wms:
-    kind: folder_warehouse
-    path: out
-    settle_s: 0
-    streams:
+STREAMS = """\
       items:
         mode: append
         files: "ITEM_*.csv"
@@ -70,7 +62,7 @@ def _rows(kind: Kind, number: int) -> Iterator[str]:
 def write(folder: Path, kind: Kind, number: int, file: int) -> None:
     """The config, and a file with *number* records of *kind*."""
     (folder / "out").mkdir(parents=True, exist_ok=True)
-    (folder / "crossdock.yaml").write_text(CONFIG.format(mode=kind.mode), encoding="utf-8")
+    (folder / "crossdock.yaml").write_text(FOLDER + STREAMS.format(mode=kind.mode), encoding="utf-8")
     text = "".join(_rows(kind, number))
     (folder / "out" / f"LOTS_2026010{file}.csv").write_text(text, encoding="utf-8")
 

@@ -109,23 +109,22 @@ def no_folder(site: Site) -> Iterator[None]:
 
 
 @contextmanager
-def an_outage(site: Site) -> Iterator[None]:
+def answering(site: Site, reply: Reply) -> Iterator[None]:
+    """The platform gives no other answer."""
+    with Front(site.platform.base_url, lambda _: reply) as front:
+        site.edit(site.platform.base_url, front.base_url)
+        site.edit("state.db", "other.db")
+        site.init()
+        yield
+
+
+def an_outage(site: Site) -> AbstractContextManager[None]:
     site.fill()
-    dated = {"date": formatdate(usegmt=True)}
-    with Front(site.platform.base_url, lambda _: Reply(503, headers=dated)) as front:
-        site.edit(site.platform.base_url, front.base_url)
-        site.edit("state.db", "other.db")
-        site.init()
-        yield
+    return answering(site, Reply(503, headers={"date": formatdate(usegmt=True)}))
 
 
-@contextmanager
-def another_clock(site: Site) -> Iterator[None]:
-    with Front(site.platform.base_url, lambda _: Reply(200, headers={"date": formatdate(0, usegmt=True)})) as front:
-        site.edit(site.platform.base_url, front.base_url)
-        site.edit("state.db", "other.db")
-        site.init()
-        yield
+def another_clock(site: Site) -> AbstractContextManager[None]:
+    return answering(site, Reply(200, headers={"date": formatdate(0, usegmt=True)}))
 
 
 @contextmanager
@@ -142,7 +141,7 @@ def another_run(site: Site) -> Iterator[None]:
 
 @contextmanager
 def an_older_state(site: Site) -> Iterator[None]:
-    """The state is a backup, which nobody has declared."""
+    """The state is a backup, which was not declared."""
     backup = site.folder / "backup.db"
     shutil.copy(site.folder / "state.db", backup)
     site.fill()

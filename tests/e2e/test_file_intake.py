@@ -185,7 +185,7 @@ def test_a_run_that_was_killed_before_the_move(intake: Site, monkeypatch: pytest
 
 
 def test_an_unread_file_is_never_archived(intake: Site) -> None:
-    """An older snapshot stays where it is: it is named once, with the reason, and no later night takes it for stale."""
+    """An older snapshot is not moved: it is named once with the reason, and no later night takes it for stale."""
     declare(intake, "archive: out/done", mode="snapshot")
     (intake.out / "done").mkdir()
     intake.export("PROD_20260101.csv", HEADER + NEW)
@@ -356,7 +356,7 @@ def put(site: Site, folder: str, content: str, day: int) -> Path:
 )
 @pytest.mark.parametrize("mode", ["snapshot", "append"])
 def test_dated_folders(intake: Site, mode: str, order: str) -> None:
-    """Folders with wildcards are looked into; files of one name are told apart by them, and put in their order."""
+    """Folders with wildcards are looked into; files of one name are distinguished by them, and put in their order."""
     intake.edit('mode: append\n        files: "out/PROD_*"', f"mode: {mode}\n        {DATED}{order}")
     put(intake, "2026/09/30", HEADER + "P3;Old;1\n", 1)
     put(intake, "2026/10/01", HEADER + NEW, 2)

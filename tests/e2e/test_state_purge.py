@@ -87,7 +87,7 @@ def test_a_purged_file_is_recognised(site: Site) -> None:
 
 
 def test_purged_content_counts_again_in_a_newer_file(site: Site) -> None:
-    """What a file said long ago is delivered again, once, if the next one says it: the last file stays on record."""
+    """What a file said long ago is delivered again, once, if the next one says it: the last file remains on record."""
     site.export("CUST_2.csv", CUSTOMERS.replace("Amsel", "Meise"))
     assert site.sync().code == 0
     for name in ("CUST_1.csv", "CUST_2.csv"):

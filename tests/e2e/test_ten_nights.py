@@ -383,7 +383,7 @@ def too_much_is_gone(nights: Nights) -> None:
 
 
 def an_answer_is_lost(nights: Nights) -> None:
-    """An invoice was created, nobody has heard of it, and a person finds and settles it."""
+    """An invoice was created, its answer was lost, and a person finds and settles it."""
     of, ask, learn = nights.of, nights.ask, nights.learn
     of.export("invoices", of.invoices(1), "b")
     key = of.invoice
@@ -403,11 +403,18 @@ def an_answer_is_lost(nights: Nights) -> None:
 
 def webhooks_come(nights: Nights) -> None:
     """One brings an order, one names an order that cannot be fetched, one has no key, one is forged."""
-    ask, learn, told = nights.ask, nights.learn, [(changed("O1"), nights.of.secret), (changed("O2"), nights.of.secret)]
-    told += [(json.dumps({"type": "orders.changed"}).encode(), nights.of.secret), (changed("O1"), "whsec_" + "A" * 44)]
+    ask, learn, posted = (
+        nights.ask,
+        nights.learn,
+        [(changed("O1"), nights.of.secret), (changed("O2"), nights.of.secret)],
+    )
+    posted += [
+        (json.dumps({"type": "orders.changed"}).encode(), nights.of.secret),
+        (changed("O1"), "whsec_" + "A" * 44),
+    ]
 
     nights.partner.sells()
-    assert nights.of.told(told, {"O2"}) == [200, 200, 200, 401]
+    assert nights.of.posted(posted, {"O2"}) == [200, 200, 200, 401]
     nights.morning.comes()
     brought = learn("What did webhooks bring?", "(listen for", "shop.orders")
     created = {name: each["records"]["created"] for name, each in brought["streams"].items() if name.startswith("shop")}
@@ -419,7 +426,7 @@ def webhooks_come(nights: Nights) -> None:
 
 
 def others_change_records(nights: Nights) -> None:
-    """The last night brings an invoice with another content, and somebody has changed a part by hand."""
+    """The last night brings an invoice with another content, and a part was changed by hand."""
     of, learn, site = nights.of, nights.learn, nights.site
     row = "INVNO;CUSTNO;SKU;QTY;PRICE;CURRENCY\n1001;{};PART-001;9;1;EUR\n"
     of.night(products=of.products(), invoices=row.format(of.shops[0]))

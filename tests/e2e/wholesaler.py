@@ -167,7 +167,7 @@ class Wholesaler:
         """The run of this night, as a process has it."""
         return self.command("schedule", "--once", str(self.date(self._night)))
 
-    def told(self, webhooks: list[tuple[bytes, str]], left: set[str]) -> list[int]:
+    def posted(self, webhooks: list[tuple[bytes, str]], left: set[str]) -> list[int]:
         """The statuses of *webhooks*, each with its secret, from a ``listen`` that ends when only *left* is left."""
         loaded = project.load(self.site.config)
 

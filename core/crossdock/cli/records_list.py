@@ -24,6 +24,7 @@ from crossdock.cli.shared_options import (
     load,
     meanings,
     parents_text,
+    place_of,
     say,
     say_more,
     utf8,
@@ -203,8 +204,7 @@ def found(tx: Transaction, choice: DeadLetterFilter, kinds: Iterable[str], limit
 def public(item: Item) -> Item:
     """What is shown of a record without ``--raw``."""
     shown = {"state": item["state"], "stream": item["stream"], "key": item["key"], "why": item["why"]}
-    place = f"{item['source']}:{item['line']}" if item.get("line") else item["source"]
-    shown |= {"at": place, "since": item["since"]}
+    shown |= {"at": place_of(item), "since": item["since"]}
     return shown | {name: item[name] for name in ("stage", "pointer", "attempts") if item.get(name) is not None}
 
 

@@ -110,7 +110,7 @@ class _Once:
                 event = run_events.could_not_start(self._job, at, RunMessage.of_error("", error))
                 if not self._is_logged:
                     terminal_output.print_errors({"": error})
-                self._tell(self._compared(event, at, earlier), log)
+                self._tell(run_events.compared_if_readable(self._loaded, event, at.instant, earlier), log)
                 return error.exit_code
             finally:
                 self._trace(timings)
@@ -126,12 +126,6 @@ class _Once:
         with suppress(CrossdockError), self._loaded.look() as tx:
             return tx.scheduled_runs.get(self._job, at.instant, at.business_date)
         return None
-
-    def _compared(self, event: ScheduledRunEnded, at: Due, earlier: ScheduledRun | None) -> ScheduledRunEnded:
-        """*event* with what is known of the run before; unchanged if the state cannot be read."""
-        with suppress(CrossdockError), self._loaded.look() as tx:
-            return run_events.compared(tx, event, at.instant, earlier)
-        return event
 
     def _run(
         self, at: Due, log: RunLog, timings: Timings, interrupt: threading.Event, earlier: ScheduledRun | None
@@ -151,7 +145,8 @@ class _Once:
                 forgotten = "not run: older than the retention period"
                 self.say(at.business_date, forgotten if earlier is None else "has already been run")
                 return None
-            return _Ended(report, self._compared(run_events.ended(self._job, at, report), at, earlier))
+            event = run_events.ended(self._job, at, report)
+            return _Ended(report, run_events.compared_if_readable(self._loaded, event, at.instant, earlier))
 
     def _log(self, day: date | str) -> RunLog:
         return RunLog(self._job, day)

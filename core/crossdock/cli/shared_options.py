@@ -113,6 +113,11 @@ def meanings(title: str, words: Iterable[StateWord], *, options: bool = False) -
     return "\n\n" + "\n\n".join((f"{title}:", *lines))
 
 
+def place_of(item: Mapping[str, Any]) -> str:
+    """FILE:LINE; without a line if there is none, as of an undo."""
+    return f"{item['source']}:{item['line']}" if item.get("line") else str(item["source"])
+
+
 def counted(number: int, noun: str) -> str:
     """For example ``1 request`` and ``1,200 requests``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -11,7 +11,7 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.records_list import selection
 from crossdock.cli.records_show import value_text
-from crossdock.cli.shared_options import common_options, example, load, parents_text, say, utf8
+from crossdock.cli.shared_options import common_options, example, load, parents_text, place_of, say, utf8
 from crossdock.errors import ConfigError
 from crossdock.times_in_text import instant_text
 
@@ -125,7 +125,7 @@ def _lines(record: History) -> Iterator[str]:
         created = instant_text(row["created_at"])
         yield (
             f"  {created}  run {row['run_id']}: {row['operation']} {row['resource']} no. {row['counter']}"
-            f" from {_place(row)}, key {row['idempotency_key']}"
+            f" from {place_of(row)}, key {row['idempotency_key']}"
         )
         for each in row["changed"]:
             yield f"    {each['pointer']}: {value_text(each['before'])} -> {value_text(each['after'])}"
@@ -141,16 +141,11 @@ def _lines(record: History) -> Iterator[str]:
         place = "on the platform" if row["target"] == PLATFORM else f"in {row['target']}"
         yield f"  {row['resource']} {row['target_id']} {place}, {state} in run {row['run_id']}"
     for row in history["rejected"]:
-        place = f"{_place(row)} {row['pointer'] or ''}".rstrip()
+        place = f"{place_of(row)} {row['pointer'] or ''}".rstrip()
         why = f"{row['code']} at {place}: {row['message']}"
         yield f"  {row['status']} {instant_text(row['refused_at'])} in run {row['run_id']}: {why}"
     for row in history["waiting"]:
         yield f"  waiting since {instant_text(row['since'])} for {parents_text(row['waits_for'])}"
-
-
-def _place(row: dict[str, Any]) -> str:
-    """FILE:LINE; without a line if there is none, as of an undo."""
-    return f"{row['source']}:{row['line']}" if row["line"] else str(row["source"])
 
 
 def _accepted(row: dict[str, Any], *, was_sent: bool) -> str:

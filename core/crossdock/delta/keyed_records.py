@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, repeat
 from typing import Any
@@ -15,6 +15,7 @@ from crossdock.delta.grouped_rows import rows_of_groups
 from crossdock.delta.row_preparation import BEFORE, FP, KEY, KEY_HASH, POSITION, SKIP, UNIT, is_ours, named, prepare
 from crossdock.delta.source_unit import AT_ONCE, SourceUnit
 from crossdock.errors import InternalError
+from crossdock.mapping.convert import Row
 from crossdock.records import LINE, Record
 from crossdock.state import RecordIdentity
 
@@ -101,7 +102,7 @@ def kept_records(stream: Stream[Any], kept: Iterable[tuple[RecordIdentity, dict[
     The columns of the key stay as they were: they are what the record is known by. `filtered_keys` are left out.
     """
     repairs = {name: repair for name, repair in stream.columns.items() if name not in stream.key}
-    remaining = iter(kept)
+    remaining, is_left = iter(kept), _is_left(stream) if stream.skip else None
     while some := list(islice(remaining, _AT_ONCE)):
         restored = ((identity, Record.restored(identity.key, identity.source, raw)) for identity, raw in some)
         records = [KeyedRecord(_as_read(record, stream), identity) for identity, record in restored]
@@ -112,22 +113,26 @@ def kept_records(stream: Stream[Any], kept: Iterable[tuple[RecordIdentity, dict[
                 if text != row[name]:
                     was[name], row[name] = row[name] or "", text
         for each in records:
-            if left := _unfiltered(each.record, stream):
-                yield KeyedRecord(left, each.identity)
+            record = each.record if is_left is None else _with_rows(each.record, is_left)
+            if record is not None:
+                yield KeyedRecord(record, each.identity)
 
 
-def _unfiltered(record: Record, stream: Stream[Any]) -> Record | None:
-    """*record* with the rows that no filter of *stream* matches; None if there is none."""
-    if not stream.skip:
-        return record
+def _is_left(stream: Stream[Any]) -> Callable[[Row], bool]:
+    """Whether no filter of *stream* matches a row."""
     filters = [each.predicate() for each in stream.skip.values()]
     incomplete = None if stream.incomplete is None else stream.incomplete.predicate()
     without = dict.fromkeys(stream.used_columns)
 
-    def is_left(row: dict[str, str | None]) -> bool:
-        cells = without | row
+    def is_left(row: Row) -> bool:
+        cells = {**without, **row}
         return (incomplete is not None and incomplete(cells)) or not any(matches(cells) for matches in filters)
 
+    return is_left
+
+
+def _with_rows(record: Record, is_left: Callable[[Row], bool]) -> Record | None:
+    """*record* with those of its rows that are left; None if there is none."""
     left = [number for number, row in enumerate(record.rows) if is_left(row)]
     if not left:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import replace
 
 from crossdock.clock import Clock, SystemClock
@@ -116,8 +116,7 @@ def _begun(loaded: Project, call: ScheduledCall, due_run: DueRun, clock: Clock) 
     if not call.notify or result.error == call.reported or result.message is None:
         return result
     event = run_events.could_not_start(due_run.job, Due(due_run.due, due_run.business_date), result.message)
-    with suppress(CrossdockError), loaded.look() as tx:
-        event = run_events.compared(tx, event, due_run.due)
+    event = run_events.compared_if_readable(loaded, event, due_run.due)
     return result.model_copy(update={"problems": notified(loaded, event, clock)})
 
 

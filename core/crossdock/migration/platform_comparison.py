@@ -46,7 +46,7 @@ class PlatformComparison:
         with state.look() as tx:
             self._unsettled: list[Intent] = tx.intents.unsettled()
 
-    def read(self, live: LiveRecords, listener: Listener) -> None:
+    def read(self, live: LiveRecords, listener: Listener = lambda *_: None) -> None:
         """Read all resources, one after the other.
 
         Args:

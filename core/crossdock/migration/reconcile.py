@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import ExitStack
-from functools import partial
-from typing import Any
 
 from crossdock.errors import ConfigError
 from crossdock.migration import named_totals
@@ -18,7 +16,6 @@ from crossdock.platform_source.live_records import LiveRecords
 from crossdock.progress import Progress
 from crossdock.project.project import Project
 from crossdock.resource_types import RESOURCES
-from crossdock.runs.bound_records import Bound
 from crossdock.runs.control_totals import ControlTotals
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.runs.plan_results import PlanListener
@@ -73,10 +70,12 @@ def reconcile(
         references = LiveReferences()
         with LiveRecords(project.platform, run) as live:
             try:
-                if sample is None:
-                    comparison.read(live, partial(_all_references, references) if remove_extra else _ignore)
-                else:
+                if sample is not None:
                     chosen = comparison.read_sample(live, sample)
+                elif remove_extra:
+                    comparison.read(live, lambda resource, page, _: references.take(resource, page, {}))
+                else:
+                    comparison.read(live)
             finally:
                 found.requests = live.requests
                 keep_bucket(session, live)
@@ -90,14 +89,6 @@ def reconcile(
                 with state.look() as tx:
                     found.differing_totals[resource] = named_totals.differing(tx, readable, live_totals[1])
     return found
-
-
-def _all_references(references: LiveReferences, resource: str, page: Sequence[dict[str, Any]], _: Bound) -> None:
-    references.take(resource, page, {})
-
-
-def _ignore(*_: object) -> None:
-    """What the records of a page refer to is not needed."""
 
 
 def platform_context(session: Session, progress: Progress) -> SourceContext:

@@ -201,15 +201,7 @@ class Service:
                 self._metrics.opened(name, counts)
         self._metrics.ended(ended.job, event.status, event.seconds)
         log.ended(event)
-        self._notify(self._compared(event, ended.due.instant), log)
-
-    def _compared(self, event: ScheduledRunEnded, due: datetime) -> ScheduledRunEnded:
-        """*event* with what is known of the job's previous run; unchanged if the state cannot be read."""
-        try:
-            with self.project.look() as tx:
-                return run_events.compared(tx, event, due)
-        except CrossdockError:
-            return event
+        self._notify(run_events.compared_if_readable(self.project, event, ended.due.instant), log)
 
     def _notify(self, event: ScheduledRunEnded | RunOverdue, log: RunLog) -> None:
         for problem in self._notifier.notify(event) if self._notifier else ():

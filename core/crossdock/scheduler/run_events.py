@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from crossdock.errors import CrossdockError
 from crossdock.notifications.events import RunOverdue, ScheduledRunEnded
+from crossdock.project.project import Project
 from crossdock.run_messages import RunMessage, error_texts
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
@@ -40,6 +43,15 @@ def ended(job: str, one: Due, report: Report) -> ScheduledRunEnded:
         open=report.all_open,
         messages=tuple(report.messages),
     )
+
+
+def compared_if_readable(
+    project: Project, event: ScheduledRunEnded, due: datetime, earlier: ScheduledRun | None = None
+) -> ScheduledRunEnded:
+    """As `compared`; *event* unchanged if the state of *project* cannot be read."""
+    with suppress(CrossdockError), project.look() as tx:
+        return compared(tx, event, due, earlier)
+    return event
 
 
 def compared(

@@ -61,9 +61,7 @@ class KnownFiles:
         self._kept_for, self._keeps_newest = kept, keeps_newest
         self._ordered_by_rows, self._takes_late = ordered_by_rows, takes_late
         self._looked_twice = looked_twice
-        self._repeated: dict[
-            StreamId, set[FileDescription]
-        ] = {}  # that are listed, and not read because of their content
+        self._repeated = dict[StreamId, set[FileDescription]]()  # listed, and not read because of their content
         self._looked_up: dict[tuple[Callable[..., Any], str, str], Any] = {}  # until this source changes it
 
     def _look_up(self, what: Callable[..., T], stream: str, version: str = "") -> T:

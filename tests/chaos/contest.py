@@ -15,10 +15,10 @@ from typing import Any, Self
 from sqlalchemy import create_engine, inspect, text
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import OperationalError
-from tests.chaos import processes
+from tests.chaos import processes, soon_leaving
 from tests.waiting import WITHIN_S, eventually
 
-_PROGRAM = ("-P", str(Path(__file__).with_name("soon_leaving.py")))
+_PROGRAM = ("-P", soon_leaving.__file__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ class Runner:
     process: ForkServerProcess
     out: Path
     err: Path
+    writing: Path
 
     def ended(self) -> Ended:
         """Wait for its end."""
@@ -55,9 +56,16 @@ class Runner:
         return self.process.is_alive()
 
     def freeze(self) -> None:
-        """Stop it where it is, as a suspended machine would."""
+        """Stop it where it is, as a suspended machine would, but not between the last look at the time and the write.
+
+        Nothing can hold that request back: it leaves when the process goes on.
+        """
         self._signal(signal.SIGSTOP)
         eventually(self._is_frozen)
+        while any(self.writing.read_bytes()):
+            self.thaw()
+            self._signal(signal.SIGSTOP)
+            eventually(self._is_frozen)
 
     def thaw(self) -> None:
         self._signal(signal.SIGCONT)
@@ -94,8 +102,11 @@ class Starter:
         return [self._start((*_PROGRAM, "-C", str(config), "sync", "--json")) for _ in range(number)]
 
     def _start(self, command: Sequence[str]) -> Runner:
-        out, err = (self._folder / f"sync{len(self._started)}.{ending}" for ending in ("out", "err"))
-        runner = Runner(processes.start(command, os.environ, out, err), out, err)
+        name = f"sync{len(self._started)}"
+        out, err, writing = (self._folder / f"{name}.{ending}" for ending in ("out", "err", "writing"))
+        writing.write_bytes(bytes(soon_leaving.THREADS))
+        environment = {**os.environ, soon_leaving.WRITING: str(writing)}
+        runner = Runner(processes.start(command, environment, out, err), out, err, writing)
         self._started.append(runner)
         return runner
 

@@ -2,18 +2,45 @@
 
 python -P tests/chaos/soon_leaving.py ARGUMENTS...
 
-So a test knows how long is long enough for them to be given back.
+So a test knows how long is long enough for them to be given back. The environment variable `WRITING` names a file with
+a byte for each thread, which is 1 while the thread writes a request.
 """
 
 from __future__ import annotations
 
+import mmap
+import os
 import runpy
+import threading
+from itertools import count
+from pathlib import Path
 
 from crossdock.delivery import turn_writer
+from crossdock.transport import httpcore_client
+
+WRITING, THREADS = "CHAOS_WRITING", 64
+
+
+def _tell_of_writes(path: Path) -> None:
+    with path.open("r+b") as file:
+        marks = mmap.mmap(file.fileno(), THREADS)
+    numbers, own, write = count(), threading.local(), httpcore_client._Stream.write
+
+    def told(stream: httpcore_client._Stream, buffer: bytes, timeout: float | None = None) -> None:
+        if not hasattr(own, "number"):
+            own.number = next(numbers)
+        marks[own.number] = 1
+        try:
+            write(stream, buffer, timeout)
+        finally:
+            marks[own.number] = 0
+
+    httpcore_client._Stream.write = told  # type: ignore[assignment, method-assign]  # seen from outside, it is the same
 
 
 def main() -> None:
     turn_writer.LEAVE_AT_MOST_S = turn_writer.LEAVE_WITHIN_S
+    _tell_of_writes(Path(os.environ[WRITING]))
     runpy.run_module("crossdock", run_name="__main__", alter_sys=True)
 
 

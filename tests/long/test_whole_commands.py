@@ -9,7 +9,7 @@ import pytest
 from tests.chaos.chance import chaos_seed
 from tests.e2e.conftest import platform, site
 from tests.e2e.test_damaged_exports import BOTH, Exports, nights, removes_nothing
-from tests.e2e.test_hostile_files import NAMES, depot, takes_little_memory
+from tests.e2e.test_hostile_files import NAMES, WIDE_MB, depot, takes_little_memory
 from tests.e2e.test_privacy import COMMANDS, TROUBLES, configure, fill, shows_nothing
 from tests.e2e.test_schedule_in_trouble import MANY
 from tests.e2e.test_shop_webhooks import Receiving, lost_are_found, receiving, sandbox, shopify_tells, woocommerce_tells
@@ -44,7 +44,7 @@ def test_a_shopify_shop_tells_of_many_changes(
 
 def test_a_run_over_more_hostile_files_takes_little_memory(depot: Site) -> None:
     """As in the short form, with files that are read to their end too."""
-    takes_little_memory(depot, NAMES)
+    takes_little_memory(depot, NAMES, WIDE_MB)
 
 
 def test_a_run_finds_much_that_no_webhook_of_shopify_told(

@@ -165,9 +165,8 @@ class ListEvidence:
 
     @property
     def _has_moved(self) -> bool:
-        if self._totals is None:
-            return self._again > 0
-        return self._totals[0] != self._totals[1] or (self._again > 0 and not self.has_all)
+        """A record on two pages took the place of another one, so that a total that fits is a coincidence."""
+        return self._again > 0 or (self._totals is not None and self._totals[0] != self._totals[1])
 
     def _is_stated(self, total: int) -> bool:
         return len(self._seen) <= total <= len(self._seen) + self._alike

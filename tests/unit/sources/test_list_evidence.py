@@ -52,7 +52,6 @@ OFFSET, NUMBER = Offset("/items", total="/total"), PageNumber("/items", pages="/
         (OFFSET, [page([1, 2], 4), page([3, 4], 4), page([])], 3),
         (OFFSET, [page([1, 2], 4), page([3, 4], 4), 404], 3),  # some APIs refuse the page after the last one
         (OFFSET, [page([1, 2], 4), page([3, 4], 4), page([3, 4], 4)], 3),  # others give the last one again
-        (OFFSET, [page([1, 2], 4), page([2, 3], 4), page([4], 4), page([])], 3),  # moved, and all were read
         (OFFSET, [page([], 0)], 1),
         (NUMBER, [page([1, 2], pages=2), page([3], pages=2)], 2),
         (NUMBER, [page([1, 2], pages=2), page([3, 4], pages=2), 400], 3),
@@ -111,6 +110,7 @@ def test_a_list_that_is_not_whole_is_refused(
         [page([1, 2], 5), page([4, 5], 4), page([])],  # one was deleted, and 3 moved to the first page
         [page([1, 2], 4), page([4, 1], 4), page([])],  # 1 was changed and moved to the end, 3 to the first page
         [page([1, 2]), page([4, 1]), page([])],
+        [page([1, 2], 3), page([2, 4], 3), page([])],  # the total is one too small, and fits what is left
         [page([2, 3], 3), page([3, 4], 4), page([])],
     ],
 )

@@ -17,10 +17,13 @@ CrossdockError
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterable
+from typing import TypeVar
 
 from crossdock.printable import printable
 
+Error = TypeVar("Error", bound=BaseException)
 _BY_SEVERITY = (70, 130, 3, 4, 2, 1)
 
 
@@ -157,6 +160,17 @@ class InternalError(CrossdockError):
     """A defect of crossdock."""
 
     exit_code = 70
+
+
+def without_locals(error: Error) -> Error:
+    """*error*, to be kept: its frames let go of what they hold, such as the content of the file that was refused."""
+    seen = set[int]()
+    each: BaseException | None = error
+    while each is not None and id(each) not in seen:
+        seen.add(id(each))
+        traceback.clear_frames(each.__traceback__)
+        each = each.__cause__ or each.__context__
+    return error
 
 
 def most_severe(errors: Iterable[CrossdockError]) -> int:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
-from crossdock.errors import CrossdockError, FindingsError, most_severe
+from crossdock.errors import CrossdockError, FindingsError, most_severe, without_locals
 from crossdock.printable import printable_lines
 
 Level = Literal["error", "warning", "note"]
@@ -76,7 +76,7 @@ class RunMessages:
 
     def fail(self, stream: str, error: CrossdockError) -> None:
         """*error* stopped *stream*; with an empty name the run. It counts for the exit code."""
-        self._said.setdefault(RunMessage.of_error(stream, error), error)
+        self._said.setdefault(RunMessage.of_error(stream, error), without_locals(error))
 
     def warn(self, stream: str, text: str) -> None:
         """People are notified about *text*."""

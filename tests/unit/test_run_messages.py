@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import weakref
+
+import pytest
+
 from crossdock.errors import FindingsError, RefusedError, UnavailableError
 from crossdock.run_messages import MOST, RunMessage, RunMessages, document_of, error_texts, remarks
 
 SHORT = RefusedError("has 10 rows", where="f.csv:12", hint="ask for it anew")
 DOWN = UnavailableError("no answer", where="sftp://wms")
+
+
+class Content:
+    """Of a file."""
 
 
 def test_a_stream_may_have_several_errors() -> None:
@@ -55,3 +63,27 @@ def test_remarks_are_bounded_and_errors_are_not() -> None:
     assert len(found) == MOST + 1
     assert found[-1] == "6 more warnings and notes of this run are not kept"
     assert len(error_texts(said)) == 1
+
+
+def test_a_kept_error_holds_nothing_that_was_read() -> None:
+    """Neither its own frames nor those of its cause keep the content of a file that was refused."""
+    held = list[weakref.ref[Content]]()
+
+    def parse(content: Content) -> None:
+        held.append(weakref.ref(content))
+        raise ValueError("no number")
+
+    def read() -> None:
+        content = Content()
+        held.append(weakref.ref(content))
+        try:
+            parse(Content())
+        except ValueError as error:
+            raise RefusedError("is damaged") from error
+
+    said = RunMessages()
+    with pytest.raises(RefusedError) as refused:
+        read()
+    said.fail("wms.rows", refused.value)
+    assert [each() for each in held] == [None, None]
+    assert said.errors["wms.rows"].__traceback__ is not None

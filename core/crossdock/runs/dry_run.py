@@ -11,7 +11,7 @@ from itertools import chain
 
 from crossdock.clock import Clock
 from crossdock.delivery.operations import Operation
-from crossdock.errors import CrossdockError
+from crossdock.errors import CrossdockError, without_locals
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.forecast import Forecast, forecast
 from crossdock.planning import undos_meanwhile, update_limits
@@ -218,7 +218,7 @@ class _Preview:
         try:
             stream_input.read(unsettled, bound.context.run.progress.advance)
         except CrossdockError as error:
-            self.result.errors[bound.name] = error
+            self.result.errors[bound.name] = without_locals(error)
             self.result.unread += 1
             stream_input.abandon()
             return False
@@ -267,7 +267,7 @@ class _Preview:
             for operation in update_limits.updates(self._state, bound, bound.target, found, self._known):
                 self._listener.withheld(operation)
         except CrossdockError as error:
-            self.result.errors[bound.name] = error
+            self.result.errors[bound.name] = without_locals(error)
         stream_input.refuse(None)
         return True
 

@@ -23,7 +23,7 @@ from polars.exceptions import PolarsError
 
 from crossdock.formats.round_trip import RoundTrip
 from crossdock.formats.strict_parser import MAX_COLUMNS
-from crossdock.formats.text_decoding import Piece, count
+from crossdock.formats.text_decoding import Piece, count, parts
 
 LINE = "_line"
 MAX_CELLS = 1 << 19
@@ -32,6 +32,7 @@ MAX_CELLS = 1 << 19
 _BYTE_ORDER_MARK = "\ufeff".encode()
 _LATER_CONTROLS = re.compile(b"\xc2[\x80-\x9f]")  # U+0080 to U+009F
 _WINDOW = 128 << 10  # bytes searched at once for each control character: they fit the processor's cache
+_QUOTES_AT_ONCE = 50_000  # of text that is rewritten: a hundred bytes of memory each
 _LARGE = 8 << 20  # bytes: a larger piece is a single record, for which the strict parser takes less memory
 _FEW = 64  # bytes per quote, on average, from which counting is faster than a round trip
 _PACKED = (b"\x1f\x8b", b"x\x01", b"x^", b"x\x9c", b"x\xda", b"\x28\xb5\x2f\xfd")  # gzip, zlib, zstd
@@ -188,6 +189,18 @@ class PolarsParser:
 
     def _rewritten(self, data: bytes, ends: int) -> pl.DataFrame | None:
         """The rows, if every quote and delimiter is where it may be."""
+        quotes = data.count(self._quote) if self._quote else 0
+        if quotes <= _QUOTES_AT_ONCE or not self._quote:
+            return self._rewritten_part(data, ends)
+        frames = list[pl.DataFrame]()
+        for part in parts(Piece(1, data, ends), self._quote.decode(), len(data) * _QUOTES_AT_ONCE // quotes):
+            frame = self._rewritten_part(part.data, part.ends)
+            if frame is None:
+                return None
+            frames.append(frame)
+        return pl.concat(frames)
+
+    def _rewritten_part(self, data: bytes, ends: int) -> pl.DataFrame | None:
         with self._rewriting:
             found = self._flat(data)
         if found is None:
@@ -208,27 +221,27 @@ class PolarsParser:
         if quote is None or quote not in data:
             plain = self._outside(data)
             return None if plain is None else (plain, dict.fromkeys(self._marks, 0))
-        parts = data.split(quote)
-        outside = self._outside(quote.join(parts[::2]))
+        texts = data.split(quote)
+        outside = self._outside(quote.join(texts[::2]))
         if outside is None:
             return None
-        parts[::2] = outside.split(quote)
-        inside = quote.join(parts[1::2])
-        if len(parts) % 2 == 0 or inside.count(b"\r") != inside.count(b"\r\n"):  # an open quote, or a lone CR
+        texts[::2] = outside.split(quote)
+        inside = quote.join(texts[1::2])
+        if len(texts) % 2 == 0 or inside.count(b"\r") != inside.count(b"\r\n"):  # an open quote, or a lone CR
             return None
-        first, *middle, last = parts[::2]
+        first, *middle, last = texts[::2]
         ends = (self._between, b"\n")
         if (first and not first.endswith(ends)) or not last.startswith(ends):
             return None
         if not all(part.startswith(ends) and part.endswith(ends) for part in middle if part):
             return None
-        parts[::2] = [first, *(part or quote for part in middle), last]  # nothing between two quotes: a doubled quote
+        texts[::2] = [first, *(part or quote for part in middle), last]  # nothing between two quotes: a doubled quote
         counts = {}
         for special, mark in self._marks.items():
             counts[special] = inside.count(special)
             inside = inside.replace(special, mark)
-        parts[1::2] = inside.split(quote)
-        return b"".join(parts), counts
+        texts[1::2] = inside.split(quote)
+        return b"".join(texts), counts
 
     def _outside(self, text: bytes) -> bytes | None:
         """Text outside of quotes with LF as line end and delimiters of one byte; None if line ends differ."""

@@ -6,6 +6,7 @@ import csv
 import gzip
 import random
 import tracemalloc
+from io import StringIO
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,7 +20,7 @@ from crossdock.errors import RefusedError
 from crossdock.formats import delimited_rows, polars_parser, text_decoding
 from crossdock.formats.delimited_files import DelimitedFormat, Trailer, read_lines, read_rows
 from crossdock.formats.polars_parser import PolarsParser
-from crossdock.formats.strict_parser import MAX_COLUMNS
+from crossdock.formats.strict_parser import MAX_COLUMNS, StrictParser
 
 
 @pytest.fixture
@@ -142,6 +143,21 @@ def test_few_quotes_are_looked_at(path: Path, end: str, monkeypatch: pytest.Monk
     frames = list(read_rows(path, DelimitedFormat(), name="f", _chunk=20_000))
     assert len(frames) > 5
     assert [row[:3] for frame in frames for row in frame.rows()] == rows
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_many_quotes_are_looked_at_a_part_at_a_time(path: Path, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows and their lines are the same, wherever line ends and quotes in cells lie."""
+    cells = [f'"two{end}lines"', '"a,b"', '""""', '"a ""b"""', '""', "plain"]
+    lines = ["A,B", *(f"K{n},{cells[n % 6]}" for n in range(600))]
+    path.write_text(end.join(lines) + end, encoding="utf-8", newline="")
+    whole = pl.concat(read_rows(path, DelimitedFormat(), name="f"))
+    assert [row[:2] for row in whole.rows()] == [
+        tuple(row) for row in csv.reader(StringIO(end.join(lines[1:]), newline=""))
+    ]
+    monkeypatch.setattr(polars_parser, "_QUOTES_AT_ONCE", 50)
+    monkeypatch.delattr(StrictParser, "_quoted")  # which would read them as well
+    assert pl.concat(read_rows(path, DelimitedFormat(), name="f")).equals(whole)
 
 
 @pytest.mark.parametrize("cell", ["x", "x^", "x\u0680", "x\u0700", "x\u0680A", "BZh91AY&SY"])

@@ -21,7 +21,7 @@ from sqlalchemy.engine import URL
 
 from crossdock.errors import StateError
 from crossdock.local_files import create_private
-from crossdock.state.db import migrations, schema
+from crossdock.state.db import migrations, schema, sqlite_dialect
 from crossdock.state.db.database_errors import place_of, translated, translated_os_errors
 
 StateUrl = URL
@@ -164,7 +164,12 @@ def _sqlite_engine(url: URL, *, read_only: bool, synchronous: str = "FULL") -> E
     if read_only:
         uri = Path(url.database or "").absolute().as_uri()  # escapes #, ? and %
         url = url.set(database=uri, query={"mode": "ro", "uri": "true"})
-    engine = create_engine(url, hide_parameters=True, connect_args={"timeout": BUSY_S})
+    engine = create_engine(
+        url.set(drivername=sqlite_dialect.DRIVER),
+        hide_parameters=True,
+        connect_args={"timeout": BUSY_S},
+        execution_options={"compiled_cache": sqlite_dialect.COMPILED},
+    )
 
     @event.listens_for(engine, "connect")
     def _configure(connection: sqlite3.Connection, _record: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from crossdock.state import (
     store,
 )
 from crossdock.state.db import engine as state_engine
+from crossdock.state.db import sqlite_dialect
 
 
 def test_init_is_harmless_twice(state_url: StateUrl) -> None:
@@ -50,6 +52,19 @@ def test_many_may_make_a_state_at_once(state_url: StateUrl) -> None:
     with ThreadPoolExecutor(8) as pool:
         assert sorted(pool.map(make, range(8))) == [False] * 7 + [True]
     State(state_url, PIN).close()
+
+
+def test_sqlite_states_share_what_was_compiled(tmp_path: Path) -> None:
+    """A statement that one state has executed is not compiled again for another."""
+    compiled = 0
+    for name in ("a", "b"):
+        url = parse_url(f"sqlite:///{name}.db", tmp_path)
+        create(url, PIN)
+        before = len(sqlite_dialect.COMPILED)
+        with closing(State(url, PIN)) as state:
+            start(state)
+        compiled = len(sqlite_dialect.COMPILED) - before
+    assert compiled == 0
 
 
 def test_a_missing_state_is_not_made_by_opening_it(state_url: StateUrl) -> None:

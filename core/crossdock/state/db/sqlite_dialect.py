@@ -1,0 +1,32 @@
+"""The SQLite dialect of all engines of a process, which share what SQLAlchemy has compiled.
+
+An engine has a cache of its own, so that each run of a scheduler, and of each tenant of a fleet, would compile its
+statements anew: a quarter of the time of a short run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy.dialects import registry
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
+from sqlalchemy.util import LRUCache
+
+DRIVER = "sqlite+crossdock"
+COMPILED: LRUCache[Any, Any] = LRUCache(1_000)  # safe for several threads
+"""By the dialect and the statement: the value of the option ``compiled_cache`` of an engine."""
+
+
+class SharedDialect(SQLiteDialect_pysqlite):
+    """Equal to each other, since a process has one SQLite, and no engine has options of its dialect."""
+
+    supports_statement_cache = True  # SQLAlchemy asks each dialect for it
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SharedDialect)
+
+    def __hash__(self) -> int:
+        return hash(SharedDialect)
+
+
+registry.register(DRIVER.replace("+", "."), __name__, SharedDialect.__name__)

@@ -9,6 +9,7 @@ import pytest
 from tests.chaos.chance import chaos_seed
 from tests.chaos.lists import Case, no_record_is_lost_silently, open_stage
 
+from crossdock.sources import list_evidence
 from crossdock.state import parse_url
 
 
@@ -19,6 +20,21 @@ def test_no_record_is_lost_silently(tmp_path: Path, part: int) -> None:
     told = no_record_is_lost_silently(tmp_path, url, seed, 40)
     assert told[0]
     assert told[4]
+
+
+@pytest.mark.parametrize("total", ["none", "right"])
+def test_nothing_is_gone_by_a_list_as_long_as_a_cut_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, total: str
+) -> None:
+    """Some APIs end each list at a round number of records, and say nothing: the others still exist."""
+    monkeypatch.setattr(list_evidence, "USUAL_CAPS", {6})
+    case = replace(
+        Case.drawn(1), kind="cursor_in_body", mode="on_gone", total=total, events=((0, "deleted"),), place="query",
+        fault="drifting", pages="none", number=7, size=3, by_change=False, part_rows=500, ahead_s=0,
+    )  # fmt: skip
+    with open_stage(tmp_path, parse_url("sqlite:///state.db", tmp_path)) as stage:
+        assert not stage.play(case)
+    assert stage.told == {4: 1}
 
 
 @pytest.mark.parametrize(

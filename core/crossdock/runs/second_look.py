@@ -10,12 +10,13 @@ from crossdock.delta.row_preparation import KEY_HASH, keys_only
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import RawBatch
-from crossdock.sources.list_evidence import MovedListError
+from crossdock.sources.list_evidence import IncompleteListError, MovedListError
 
 _HINT = (
     "what was read is delivered, nothing counts as gone, and the next run reads the list again; read it when little"
     " changes, in smaller parts, or with a cursor of the API"
 )
+_CUT = "what was read is delivered, and nothing counts as gone"
 
 
 class SecondLook:
@@ -32,6 +33,7 @@ class SecondLook:
         self._bound, self._again = bound, again
         self._first: list[pl.DataFrame] = []
         bound.context.run.open_lists.positioned.discard(bound.name)
+        bound.context.run.open_lists.doubted.pop(bound.name, None)
 
     def watched(self, batches: Iterable[RawBatch]) -> Iterator[RawBatch]:
         """*batches*; the keys of those that are read by position are kept."""
@@ -41,13 +43,15 @@ class SecondLook:
             yield batch
 
     def doubt(self) -> CrossdockError | None:
-        """Why the list may lack records that exist: it was read by position, and does not have the same again.
+        """Why the list may lack records that exist: it is as long as a cut one, or does not have the same again.
 
         Raises:
             StateError: If the state fails.
             StoppedError: If the run is stopped.
         """
         bound = self._bound
+        if (text := bound.context.run.open_lists.doubted.get(bound.name)) is not None:
+            return IncompleteListError(text, where=bound.name, hint=_CUT)
         if not self._first:
             return None
         bound.context.run.progress.begin(f"reading {bound.name} again, since records seem to be gone", None)

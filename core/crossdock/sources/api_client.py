@@ -17,7 +17,7 @@ from crossdock.sources.api import Api
 from crossdock.sources.api_request import ApiAnswer, ApiRequest, Params, pairs
 from crossdock.sources.http_exchange import HttpExchange
 from crossdock.sources.list_evidence import ListEvidence, repeated
-from crossdock.sources.pagination import LinkHeader, Paginator, SizedPages
+from crossdock.sources.pagination import LinkHeader, Offset, PageNumber, Paginator, SizedPages
 from crossdock.sources.retried_requests import RetriedRequests
 from crossdock.sources.source_allowance import SourceAllowance
 from crossdock.sources.source_context import SourceContext
@@ -175,7 +175,14 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         else:
             raise RefusedError(f"more than {MAX_PAGES} pages", where=None if page is None else page.address)
         if evidence is not None and page is not None:
-            evidence.check_end(page)
+            self._check_end(evidence, paginator, page)
+
+    def _check_end(self, evidence: ListEvidence, paginator: Paginator, page: ApiAnswer) -> None:
+        evidence.check_end(page)
+        declared = paginator.cap if isinstance(paginator, PageNumber | Offset) else None
+        if evidence.doubt is not None and declared is None:
+            self._run.open_lists.doubt(evidence.doubt)
+            self._run.warn(self._connection, f"{page.address}: {evidence.doubt}")
 
     def _following(self, request: ApiRequest, page: ApiAnswer, paginator: Paginator) -> ApiRequest | None:
         """The request for the page after *page*, of the same host."""

@@ -39,10 +39,12 @@ class OpenLists:
 
     Attributes:
         positioned: Streams that have begun such a list, until this is asked anew.
+        doubted: Why a list that a stream has read to its end may be cut, until this is asked anew.
     """
 
     def __init__(self) -> None:
         self._reader = ""
+        self.doubted = dict[str, str]()
         self.positioned = set[str]()
         self._open = Counter[str]()
 
@@ -66,8 +68,16 @@ class OpenLists:
         finally:
             self._open[reader] -= 1
 
+    def doubt(self, text: str) -> None:
+        """The list that was read just now may be cut."""
+        self.doubted[self._reader] = text
+
     def __contains__(self, stream: str) -> bool:
         return self._open[stream] > 0
+
+
+USUAL_CAPS = frozenset({1_000, 5_000, 10_000, 50_000, 100_000, 500_000, 1_000_000})
+"""Numbers of records at which APIs are known to end lists without saying so, even in the total that they state."""
 
 
 class ListEvidence:
@@ -133,6 +143,16 @@ class ListEvidence:
     def has_all(self) -> bool:
         """Whether the API says that there are as many records as were read."""
         return self._total is not None and self._is_stated(self._total)
+
+    @property
+    def doubt(self) -> str | None:
+        """A sentence about a whole list that has as many records as a cut one would have; None if it has not."""
+        if len(self._seen) not in USUAL_CAPS:
+            return None
+        return (
+            f"the list has exactly {len(self._seen):,} records, a number at which some APIs cut lists: compare it with"
+            " what the API itself counts; if the API cuts it, declare cap, and read it in parts"
+        )
 
     @property
     def ends_short(self) -> bool:

@@ -188,3 +188,16 @@ def test_an_open_list_is_that_of_its_reader() -> None:
             assert "b" not in lists
     opened.__exit__(None, None, None)
     assert "a" not in lists
+
+
+@pytest.mark.parametrize(
+    ("number", "cap", "warned"), [(1_000, None, True), (1_001, None, False), (1_000, 2_000, False)]
+)
+def test_a_list_as_long_as_a_cut_one_is_a_warning(number: int, cap: int | None, *, warned: bool) -> None:
+    """Some APIs end each list at a round number, and state it as the total."""
+    ids = list(range(number))
+    bodies = [page(ids[:600], number), page(ids[600:], number), page([])]
+    api = client(lambda request: httpx.Response(200, json=bodies[min(int(request.url.params["offset"]) // 400, 2)]))
+    for _ in api.pages("/items", paginator=Offset("/items", total="/total", cap=cap), records="/items", key="id"):
+        pass
+    assert any("exactly 1,000 records" in text for text in api._run.warnings) == warned

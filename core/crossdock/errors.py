@@ -23,7 +23,7 @@ from typing import TypeVar
 
 from crossdock.printable import printable
 
-Error = TypeVar("Error", bound=BaseException)
+_Error = TypeVar("_Error", bound=BaseException)
 _BY_SEVERITY = (70, 130, 3, 4, 2, 1)
 
 
@@ -162,7 +162,7 @@ class InternalError(CrossdockError):
     exit_code = 70
 
 
-def without_locals(error: Error) -> Error:
+def without_locals(error: _Error) -> _Error:
     """*error*, to be kept: its frames let go of what they hold, such as the content of the file that was refused."""
     seen = set[int]()
     each: BaseException | None = error

@@ -60,12 +60,12 @@ class Runner:
 
         Nothing can hold that request back: it leaves when the process goes on.
         """
-        self._signal(signal.SIGSTOP)
-        eventually(self._is_frozen)
-        while any(self.writing.read_bytes()):
-            self.thaw()
+        while True:
             self._signal(signal.SIGSTOP)
             eventually(self._is_frozen)
+            if not any(self.writing.read_bytes()):
+                return
+            self.thaw()
 
     def thaw(self) -> None:
         self._signal(signal.SIGCONT)

@@ -21,12 +21,12 @@ from crossdock.transport import httpcore_client
 WRITING, THREADS = "CHAOS_WRITING", 64
 
 
-def _tell_of_writes(path: Path) -> None:
+def _mark_writes(path: Path) -> None:
     with path.open("r+b") as file:
         marks = mmap.mmap(file.fileno(), THREADS)
     numbers, own, write = count(), threading.local(), httpcore_client._Stream.write
 
-    def told(stream: httpcore_client._Stream, buffer: bytes, timeout: float | None = None) -> None:
+    def marked(stream: httpcore_client._Stream, buffer: bytes, timeout: float | None = None) -> None:
         if not hasattr(own, "number"):
             own.number = next(numbers)
         marks[own.number] = 1
@@ -35,12 +35,12 @@ def _tell_of_writes(path: Path) -> None:
         finally:
             marks[own.number] = 0
 
-    httpcore_client._Stream.write = told  # type: ignore[assignment, method-assign]  # seen from outside, it is the same
+    httpcore_client._Stream.write = marked  # type: ignore[assignment, method-assign]  # has the same parameters
 
 
 def main() -> None:
     turn_writer.LEAVE_AT_MOST_S = turn_writer.LEAVE_WITHIN_S
-    _tell_of_writes(Path(os.environ[WRITING]))
+    _mark_writes(Path(os.environ[WRITING]))
     runpy.run_module("crossdock", run_name="__main__", alter_sys=True)
 
 

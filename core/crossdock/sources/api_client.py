@@ -179,10 +179,12 @@ class ApiClient(AbstractContextManager["ApiClient"]):
 
     def _check_end(self, evidence: ListEvidence, paginator: Paginator, page: ApiAnswer) -> None:
         evidence.check_end(page)
-        declared = paginator.cap if isinstance(paginator, PageNumber | Offset) else None
-        if evidence.doubt is not None and declared is None:
-            self._run.open_lists.doubt(evidence.doubt)
-            self._run.warn(self._connection, f"{page.address}: {evidence.doubt}")
+        doubt, cap = evidence.doubt, paginator.cap if isinstance(paginator, PageNumber | Offset) else None
+        if doubt is None or cap is not None:
+            return
+        self._run.open_lists.doubt(doubt)
+        advice = "; if it is whole, declare a larger cap" if isinstance(paginator, PageNumber | Offset) else ""
+        self._run.warn(self._connection, f"{page.address}: {doubt}{advice}")
 
     def _following(self, request: ApiRequest, page: ApiAnswer, paginator: Paginator) -> ApiRequest | None:
         """The request for the page after *page*, of the same host."""

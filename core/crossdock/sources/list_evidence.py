@@ -151,7 +151,7 @@ class ListEvidence:
             return None
         return (
             f"the list has exactly {len(self._seen):,} records, a number at which some APIs cut lists: compare it with"
-            " what the API itself counts; if the API cuts it, declare cap, and read it in parts"
+            " what the API itself counts, and read it in smaller parts if it is cut"
         )
 
     @property

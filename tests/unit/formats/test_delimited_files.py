@@ -147,7 +147,7 @@ def test_few_quotes_are_looked_at(path: Path, end: str, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_many_quotes_are_looked_at_a_part_at_a_time(path: Path, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows and their lines are the same, wherever line ends and quotes in cells lie."""
+    """Rows and their lines are the same, wherever cells have line ends and quotes."""
     cells = [f'"two{end}lines"', '"a,b"', '""""', '"a ""b"""', '""', "plain"]
     lines = ["A,B", *(f"K{n},{cells[n % 6]}" for n in range(600))]
     path.write_text(end.join(lines) + end, encoding="utf-8", newline="")

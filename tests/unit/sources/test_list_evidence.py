@@ -110,6 +110,7 @@ def test_a_list_that_is_not_whole_is_refused(
         [page([1, 2], 5), page([4, 5], 4), page([])],  # one was deleted, and 3 moved to the first page
         [page([1, 2], 4), page([4, 1], 4), page([])],  # 1 was changed and moved to the end, 3 to the first page
         [page([1, 2]), page([4, 1]), page([])],
+        [page([1, 2], 4), page([2, 3], 4), page([4], 4), page([])],  # all were read, which nothing shows
         [page([1, 2], 3), page([2, 4], 3), page([])],  # the total is one too small, and fits what is left
         [page([2, 3], 3), page([3, 4], 4), page([])],
     ],
@@ -198,6 +199,5 @@ def test_a_list_as_long_as_a_cut_one_is_a_warning(number: int, cap: int | None, 
     ids = list(range(number))
     bodies = [page(ids[:600], number), page(ids[600:], number), page([])]
     api = client(lambda request: httpx.Response(200, json=bodies[min(int(request.url.params["offset"]) // 400, 2)]))
-    for _ in api.pages("/items", paginator=Offset("/items", total="/total", cap=cap), records="/items", key="id"):
-        pass
+    list(api.pages("/items", paginator=Offset("/items", total="/total", cap=cap), records="/items", key="id"))
     assert any("exactly 1,000 records" in text for text in api._run.warnings) == warned

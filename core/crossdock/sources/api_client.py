@@ -149,12 +149,15 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         for _ in range(MAX_PAGES):
             try:
                 request, answer = self._exchange(request, paginator, sent)
-            except RemoteError as error:
-                if page is None or not is_end_stated or isinstance(error, UnauthorizedError | UnavailableError):
+                found = None if evidence is None else _records_in(answer, paginator, records)
+            except (RefusedError, RemoteError) as error:
+                if not is_end_stated or isinstance(error, UnauthorizedError | UnavailableError):
                     raise
-                break  # some APIs refuse the page after the last one
-            if evidence is not None and not _take(evidence, paginator, answer, records):
-                if page is None or not is_end_stated or evidence.pages < 2:
+                break  # some APIs refuse the page after the last one, or have no list there
+            if is_end_stated and not found:
+                break
+            if evidence is not None and found is not None and not _take(evidence, found, paginator, answer):
+                if not is_end_stated or evidence.pages < 2:
                     raise repeated(answer)
                 break  # others give the last one again
             page = answer
@@ -162,8 +165,6 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             is_end_stated = paginator.is_stated_last(request, page) or (
                 evidence is not None and paginator.counted and evidence.has_all
             )
-            if is_end_stated and evidence is not None and evidence.ends_short:
-                break
             following = self._following(request, page, paginator)
             if following is None:
                 break
@@ -258,18 +259,24 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         self.close()
 
 
-def _take(evidence: ListEvidence, paginator: Paginator, answer: ApiAnswer, records: str | None) -> bool:
-    """Whether a page brings something new to *evidence*, or has no records.
+def _records_in(answer: ApiAnswer, paginator: Paginator, records: str | None) -> list[Any] | None:
+    """The records of a page; None if their place is not known, or has no list: then the page's reader says so.
 
     Raises:
-        ConnectorError: If *paginator* compares a total, and the place of the records is not known.
+        ConnectorError: If *paginator* compares a total, and the place is not known.
+        RefusedError: If the page has no list where *paginator* needs it.
     """
     found = answer.at(records) if records is not None else paginator.listed(answer) or _only_list(answer.body)
-    if not isinstance(found, list):  # where a page should have its list, its reader says so
-        if records is None and isinstance(paginator, SizedPages) and paginator.total is not None:
-            message = "the place of the records is not known, so that they cannot be compared with the total"
-            raise ConnectorError(message, where=answer.address, hint="give ctx.api.pages the records, a JSON pointer")
-        return True
+    if isinstance(found, list):
+        return found
+    if records is None and isinstance(paginator, SizedPages) and paginator.total is not None:
+        message = "the place of the records is not known, so that they cannot be compared with the total"
+        raise ConnectorError(message, where=answer.address, hint="give ctx.api.pages the records, a JSON pointer")
+    return None
+
+
+def _take(evidence: ListEvidence, found: list[Any], paginator: Paginator, answer: ApiAnswer) -> bool:
+    """Whether a page brings something new to *evidence*, or has no records."""
     total = paginator.stated_total(answer) if found or not evidence.pages else None
     return evidence.take(found, total)
 

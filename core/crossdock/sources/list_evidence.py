@@ -101,7 +101,6 @@ class ListEvidence:
         self._again = 0  # records that an earlier page had
         self._totals: tuple[int, int] | None = None  # the lowest and the highest
         self._total: int | None = None
-        self._longest = self._last = 0
         self.pages = 0
 
     def take(self, records: Sequence[Any], total: int | None = None) -> bool:
@@ -125,8 +124,6 @@ class ListEvidence:
         if total is not None:
             low, high = self._totals or (total, total)
             self._totals, self._total = (min(low, total), max(high, total)), total
-        self._longest = max(self._longest, len(names))
-        self._last = len(names)
         self.pages += bool(new)
         return True
 
@@ -153,11 +150,6 @@ class ListEvidence:
             f"the list has exactly {len(self._seen):,} records, a number at which some APIs cut lists: compare it with"
             " what the API itself counts, and read it in smaller parts if it is cut"
         )
-
-    @property
-    def ends_short(self) -> bool:
-        """Whether the last page had fewer records than one before it: only then is no page after it asked for."""
-        return self.pages > 1 and self._last < self._longest
 
     def check_end(self, page: ApiAnswer) -> None:
         """Compare the whole list with what the API says; *page* is the last one.

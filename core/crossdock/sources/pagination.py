@@ -91,7 +91,7 @@ class SizedPages(Paginator):
         size: Records per page, halved after a time-out; None to leave it to the server.
         size_param: The parameter for it.
         total: A JSON pointer to the number of all records, where the API states it: it is compared with the number of
-            distinct records that were read. Of pages that are counted, it saves the request of an empty one.
+            distinct records that were read.
         place: Where the parameters are: ``query``, ``body`` or ``variables`` of a GraphQL query. Outside of the query
             their names are dotted paths or JSON pointers, such as ``paging.limit``. None for the query of a GET.
     """
@@ -198,8 +198,8 @@ class PageNumber(SizedPages):
         records: A JSON pointer to the list of records; ``""`` if the body is the list.
         param: The parameter for the number.
         start: The number of the first page.
-        pages: A JSON pointer to the number of pages, where the API states it; it saves the request of an empty page if
-            the last page is shorter than others.
+        pages: A JSON pointer to the number of pages, where the API states it: the page after the last one may be
+            refused then, or be the last one again.
         cap: The number of pages after which the API lists no more; a list that reaches it is refused.
     """
 

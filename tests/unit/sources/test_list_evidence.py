@@ -47,16 +47,17 @@ OFFSET, NUMBER = Offset("/items", total="/total"), PageNumber("/items", pages="/
 @pytest.mark.parametrize(
     ("paginator", "bodies", "requests"),
     [
-        (OFFSET, [page([1, 2], 3), page([3], 3)], 2),  # shorter than the page before
+        (OFFSET, [page([1, 2], 3), page([3], 3), page([], 3)], 3),
         (OFFSET, [page([1, 2], 2), page([], 2)], 2),  # it could be the total of a page
         (OFFSET, [page([1, 2], 4), page([3, 4], 4), page([])], 3),
         (OFFSET, [page([1, 2], 4), page([3, 4], 4), 404], 3),  # some APIs refuse the page after the last one
         (OFFSET, [page([1, 2], 4), page([3, 4], 4), page([3, 4], 4)], 3),  # others give the last one again
         (OFFSET, [page([], 0)], 1),
-        (NUMBER, [page([1, 2], pages=2), page([3], pages=2)], 2),
+        (NUMBER, [page([1, 2], pages=2), page([3], pages=2), page([])], 3),
         (NUMBER, [page([1, 2], pages=2), page([3, 4], pages=2), 400], 3),
         (NUMBER, [page([1, 2], pages=2), page([3, 4], pages=2), page([3, 4], pages=2)], 3),
-        (NUMBER, [page([1, 2], pages=1), page([3], pages=1)], 2),  # too few pages, and a shorter one
+        (NUMBER, [page([1, 2], pages=2), page([3], pages=2), {"items": None}], 3),  # or have no list there
+        (NUMBER, [page([1, 2], pages=1), page([3], pages=1), page([4], pages=1), page([])], 4),  # too few
         (CursorInBody("/next", total="/total"), [page([1], "2", next="a"), page([2], "2")], 2),
         (CursorInBody("/next", total="/total"), [page([1], 2, next="a"), page([2], 3)], 2),  # one was created
     ],
@@ -64,8 +65,8 @@ OFFSET, NUMBER = Offset("/items", total="/total"), PageNumber("/items", pages="/
 def test_a_list_ends_where_the_api_says_so(
     paginator: Paginator, bodies: list[dict[str, Any] | int], requests: int
 ) -> None:
-    """By a total of the distinct records or a number of pages, of which the last is shorter or nothing follows it."""
-    expected = sorted({item["id"] for body in bodies if isinstance(body, dict) for item in body["items"]})
+    """By a total of the distinct records or a number of pages, after which nothing new follows."""
+    expected = sorted({item["id"] for body in bodies if isinstance(body, dict) for item in body["items"] or ()})
     found, number = read(paginator, *bodies)
     assert sorted(set(found)) == expected
     assert number == requests
@@ -86,6 +87,7 @@ def test_a_list_ends_where_the_api_says_so(
         (OFFSET, [page([1, 2], 9), page([3], 9), page([], 9)], "ended after 3 of 9 records"),
         (OFFSET, [page([], 9)], "ended after 0 of 9 records"),
         (OFFSET, [page([1, 2], 2), page([3], 2), page([], 2)], "has 3 records, although the API says 2"),
+        (OFFSET, [page([1, 2], 3), page([3], 3), page([4], 3), page([])], "has 4 records, although the API says 3"),
         (
             PageNumber("/items", pages="/pages", total="/total"),
             [page([1, 2], 5, pages=2), page([3], 5, pages=2)],

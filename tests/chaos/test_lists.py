@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import pytest
 from tests.chaos.chance import chaos_seed
-from tests.chaos.lists import Case, no_record_is_lost_silently, open_stage
+from tests.chaos.lists import Api, Case, no_record_is_lost_silently, open_stage
 
 from crossdock.sources import list_evidence
 from crossdock.state import parse_url
@@ -56,3 +57,34 @@ def test_what_a_list_passed_over_is_not_gone(tmp_path: Path, kind: str, mode: st
     with open_stage(tmp_path, parse_url("sqlite:///state.db", tmp_path)) as stage:
         assert not stage.play(case)
     assert stage.told == {4: 1}
+
+
+def test_an_answer_to_another_request_is_no_proof(tmp_path: Path) -> None:
+    """A cache that leaves out the query gives the list of changes for that of all records: it is read again."""
+    case = Case.drawn(20262782)
+    assert (case.kind, case.mode, case.fault) == ("cursor_in_body", "existing", "repeated")
+    with open_stage(tmp_path, parse_url("sqlite:///state.db", tmp_path)) as stage:
+        assert not stage.play(case)
+    assert stage.told == {4: 1}
+
+
+@pytest.mark.parametrize(("age", "exit_code"), [("0", 0), ("1", 4)])
+def test_nothing_is_gone_by_an_old_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, age: str, exit_code: int
+) -> None:
+    """A list that a cache kept lacks what was created since."""
+    answer = Api.answer
+
+    def aged(api: Api, request: httpx.Request) -> httpx.Response:
+        answered = answer(api, request)
+        answered.headers["age"] = "0" if api.is_honest else age
+        return answered
+
+    monkeypatch.setattr(Api, "answer", aged)
+    case = replace(
+        Case.drawn(1), kind="cursor_in_body", mode="on_gone", total="none", events=((0, "deleted"),), place="query",
+        fault="drifting", pages="none", number=7, size=3, by_change=False, part_rows=500, ahead_s=0,
+    )  # fmt: skip
+    with open_stage(tmp_path, parse_url("sqlite:///state.db", tmp_path)) as stage:
+        assert not stage.play(case)
+    assert stage.told == {exit_code: 1}

@@ -50,7 +50,7 @@ def read(headers: Mapping[str, str]) -> RateHeaders | None:
     Args:
         headers: Names in lower case, lines of one name joined by commas.
     """
-    if _decimal_in(headers, "age"):
+    if age_s(headers):
         return None  # from a cache: describes another moment, perhaps another client
     return next((found for reader in _READERS if (found := reader(headers)) is not None), None)
 
@@ -230,6 +230,19 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
     return None if until is None or date is None else min(max(until - date, 0.0), MAX_WAIT_S)
 
 
+def age_s(headers: Mapping[str, str]) -> int | None:
+    """How many seconds ago the server made an answer that a cache gave, by ``Age`` (RFC 9111 section 5.1).
+
+    Args:
+        headers: Names in lower case.
+
+    Returns:
+        0 if the answer comes from no cache; None if the header is invalid.
+    """
+    age = headers.get("age", "0").strip()
+    return int(age) if age.isascii() and age.isdigit() and len(age) < 10 else None
+
+
 def behind_s(headers: Mapping[str, str], now: float) -> float | None:
     """By how many seconds the clock of the server that gave an answer is behind ours, by its ``Date`` and ``Age``.
 
@@ -242,10 +255,10 @@ def behind_s(headers: Mapping[str, str], now: float) -> float | None:
     Returns:
         0 if it is not behind; None if the answer does not show it, or shows more than a day: it was stored somewhere.
     """
-    date, age = http_date(headers.get("date", "")), headers.get("age", "0")
-    if date is None or not (age.isascii() and age.isdigit() and len(age) < 10):
+    date, age = http_date(headers.get("date", "")), age_s(headers)
+    if date is None or age is None:
         return None
-    found = now - date - int(age) - _DATE_IS_ROUNDED_S
+    found = now - date - age - _DATE_IS_ROUNDED_S
     return max(0.0, found) if found <= _BELIEVED_S else None
 
 

@@ -1,4 +1,4 @@
-"""Lists that are cut off by position are read twice before a record that they lack counts as gone."""
+"""Lists that are cut off by position, or may be old, are read twice before a record that they lack counts as gone."""
 
 from __future__ import annotations
 
@@ -32,27 +32,26 @@ class SecondLook:
     def __init__(self, bound: BoundStream, again: Callable[[], Iterable[object]]) -> None:
         self._bound, self._again = bound, again
         self._first: list[pl.DataFrame] = []
-        bound.context.run.open_lists.positioned.discard(bound.name)
-        bound.context.run.open_lists.doubted.pop(bound.name, None)
+        bound.context.run.open_lists.begin_anew(bound.name)
 
     def watched(self, batches: Iterable[RawBatch]) -> Iterator[RawBatch]:
-        """*batches*; the keys of those that are read by position are kept."""
+        """*batches*; the keys of those that are read of an API are kept."""
         for batch in batches:
-            if self._bound.name in self._bound.context.run.open_lists.positioned:
+            if self._bound.name in self._bound.context.run.open_lists.begun:
                 self._first.append(self._keys(batch))
             yield batch
 
     def doubt(self) -> CrossdockError | None:
-        """Why the list may lack records that exist: it is as long as a cut one, or does not have the same again.
+        """Why the list may lack records that exist: it may be cut, or old, or does not have the same again.
 
         Raises:
             StateError: If the state fails.
             StoppedError: If the run is stopped.
         """
-        bound = self._bound
-        if (text := bound.context.run.open_lists.doubted.get(bound.name)) is not None:
+        bound, lists = self._bound, self._bound.context.run.open_lists
+        if (text := lists.doubted.get(bound.name)) is not None:
             return IncompleteListError(text, where=bound.name, hint=_CUT)
-        if not self._first:
+        if bound.name not in lists.unproved:
             return None
         bound.context.run.progress.begin(f"reading {bound.name} again, since records seem to be gone", None)
         try:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
 from crossdock.errors import ConnectorError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
-from crossdock.pacing.rate_headers import behind_s
+from crossdock.pacing.rate_headers import age_s, behind_s
 from crossdock.sources import graphql_errors, json_rpc_errors
 from crossdock.sources.api import Api
 from crossdock.sources.api_request import ApiAnswer, ApiRequest, Params, pairs
@@ -50,6 +50,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         self._leave.callback(run.buckets.leave, bucket)
         self.allowance = SourceAllowance(run.clock, bucket, run.progress.waiting, live=run.live)
         self._answers: dict[int, int] = {}  # how many were given by address
+        self._pages_given: dict[int, int] = {}  # hashes of pages with records, and of the requests for them
         rng = random.Random()  # noqa: S311  jitter needs no secrecy
         self._retried = RetriedRequests(run.clock, self.allowance, api.throttled, self._http.redacted, rng)
 
@@ -132,7 +133,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         made = ApiRequest(method, path, params or {}, json=json, graphql=graphql, variables=variables or {})
         paths = (key,) if isinstance(key, str) else key
         evidence = None if paginator.repeats else ListEvidence(paths, counted=paginator.counted)
-        with self._run.open_lists.opened() if paginator.counted else nullcontext():
+        with self._run.open_lists.opened(counted=paginator.counted):
             yield from self._pages(paginator.first(made), paginator, evidence, records, frozenset(pairs(params or {})))
 
     def _pages(
@@ -161,6 +162,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
                     raise repeated(answer)
                 break  # others give the last one again
             page = answer
+            self._question(request, page, is_empty=not found)
             yield page
             is_end_stated = paginator.is_stated_last(request, page) or (
                 evidence is not None and paginator.counted and evidence.has_all
@@ -177,6 +179,14 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             raise RefusedError(f"more than {MAX_PAGES} pages", where=None if page is None else page.address)
         if evidence is not None and page is not None:
             self._check_end(evidence, paginator, page)
+
+    def _question(self, request: ApiRequest, page: ApiAnswer, *, is_empty: bool) -> None:
+        """Note what lets a page be that of another moment or request: caches give such answers."""
+        lists, asked = self._run.open_lists, hash(repr((request.path, request.query, request.content)))
+        if not is_empty and self._pages_given.setdefault(self._http.digest, asked) != asked:
+            lists.read_again()
+        if (age := age_s(page.headers)) and lists.doubt(text := f"the list comes from a cache, and is {age:,} s old"):
+            self._run.warn(self._connection, f"{page.address}: {text}")
 
     def _check_end(self, evidence: ListEvidence, paginator: Paginator, page: ApiAnswer) -> None:
         evidence.check_end(page)

@@ -36,6 +36,9 @@ class HttpExchange:
     Args:
         transport: Replaces the network in tests, where *api* has none.
         recorded: See `SourceContext.recorded`.
+
+    Attributes:
+        digest: The hash of the last answer's body.
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class HttpExchange:
         self._credentials = _words(api.headers.values())
         self._before_auth, self._added_by_auth = set[str](), set[str]()
         self._has_left = False  # what is delivered
+        self.digest = 0
         self._sent = set[str]()  # by the author, in the last request that had any; those of following pages are links
         if isinstance(api.auth, TimedAuth):
             api.auth.clock = clock
@@ -88,9 +92,12 @@ class HttpExchange:
         with unavailable_errors():
             url = quote(address + request.query, safe=UNQUOTED)
             made = self._client.build_request(request.method, url, headers=headers, **body)
+            made.headers.setdefault("cache-control", "no-cache")  # asks caches for what the API has now, RFC 9111
             self._before_auth, self._added_by_auth = _values(made), set()
             self._sent = _texts(request) or self._sent
-            return _answer(self._client.send(made))
+            answer = _answer(self._client.send(made))
+            self.digest = hash(answer.body)
+            return answer
 
     def deliver(
         self,

@@ -38,14 +38,15 @@ class OpenLists:
     """Which streams are reading a list of which only the end shows whether records were passed over.
 
     Attributes:
-        positioned: Streams that have begun such a list, until this is asked anew.
-        doubted: Why a list that a stream has read to its end may be cut, until this is asked anew.
+        begun: Streams that have begun any list of an API, until this is asked anew.
+        unproved: Those whose list has to be the same when it is read again, before a record that it lacks is gone.
+        doubted: Why a list that a stream has read is no proof at all, by the stream's name.
     """
 
     def __init__(self) -> None:
         self._reader = ""
+        self.begun, self.unproved = set[str](), set[str]()
         self.doubted = dict[str, str]()
-        self.positioned = set[str]()
         self._open = Counter[str]()
 
     @contextmanager
@@ -58,19 +59,32 @@ class OpenLists:
             self._reader = before
 
     @contextmanager
-    def opened(self) -> Iterator[None]:
-        """A list that is read meanwhile."""
+    def opened(self, *, counted: bool) -> Iterator[None]:
+        """A list that is read meanwhile; *counted* as in `ListEvidence`."""
         reader = self._reader
-        self._open[reader] += 1
-        self.positioned.add(reader)
+        self.begun.add(reader)
+        if counted:
+            self.unproved.add(reader)
+            self._open[reader] += 1
         try:
             yield
         finally:
-            self._open[reader] -= 1
+            if counted:
+                self._open[reader] -= 1
 
-    def doubt(self, text: str) -> None:
-        """The list that was read just now may be cut."""
-        self.doubted[self._reader] = text
+    def begin_anew(self, stream: str) -> None:
+        """Forget what was found about the last list of *stream*."""
+        self.begun.discard(stream)
+        self.unproved.discard(stream)
+        self.doubted.pop(stream, None)
+
+    def read_again(self) -> None:
+        """The list that is read now has to be read again before a record that it lacks is gone."""
+        self.unproved.add(self._reader)
+
+    def doubt(self, text: str) -> bool:
+        """The list that is read now is no proof; false if that is known."""
+        return self.doubted.setdefault(self._reader, text) is text
 
     def __contains__(self, stream: str) -> bool:
         return self._open[stream] > 0

@@ -184,7 +184,7 @@ def test_an_open_list_is_that_of_its_reader() -> None:
     """A stream that reads between the pages of another one has lists of its own."""
     lists = OpenLists()
     with lists.read_by("a"):
-        opened = lists.opened()
+        opened = lists.opened(counted=True)
         opened.__enter__()
         with lists.read_by("b"):
             assert "a" in lists
@@ -203,3 +203,19 @@ def test_a_list_as_long_as_a_cut_one_is_a_warning(number: int, cap: int | None, 
     api = client(lambda request: httpx.Response(200, json=bodies[min(int(request.url.params["offset"]) // 400, 2)]))
     list(api.pages("/items", paginator=Offset("/items", total="/total", cap=cap), records="/items", key="id"))
     assert any("exactly 1,000 records" in text for text in api._run.warnings) == warned
+
+
+def test_caches_are_asked_for_what_the_api_has_now() -> None:
+    """An answer that comes from one nevertheless is a warning with its age, once in a list."""
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request.headers["cache-control"])
+        following = {"next": "a"} if len(asked) == 1 else {}
+        return httpx.Response(200, json=page([len(asked)], **following), headers={"age": "7200"})
+
+    api = client(answer)
+    list(api.pages("/items", paginator=CursorInBody("/next"), records="/items", key="id"))
+    assert asked == ["no-cache"] * 2
+    assert [text for text in api._run.warnings if "comes from a cache, and is 7,200 s old" in text] == api._run.warnings
+    assert len(api._run.warnings) == 1

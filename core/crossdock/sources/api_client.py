@@ -186,7 +186,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         if not is_empty and self._pages_given.setdefault(self._http.digest, asked) != asked:
             lists.read_again()
         if (age := age_s(page.headers)) and lists.doubt(text := f"the list comes from a cache, and is {age:,} s old"):
-            self._run.warn(self._connection, f"{page.address}: {text}")
+            self._warn(page, text)
 
     def _check_end(self, evidence: ListEvidence, paginator: Paginator, page: ApiAnswer) -> None:
         evidence.check_end(page)
@@ -195,7 +195,10 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             return
         self._run.open_lists.doubt(doubt)
         advice = "; if it is whole, declare a larger cap" if isinstance(paginator, PageNumber | Offset) else ""
-        self._run.warn(self._connection, f"{page.address}: {doubt}{advice}")
+        self._warn(page, f"{doubt}{advice}")
+
+    def _warn(self, page: ApiAnswer, text: str) -> None:
+        self._run.warn(self._run.open_lists.reader or self._connection, f"{page.address}: {text}")
 
     def _following(self, request: ApiRequest, page: ApiAnswer, paginator: Paginator) -> ApiRequest | None:
         """The request for the page after *page*, of the same host."""

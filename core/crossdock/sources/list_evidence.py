@@ -38,13 +38,14 @@ class OpenLists:
     """Which streams are reading a list of which only the end shows whether records were passed over.
 
     Attributes:
+        reader: The stream whose code runs now; empty if none does.
         begun: Streams that have begun any list of an API, until this is asked anew.
         unproved: Those whose list has to be the same when it is read again, before a record that it lacks is gone.
         doubted: Why a list that a stream has read is no proof at all, by the stream's name.
     """
 
     def __init__(self) -> None:
-        self._reader = ""
+        self.reader = ""
         self.begun, self.unproved = set[str](), set[str]()
         self.doubted = dict[str, str]()
         self._open = Counter[str]()
@@ -52,16 +53,16 @@ class OpenLists:
     @contextmanager
     def read_by(self, stream: str) -> Iterator[None]:
         """Lists that are begun meanwhile are those of *stream*."""
-        before, self._reader = self._reader, stream
+        before, self.reader = self.reader, stream
         try:
             yield
         finally:
-            self._reader = before
+            self.reader = before
 
     @contextmanager
     def opened(self, *, counted: bool) -> Iterator[None]:
         """A list that is read meanwhile; *counted* as in `ListEvidence`."""
-        reader = self._reader
+        reader = self.reader
         self.begun.add(reader)
         if counted:
             self.unproved.add(reader)
@@ -80,11 +81,11 @@ class OpenLists:
 
     def read_again(self) -> None:
         """The list that is read now has to be read again before a record that it lacks is gone."""
-        self.unproved.add(self._reader)
+        self.unproved.add(self.reader)
 
     def doubt(self, text: str) -> bool:
         """The list that is read now is no proof; false if that is known."""
-        return self.doubted.setdefault(self._reader, text) is text
+        return self.doubted.setdefault(self.reader, text) is text
 
     def __contains__(self, stream: str) -> bool:
         return self._open[stream] > 0

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from crossdock.clock import Clock
 from crossdock.pacing.allowance import Allowance, Priority
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
 from crossdock.pacing.limit_estimate import LimitEstimate
+from crossdock.values.clock import Clock
 
 
 def configured(rate_per_s: float, burst: int) -> LimitEstimate:

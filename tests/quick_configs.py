@@ -12,7 +12,7 @@ from hashlib import sha256
 import pytest
 import yaml
 
-from crossdock import yaml_reader
+from crossdock.values import yaml_reader
 
 AT_MOST = 100  # texts
 

@@ -10,7 +10,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from crossdock.run_messages import RunMessage
 from crossdock.state import (
     DeadLetter,
     Pin,
@@ -22,7 +21,8 @@ from crossdock.state import (
     create,
     parse_url,
 )
-from crossdock.tally import Tally
+from crossdock.values.run_messages import RunMessage
+from crossdock.values.tally import Tally
 
 PIN = Pin("http://127.0.0.1:9", "acme")
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)

@@ -12,7 +12,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crossdock.config_file import ConfigModel, SecretRef
     from crossdock.connector import Connector, Context, Finding, Settings, Stream
     from crossdock.declared_streams import DeclaredStream, StreamConfig
     from crossdock.errors import CrossdockError, RecordError, RefusedError
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     )
     from crossdock.runs.run import run
     from crossdock.stream_facts import FailureLimits, GoneLimits
+    from crossdock.values.config_file import ConfigModel, SecretRef
 
 _NAMES = {
     "config_file": "ConfigModel SecretRef",

@@ -12,9 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
 
 from pydantic import GetPydanticSchema, model_validator
 
-from crossdock import exact_json
-from crossdock.addresses import address_faults
-from crossdock.config_file import ConfigModel, Name, misplaced
 from crossdock.cursors import Checkpoint, Cursor
 from crossdock.errors import ConnectorError, RecordError
 from crossdock.mapping.member_overrides import MemberOverrides
@@ -25,6 +22,9 @@ from crossdock.resource_types import WRITTEN, ResourceType, part_of
 from crossdock.resources import ResourceModel, ResourceName
 from crossdock.sources.source_context import SourceContext
 from crossdock.stream_facts import PLATFORM, Mode, StreamFacts
+from crossdock.values import exact_json
+from crossdock.values.addresses import address_faults
+from crossdock.values.config_file import ConfigModel, Name, misplaced
 
 if TYPE_CHECKING:
     from crossdock.sources.api import Api

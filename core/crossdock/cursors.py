@@ -9,9 +9,9 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from crossdock.config_file import misplaced
 from crossdock.mapping.ordering import OrderBy
-from crossdock.record_times import TimeFormat
+from crossdock.values.config_file import misplaced
+from crossdock.values.record_times import TimeFormat
 
 OVERLAP_S = 600.0  # clocks differ, timestamps are coarse, and sources show some changes late
 OverlapS = Annotated[float, Field(ge=0, le=30 * 86_400)]

@@ -22,10 +22,7 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from crossdock import exact_json
-from crossdock.config_file import ConfigModel, misplaced, unknown
 from crossdock.connector import Settings, Stream
-from crossdock.finding_messages import message_of
 from crossdock.mapping import joined_records
 from crossdock.mapping.declarative import Const, Each, Form, Nested, RecordMap, When
 from crossdock.mapping.from_column import FromColumn
@@ -48,6 +45,9 @@ from crossdock.stream_facts import (
     no_second_look,
     unknown_read,
 )
+from crossdock.values import exact_json
+from crossdock.values.config_file import ConfigModel, misplaced, unknown
+from crossdock.values.finding_messages import message_of
 
 S = TypeVar("S", bound=Settings)
 _TYPES = {"string_type": "must be text here: quote it", "bool_type": "must be true or false here, without quotes"}

@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from crossdock.addresses import BaseUrl
-from crossdock.config_file import MAX_S
 from crossdock.connector import Settings
 from crossdock.transport.http_connection import HttpConnection
+from crossdock.values.addresses import BaseUrl
+from crossdock.values.config_file import MAX_S
 
 if TYPE_CHECKING:
     from crossdock.sources.api import Api

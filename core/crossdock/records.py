@@ -10,11 +10,11 @@ from urllib.parse import quote, unquote
 
 import polars as pl
 
-from crossdock import exact_json, json_values
 from crossdock.errors import RefusedError
-from crossdock.json_access import JsonAccess
-from crossdock.json_values import at_path, text_of
 from crossdock.printable import BLANKS, is_storable, printable
+from crossdock.values import exact_json, json_values
+from crossdock.values.json_access import JsonAccess
+from crossdock.values.json_values import at_path, text_of
 
 Reason = Literal[
     "key_missing",  # a row without its key columns

@@ -5,10 +5,10 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from crossdock.author_code import brief, interrupts, text_of
-from crossdock.config_file import unknown
 from crossdock.connector import Connector
 from crossdock.errors import ConfigError
+from crossdock.values.author_code import brief, interrupts, text_of
+from crossdock.values.config_file import unknown
 
 
 def available() -> dict[str, EntryPoint]:

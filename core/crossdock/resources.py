@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from crossdock.field_types import (
+from crossdock.values.field_types import (
     Code,
     Country,
     Currency,

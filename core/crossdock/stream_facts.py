@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Discriminator, Field, GetPydanticSchema, Tag
 from pydantic_core import PydanticCustomError
 
-from crossdock.config_file import ConfigModel, Name, misplaced, unknown
 from crossdock.mapping.ordering import OrderBy
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.records import Empty
 from crossdock.resource_types import WRITTEN, ResourceType, text_members
 from crossdock.resources import ActionName, ResourceName
 from crossdock.sources.expected_files import Interval
+from crossdock.values.config_file import ConfigModel, Name, misplaced, unknown
 
 Mode = Literal["snapshot", "incremental", "append"]
 OnGone = Literal["nothing", "archive", "delete"]

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 from pydantic import Field
 
-from crossdock.config_file import ConfigModel, Secret, SecretRef
-from crossdock.json_access import JsonAccess
 from crossdock.platform.webhooks import MAX_SECRETS, WebhookScheme
+from crossdock.values.config_file import ConfigModel, Secret, SecretRef
+from crossdock.values.json_access import JsonAccess
 
 if TYPE_CHECKING:
     from crossdock.connector import Context, Settings

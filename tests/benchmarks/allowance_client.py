@@ -22,7 +22,6 @@ from typing import Any, Self
 from tests.benchmarks.allowance_server import Server
 from tests.benchmarks.bench_delivery import CHUNK, Batch, operation
 
-from crossdock.clock import SystemClock
 from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.senders import Senders
 from crossdock.delivery.settlement import Settlement
@@ -31,6 +30,7 @@ from crossdock.platform.platform_config import Profile
 from crossdock.project.project import Project
 from crossdock.state import parse_url
 from crossdock.targets.platform_target import PlatformTarget
+from crossdock.values.clock import SystemClock
 
 KEY = "BENCH_KEY"
 STATE = "state.db"

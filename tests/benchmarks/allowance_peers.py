@@ -19,8 +19,8 @@ from tests.benchmarks.allowance_client import KEY
 from tests.benchmarks.allowance_server import Server, Size
 from tests.benchmarks.bench_delivery import operation
 
-from crossdock import exact_json
 from crossdock.platform.platform_config import PATHS
+from crossdock.values import exact_json
 
 if TYPE_CHECKING:
     import httpx

@@ -20,7 +20,6 @@ from pathlib import Path
 from tests.allowances import allowance
 from tests.benchmarks import results
 
-from crossdock.clock import SystemClock
 from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.operations import Operation
 from crossdock.delivery.senders import Senders
@@ -29,6 +28,7 @@ from crossdock.platform.platform_config import Profile
 from crossdock.records import Record
 from crossdock.state import Pin, RecordIdentity, Scope, State, Transaction, create, parse_url
 from crossdock.targets.platform_target import PlatformTarget
+from crossdock.values.clock import SystemClock
 
 SCOPE = Scope("platform", "product", "bench")
 CHUNK = 200

@@ -15,7 +15,6 @@ from itertools import count
 from unittest import mock
 
 from crossdock.cli import main as command
-from crossdock.clock import SystemClock
 from crossdock.delivery.operations import Operation, mint
 from crossdock.delivery.senders import Senders, SendResult, SendTask
 from crossdock.delivery.settlement import Settlement
@@ -26,6 +25,7 @@ from crossdock.targets import outcomes
 from crossdock.targets.outcomes import ExpectedRecord, Outcome
 from crossdock.targets.platform_target import PlatformTarget
 from crossdock.transport.http_answers import Answer
+from crossdock.values.clock import SystemClock
 
 BOUND_AT_ONCE = 10_000
 

@@ -9,13 +9,13 @@ import pickle
 import sys
 from pathlib import Path
 
-from crossdock.clock import SystemClock
-from crossdock.progress import Silent
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.sources.api import Api
 from crossdock.sources.api_client import ApiClient
 from crossdock.sources.pagination import GraphQLConnection, LinkHeader
 from crossdock.sources.source_context import SourceContext
+from crossdock.values.clock import SystemClock
+from crossdock.values.progress import Silent
 
 QUERY = "query($after: String) { orders(after: $after) { nodes { id } pageInfo { hasNextPage endCursor } } }"
 

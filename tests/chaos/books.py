@@ -22,7 +22,6 @@ from crossdock.delivery import operator_actions
 from crossdock.delivery.senders import Senders, SendTask
 from crossdock.errors import StoppedError
 from crossdock.mapping.repairs_and_filters import Filter
-from crossdock.progress import Silent
 from crossdock.project import project
 from crossdock.resources import ResourceName
 from crossdock.runs import runner
@@ -30,6 +29,7 @@ from crossdock.runs.run_report import Report
 from crossdock.state import DeadLetterFilter, Intent, State, StateUrl, Transaction
 from crossdock.state.db import schema
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.progress import Silent
 
 ACCOUNTS, CUSTOMERS, INVOICES = "accounts", "customers", "invoices"
 RESOURCE: dict[str, ResourceName] = {ACCOUNTS: "ledger_account", CUSTOMERS: "customer", INVOICES: "invoice"}

@@ -25,13 +25,13 @@ from tests.chaos.books import Platform, empty
 from tests.chaos.scripted import Scripted
 from tests.servers import require
 
-from crossdock.progress import Silent
 from crossdock.project import project
 from crossdock.runs import runner
 from crossdock.runs.run_report import Report
 from crossdock.state import Pin, StateUrl, create
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.testing.openssh_server import OpenSshServer
+from crossdock.values.progress import Silent
 
 START = datetime(2026, 11, 24, 1, tzinfo=UTC)  # so that a year ends meanwhile
 KEYS = 6

@@ -25,7 +25,6 @@ import pytest
 from tests.chaos.books import Platform, empty
 from tests.chaos.scripted import Scripted
 
-from crossdock.progress import Silent
 from crossdock.project import project
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
@@ -35,6 +34,7 @@ from crossdock.sources.source_context import SourceContext
 from crossdock.state import Pin, StateUrl, create
 from crossdock.targets import Target
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.progress import Silent
 
 KINDS = (
     "page_number",

@@ -25,7 +25,6 @@ from crossdock.delta.row_preparation import MAX_KEY_BYTES
 from crossdock.errors import CrossdockError
 from crossdock.planning import planner as planning
 from crossdock.printable import BLANKS
-from crossdock.progress import Silent
 from crossdock.project import project
 from crossdock.project.project import Project
 from crossdock.records import LINE, REASONS, key_text
@@ -36,6 +35,7 @@ from crossdock.state import DeadLetter, DeadLetterFilter, Pin, StateUrl, create
 from crossdock.state.db import schema
 from crossdock.stream_facts import FailureLimits
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.progress import Silent
 from crossdock.webhooks import Webhooks
 
 Row = dict[str, str | None]

@@ -10,13 +10,13 @@ from __future__ import annotations
 import runpy
 from typing import Any
 
-from crossdock import exact_json
+from crossdock.values import exact_json
 
 _ours = exact_json.dumps
 
 
 def dumps(value: Any) -> bytes:
-    """As `crossdock.exact_json.dumps`, but for the order of members."""
+    """As `crossdock.values.exact_json.dumps`, but for the order of members."""
     if isinstance(value, dict):
         return b"{%s}" % b",".join(b"%s:%s" % (_ours(name), dumps(value[name])) for name in sorted(value, reverse=True))
     if isinstance(value, list | tuple):

@@ -12,7 +12,7 @@ from tests.chaos.retail_stage import RetailStage
 from tests.e2e.project_folder import LISTS
 from tests.e2e.retail_truth import canonical
 
-from crossdock import exact_json
+from crossdock.values import exact_json
 
 Found = tuple[str, str, str]
 """Class, resource and key of a difference."""

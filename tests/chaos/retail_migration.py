@@ -13,7 +13,7 @@ from tests.chaos.retail_divergences import Divergences, Found, Seeded
 from tests.chaos.retail_stage import Records, RetailStage, opened
 from tests.e2e.project_folder import LISTS, exports
 
-from crossdock import exact_json
+from crossdock.values import exact_json
 
 FEW = frozenset({0, 1})
 OWN = ("customer", "product", "invoice")

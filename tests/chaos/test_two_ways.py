@@ -24,12 +24,12 @@ from tests.partners.plain_3pl import API_KEY, Plain3pl
 from tests.partners.plain_3pl_habits import Habits
 from tests.unit.cli.conftest import CommandLine
 
-from crossdock import exact_json
 from crossdock.client import Customer, Product
-from crossdock.progress import Silent
 from crossdock.resources import ShippingAddress
 from crossdock.runs import runner
 from crossdock.testing.sandbox_syncs import private_file
+from crossdock.values import exact_json
+from crossdock.values.progress import Silent
 
 ADDRESSES = {
     "read": "order",

@@ -27,7 +27,6 @@ from tests.e2e.warehouse import ask
 from tests.integration.scheduler.scheduled_runs_race import Inline
 
 from crossdock.observability.metrics import Metrics
-from crossdock.progress import Silent
 from crossdock.project import project
 from crossdock.project.project import Project
 from crossdock.runs import dry_run, runner
@@ -39,6 +38,7 @@ from crossdock.state.db import schema
 from crossdock.state.upkeep import full_purge
 from crossdock.state.upkeep.removable_rows import Ages
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.progress import Silent
 
 BEGIN = datetime(2026, 1, 1, 1, tzinfo=UTC)
 DUE = BEGIN.replace(hour=2, minute=30)

@@ -25,9 +25,9 @@ from tests.e2e.retail_truth import Holdings, canonical
 from tests.ended_commands import Done
 from tests.waiting import WITHIN_S, eventually
 
-from crossdock import exact_json
 from crossdock.cli.main import main
 from crossdock.testing.openssh_server import OpenSshServer
+from crossdock.values import exact_json
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA_VARIABLE = "CROSSDOCK_RETAIL_DATA"

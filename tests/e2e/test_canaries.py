@@ -22,9 +22,9 @@ from tests.servers import served
 from crossdock import registry
 from crossdock.notifications.events import ScheduledRunEnded
 from crossdock.notifications.notifier import Notifier, NotifyConfig
-from crossdock.run_messages import RunMessage
 from crossdock.state import parse_url
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.run_messages import RunMessage
 
 WANTED = 150
 HEADER = "CUSTNO;NAME;MAIL;PHONE;TAX;STREET;CITY;ZIP;LAND\n"

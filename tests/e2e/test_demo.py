@@ -31,7 +31,7 @@ from crossdock.errors import InternalError
 from crossdock.project import project
 from crossdock.runs.run_report import Report
 from crossdock.sandbox import SandboxServer
-from crossdock.tally import Tally
+from crossdock.values.tally import Tally
 
 DEADLINE_S = 60
 STREAMS = ("customers", "items", "bins", "lots", "invoices")

@@ -18,12 +18,12 @@ from tests.servers import served
 
 from crossdock.notifications.notifier import Notifier, NotifyConfig
 from crossdock.observability.metrics import Metrics
-from crossdock.progress import Silent
 from crossdock.project import project
 from crossdock.runs import runner
 from crossdock.runs.run_report import Report
 from crossdock.scheduler.monitored_scheduler import Service
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.progress import Silent
 
 NIGHT = timedelta(hours=24)
 KINDS = ["failed", "degraded", "recovered"]

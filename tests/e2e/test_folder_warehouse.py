@@ -17,10 +17,10 @@ import pytest
 from tests.e2e.socket_guard_runs import contents, tree
 from tests.e2e.warehouse import INVOICES, Site, ask, expected
 
-from crossdock.clock import SystemClock
 from crossdock.planning.references import key_hashes
 from crossdock.project import project
 from crossdock.state import Scope
+from crossdock.values.clock import SystemClock
 
 GUARD = Path(__file__).with_name("guard.py")
 MORE = "4;C1;P1;7;1.50;EUR\n"

@@ -12,8 +12,8 @@ from tests.chaos.processes import CROSSDOCK
 from tests.e2e.warehouse import CUSTOMERS, INVOICES, PRODUCTS, Site
 from tests.waiting import eventually
 
-from crossdock.scheduling.times_and_durations import span
 from crossdock.sources import late_files
+from crossdock.values.times_and_durations import span
 
 
 @pytest.fixture(autouse=True)

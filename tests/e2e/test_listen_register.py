@@ -15,10 +15,10 @@ from tests.partners.stage import Project
 from tests.partners.woocommerce.shop import FakeShop
 from tests.partners.woocommerce.shop_keys import ApiKey
 
-from crossdock import exact_json
-from crossdock.clock import SystemClock
 from crossdock.sandbox import SandboxServer
 from crossdock.testing.sandbox_syncs import private_file
+from crossdock.values import exact_json
+from crossdock.values.clock import SystemClock
 
 SECRET = "hook-secret-canary"
 

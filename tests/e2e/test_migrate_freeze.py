@@ -10,11 +10,11 @@ from threading import Event
 import pytest
 from tests.e2e.migrated_folder import MigratedFolder
 
-from crossdock.clock import SystemClock
 from crossdock.errors import RefusedError, StoppedError
 from crossdock.migration.freeze import Frozen, check_freeze
 from crossdock.project import project
 from crossdock.sandbox import SandboxServer
+from crossdock.values.clock import SystemClock
 
 
 @pytest.fixture

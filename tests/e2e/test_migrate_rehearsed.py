@@ -13,7 +13,6 @@ from threading import Event
 import pytest
 from tests.e2e.migrated_folder import MigratedFolder
 
-from crossdock.clock import SystemClock
 from crossdock.migration import rehearsed_sources
 from crossdock.migration.rehearsal import Rehearsal, RehearsedStream, RehearsedWave
 from crossdock.migration.source_digests import read_sources
@@ -21,6 +20,7 @@ from crossdock.migration.waves import numbered_waves
 from crossdock.project import project
 from crossdock.runs.plan_results import Planned
 from crossdock.sandbox import SandboxServer
+from crossdock.values.clock import SystemClock
 
 
 @pytest.fixture

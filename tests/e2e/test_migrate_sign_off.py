@@ -15,11 +15,11 @@ import pytest
 from tests.e2e.migrated_folder import MigratedFolder
 from tests.report_page import Page
 
-from crossdock.clock import SystemClock
 from crossdock.migration.freeze import check_freeze
 from crossdock.project import project
 from crossdock.sandbox import SandboxServer
 from crossdock.state.tables.migrations import Migrations
+from crossdock.values.clock import SystemClock
 
 CANARY = "Kanari"  # begins every name and key of a customer here
 

@@ -107,7 +107,7 @@ def test_a_log_of_a_state_is_for_its_owner_only(tmp_path: Path) -> None:
         create(parse_url("sqlite:///link-to-state.db", tmp_path), Pin("http://127.0.0.1:9", "acme"))
         script = "import sys; exec(sys.stdin.read())"
         held = (
-            "from pathlib import Path\nfrom crossdock.clock import SystemClock\n"
+            "from pathlib import Path\nfrom crossdock.values.clock import SystemClock\n"
             "from crossdock.pacing.limit_estimate import LimitEstimate\n"
             "from crossdock.state import Pin, SharedBucket, State, parse_url\n"
             f"folder = Path({str(tmp_path)!r})\n"

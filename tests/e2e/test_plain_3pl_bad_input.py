@@ -24,7 +24,6 @@ from tests.servers import served
 
 from crossdock.notifications.notifier import Notifier, NotifyConfig
 from crossdock.observability.metrics import Metrics
-from crossdock.progress import Silent
 from crossdock.project import project
 from crossdock.runs import runner
 from crossdock.sandbox import SandboxServer
@@ -32,6 +31,7 @@ from crossdock.scheduler.monitored_scheduler import Service
 from crossdock.testing import sandbox_contents
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.testing.sandbox_syncs import private_file
+from crossdock.values.progress import Silent
 
 DAY_S = 86_400
 BEGIN = datetime(2030, 1, 1, 1, tzinfo=UTC)  # a Tuesday, an hour before the first run

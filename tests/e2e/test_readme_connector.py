@@ -16,9 +16,10 @@ import httpx
 import pytest
 from tests.servers import served
 
-from crossdock import exact_json, registry
+from crossdock import registry
 from crossdock.cli.main import main
 from crossdock.sandbox import SandboxServer
+from crossdock.values import exact_json
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "canary-of-the-readme"

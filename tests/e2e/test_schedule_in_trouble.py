@@ -23,11 +23,11 @@ from tests.integration.scheduler.scheduled_runs_race import Inline
 from tests.servers import require
 from tests.waiting import WITHIN_S
 
-from crossdock.clock import SystemClock
 from crossdock.project import project
 from crossdock.scheduler.scheduler import Scheduler
 from crossdock.state import DueRun
 from crossdock.testing.postgres_server import PostgresServer
+from crossdock.values.clock import SystemClock
 
 EVERY_SECOND = "{time_zone: UTC, every: 1s}"
 NIGHTLY = "{time_zone: Europe/Berlin, at: '02:30'}"

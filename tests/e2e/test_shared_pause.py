@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from tests.e2e.warehouse import INVOICES, PRODUCTS, Site
 
-from crossdock.clock import SystemClock
 from crossdock.testing.openssh_server import OpenSshServer
+from crossdock.values.clock import SystemClock
 
 FOLDER = """\
   depot:

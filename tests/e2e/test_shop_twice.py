@@ -19,9 +19,9 @@ from tests.e2e.shop_api import TOKEN, ShopApi, generated
 from tests.e2e.warehouse import ask
 from tests.servers import served
 
-from crossdock import exact_json
 from crossdock.cli.main import main
 from crossdock.sandbox import SandboxServer
+from crossdock.values import exact_json
 
 HERE = Path(__file__).parent
 BY_CONFIG: dict[str, Any] = yaml.safe_load((HERE / "shop.yaml").read_text(encoding="utf-8"))["connections"]["shop"]

@@ -16,11 +16,11 @@ from sqlalchemy import Engine, event
 from tests.chaos.books import Platform
 from tests.chaos.scripted import Scripted
 
-from crossdock.progress import Silent
 from crossdock.project import project
 from crossdock.runs import runner
 from crossdock.state import Pin, create, parse_url
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.progress import Silent
 
 START = datetime(2026, 11, 24, 1, tzinfo=UTC)
 CONFIG = """\

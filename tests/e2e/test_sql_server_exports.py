@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.e2e.sql_server_exports import TABLES, Night, Row, Size, money, nights
 
-from crossdock import config_file
+from crossdock.values import config_file
 
 SMALL = Size(12, 12, 12)
 CONFIG = config_file.read(Path(__file__).with_name("sql_server.yaml")).data

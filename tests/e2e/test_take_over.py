@@ -15,12 +15,12 @@ from tests.e2e.folder_project import FolderProject, table
 from tests.plan_and_sync import differences
 
 from crossdock.client import Client, Customer, Product, StoredProduct
-from crossdock.progress import Silent
 from crossdock.project import project
 from crossdock.runs.open_run import OpenRun
 from crossdock.runs.state_session import open_session
 from crossdock.sandbox import SandboxServer
 from crossdock.testing import ManualClock
+from crossdock.values.progress import Silent
 
 LIST = "/api/v1/catalog/products"
 PRODUCTS: Mapping[str, Any] = {"resource": "product", "map": {"sku": "SKU", "name": "NAME"}, "adopt": {"by": "sku"}}

@@ -18,9 +18,9 @@ from tests.partners.threepl_stage import Stage
 from tests.partners.threepl_vendors import Vendor
 from tests.waiting import eventually
 
-from crossdock.clock import Clock, SystemClock
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.testing import ManualClock
+from crossdock.values.clock import Clock, SystemClock
 
 UNPACED = SandboxSettings(rate_per_min=600_000, burst=100_000)
 ORDERS = {f"SO-{number}": {"LAMP": number % 5 + 1} for number in range(1, 26)}

@@ -17,11 +17,11 @@ from pathlib import Path
 from tests.memory import peak_kib
 from tests.servers import served
 
-from crossdock import exact_json
 from crossdock.errors import UnavailableError
 from crossdock.sources.link_header import next_target
 from crossdock.transport import problem_answers
 from crossdock.transport.httpcore_client import HttpClient
+from crossdock.values import exact_json
 
 ROOT = Path(__file__).parents[2]
 BYTES = 8 * 1024 * 1024  # what is read of an answer at most

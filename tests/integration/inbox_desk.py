@@ -10,11 +10,11 @@ from tests.chaos.mappings import Bench
 from tests.chaos.shelves import Customers, Orders
 
 from crossdock.inbox.hint_worker import HintWorker, Worked
-from crossdock.progress import Silent
 from crossdock.project.project import Project
 from crossdock.runs.named_records import named
 from crossdock.runs.state_session import Session, open_session
 from crossdock.state import HintedRecord, RunRecord
+from crossdock.values.progress import Silent
 from crossdock.webhooks import Webhooks
 
 

@@ -13,11 +13,11 @@ from tests.integration.inbox_desk import InboxDesk
 
 from crossdock.inbox import hint_worker
 from crossdock.inbox.hint_worker import Worked
-from crossdock.progress import Silent
-from crossdock.run_messages import notes_of
 from crossdock.runs.open_run import OpenRun
 from crossdock.runs.state_session import Session
 from crossdock.state import NamedRecord, ReceivedWebhook, StateUrl
+from crossdock.values.progress import Silent
+from crossdock.values.run_messages import notes_of
 
 
 @pytest.fixture

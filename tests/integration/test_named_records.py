@@ -14,11 +14,11 @@ from tests.chaos.shelves import Customers, Orders
 import crossdock
 from crossdock import Context, RawBatch, Record, Stream
 from crossdock.errors import ConfigError
-from crossdock.progress import Silent
 from crossdock.runs import runner
 from crossdock.runs.named_records import named
 from crossdock.runs.run_report import Report
 from crossdock.state import StateUrl
+from crossdock.values.progress import Silent
 
 
 class Invoices(Stream[BenchSettings]):

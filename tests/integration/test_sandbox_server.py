@@ -18,7 +18,7 @@ import pytest
 
 from crossdock.errors import ConfigError
 from crossdock.sandbox import SandboxServer, SandboxSettings
-from crossdock.serving import ConnectionLimits
+from crossdock.values.serving import ConnectionLimits
 
 CUSTOMERS = "/api/v1/sales/customers"
 PROGRAM = """

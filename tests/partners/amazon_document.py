@@ -20,7 +20,7 @@ from jsonschema_rs import Draft4Validator, ValidationError
 from tests.partners.amazon_wire import upper_case
 from tests.partners.partner_server import Partner, PartnerAnswer, PartnerRequest
 
-from crossdock import exact_json
+from crossdock.values import exact_json
 
 DATA_VARIABLE = "CROSSDOCK_AMAZON_DATA"
 DATA_BESIDE = Path(__file__).parents[3] / "shared" / "data" / "amazon"

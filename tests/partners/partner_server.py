@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from tests.servers import served
 
-from crossdock import exact_json
+from crossdock.values import exact_json
 
 Fault = Literal["none", "lost_answer", "refused", "throttled", "unavailable"]
 """``lost_answer``: carried out, and the connection ends without an answer. ``refused``: the connection ends before it

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from tests.partners.partner_server import PartnerAnswer
 
-from crossdock.exact_json import decimal_text, time_text
+from crossdock.values.exact_json import decimal_text, time_text
 
 WORDS: Mapping[str, str] = MappingProxyType(
     {

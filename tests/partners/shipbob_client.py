@@ -11,7 +11,7 @@ from tests.partners.shipbob import ShipBob
 from tests.partners.shipbob_routes import VERSION
 from tests.partners.shipbob_state import Channel, Location
 
-from crossdock import exact_json
+from crossdock.values import exact_json
 
 CHANNELS = (Channel(1, "Lamps", 10), Channel(2, "Chairs", 20), Channel(3, "Rival", 30))
 LOCATIONS = (Location(8, "Cicero (IL)"), Location(9, "Moreno Valley (CA)"))

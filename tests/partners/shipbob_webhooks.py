@@ -28,7 +28,7 @@ from tests.partners.shipbob_stock_answers import wro_view
 from tests.partners.shipbob_warehouse import Warehouse
 from tests.partners.webhook_sender import Delivery, WebhookSender, signature
 
-from crossdock import exact_json
+from crossdock.values import exact_json
 
 Topic = Literal[
     "order.shipped", "order.shipment.delivered", "order.shipment.exception", "order.shipment.on_hold",

@@ -17,9 +17,9 @@ from tests.partners.woocommerce.shop_faults import Faulty
 from tests.partners.woocommerce.shop_keys import ApiKey
 from tests.partners.woocommerce.shop_server import serving_shop
 
-from crossdock.clock import Clock
 from crossdock.sandbox import SandboxServer
 from crossdock.testing.sandbox_syncs import private_file
+from crossdock.values.clock import Clock
 
 
 def shopify(folder: Path, url: str, token: str, **settings: Any) -> dict[str, Any]:

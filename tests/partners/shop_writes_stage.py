@@ -17,9 +17,9 @@ from tests.partners.shopify.site import Site
 from tests.partners.stage import Project
 from tests.partners.threepl_stage import LONG_AGO
 
-from crossdock import exact_json
-from crossdock.json_values import at_path
 from crossdock.sandbox import SandboxServer
+from crossdock.values import exact_json
+from crossdock.values.json_values import at_path
 
 CREATE, SET = b"mutation fulfillmentCreate", b"mutation inventorySetQuantities"
 LOOK_UP, LOOK_UP_STOCK = b"query shipments", b"query stockOf"

@@ -12,14 +12,11 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from crossdock import exact_json
-from crossdock.clock import Clock
 from crossdock.inbox import hint_worker
 from crossdock.inbox.endpoint import endpoints
 from crossdock.inbox.hint_worker import HintWorker
 from crossdock.inbox.receiver import Receiver
 from crossdock.inbox.subscribing import subscriptions
-from crossdock.progress import Silent
 from crossdock.project import project
 from crossdock.runs import runner
 from crossdock.runs.run_report import Report
@@ -29,6 +26,9 @@ from crossdock.state import HintedRecord
 from crossdock.state.tables.dead_letters import ALL
 from crossdock.testing import sandbox_contents
 from crossdock.testing.sandbox_syncs import private_file
+from crossdock.values import exact_json
+from crossdock.values.clock import Clock
+from crossdock.values.progress import Silent
 from crossdock.webhooks import Subscription
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 from tests.partners.stage import Project
 
-from crossdock.clock import Clock
 from crossdock.sandbox import SandboxServer
 from crossdock.testing.sandbox_syncs import private_file
+from crossdock.values.clock import Clock
 
 LONG_AGO = 1_300_000_000  # a file written just now would be watched for a while before it is read
 _FILES = {"format": {"delimiter": ";"}, "mode": "append"}

@@ -13,7 +13,7 @@ from tests.partners.partner_server import Partner
 from tests.partners.shipbob import LIMIT_PER_MINUTE, ShipBob
 from tests.partners.shipbob_client import CHANNELS, LOCATIONS, stocked
 
-from crossdock.clock import Clock
+from crossdock.values.clock import Clock
 
 SHIPBOB_ORDER: dict[str, Any] = {
     "shipping_method": {"const": "Standard"},

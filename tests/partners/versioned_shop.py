@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.partners.partner_server import PartnerAnswer, PartnerRequest
 
-from crossdock import exact_json
+from crossdock.values import exact_json
 
 _MEMBERS: dict[str, dict[str, Any]] = {
     "customers": {"name": "name"},

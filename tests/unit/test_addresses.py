@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crossdock.addresses import address_fault, asks_with_secret, endpoint, names_secret, web_address
+from crossdock.values.addresses import address_fault, asks_with_secret, endpoint, names_secret, web_address
 
 CANARY = "hunter2"
 

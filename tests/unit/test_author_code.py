@@ -10,11 +10,11 @@ import pytest
 from pydantic import BaseModel, TypeAdapter
 from tests.unit.planning.accounts import bound_accounts
 
-from crossdock.author_code import AuthorCodeError, brief, described, error_of_author, guarded
-from crossdock.config_file import ConfigModel, SecretRef
 from crossdock.errors import ConfigError, CrossdockError, InternalError, RecordError, StoppedError, UnavailableError
 from crossdock.records import RawBatch
 from crossdock.runs.pull_checks import pulled
+from crossdock.values.author_code import AuthorCodeError, brief, described, error_of_author, guarded
+from crossdock.values.config_file import ConfigModel, SecretRef
 
 HERE = Path(__file__).name
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter
 
-from crossdock import config_file
-from crossdock.config_file import ConfigModel, GivenText, Name, Secret, SecretRef
 from crossdock.errors import ConfigError
+from crossdock.values import config_file
+from crossdock.values.config_file import ConfigModel, GivenText, Name, Secret, SecretRef
 
 
 class Part(ConfigModel):

@@ -21,7 +21,7 @@ from crossdock.fleet import executors
 from crossdock.fleet.tenant_files import TenantFiles
 from crossdock.fleet.tenants import load_base
 from crossdock.project import project
-from crossdock.serving import ServerNames
+from crossdock.values.serving import ServerNames
 
 DEPLOY, FLEET = ROOT / "deploy", ROOT / "configs" / "fleet"
 MANIFESTS = sorted((DEPLOY / "kubernetes").glob("*.yaml"))

@@ -16,7 +16,7 @@ import pytest
 import yaml
 from pydantic import TypeAdapter
 
-from crossdock import exact_json, registry, testing, yaml_reader
+from crossdock import registry, testing
 from crossdock.cli.main import cli
 from crossdock.connector import Connector
 from crossdock.mapping.declarative import Form
@@ -26,6 +26,7 @@ from crossdock.project.effective_config import effective
 from crossdock.project.stream_overrides import StreamOverrides
 from crossdock.records import REASONS
 from crossdock.resource_types import WRITTEN, personal_members
+from crossdock.values import exact_json, yaml_reader
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from crossdock.docstring_schemas import DocumentedModel, field_docstrings
+from crossdock.values.docstring_schemas import DocumentedModel, field_docstrings
 
 
 class Mixin:

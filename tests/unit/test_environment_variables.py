@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.environment_variables import MAX_VALUES, escaped, substituted
+from crossdock.values.environment_variables import MAX_VALUES, escaped, substituted
 
 ENVIRONMENT = {"HOST": "wms.example.com", "EMPTY": "", "_9": "x", "DOLLAR": "${HOST}"}
 

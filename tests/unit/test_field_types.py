@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from crossdock.field_types import Country, Currency, Exact, Instant, is_target_id, minor_unit
+from crossdock.values.field_types import Country, Currency, Exact, Instant, is_target_id, minor_unit
 
 EXACT: TypeAdapter[Decimal] = TypeAdapter(Exact)
 

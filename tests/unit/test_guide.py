@@ -20,7 +20,7 @@ import yaml
 from pydantic import ValidationError
 from tests.unit.test_docs import DOCS, EXAMPLES, PAGES, WHOLE, blocks, known_keys
 
-from crossdock import ProductDraft, exact_json
+from crossdock import ProductDraft
 from crossdock.cli.main import main
 from crossdock.delivery.circuit_breaker import OPENS_AT, WATCHED
 from crossdock.errors import RefusedError
@@ -32,6 +32,7 @@ from crossdock.platform.webhooks import Reason, WebhookScheme, WebhookVerifier
 from crossdock.scheduler.daemon import LOOK_S
 from crossdock.scheduling import Schedule
 from crossdock.scheduling.due_times import due
+from crossdock.values import exact_json
 
 
 def test_the_guide_shows_every_config_key() -> None:

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock import exact_json
 from crossdock.errors import RecordError
-from crossdock.exact_json import BEYOND
-from crossdock.json_values import MISSING, at_path, at_pointer, checked, exploded, number, replaced_at, text_of
+from crossdock.values import exact_json
+from crossdock.values.exact_json import BEYOND
+from crossdock.values.json_values import MISSING, at_path, at_pointer, checked, exploded, number, replaced_at, text_of
 
 NAMES = st.sampled_from(["a", "b", "a.b", "0", "01", "~", "/", "", "~1", "é"])
 NUMBERS = st.integers(-(10**15), 10**15) | st.decimals(-(10**15), 10**15, allow_nan=False, places=4)

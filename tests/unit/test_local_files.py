@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from crossdock.local_files import create_private, open_private, open_regular, read_regular, replace_file
+from crossdock.values.local_files import create_private, open_private, open_regular, read_regular, replace_file
 
 
 @pytest.fixture(params=[0o000, 0o077, 0o777], ids=oct)

@@ -9,8 +9,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.merged_content import merged
-from crossdock.yaml_reader import Content, Place, parse
+from crossdock.values.merged_content import merged
+from crossdock.values.yaml_reader import Content, Place, parse
 
 KEYS = st.sampled_from(["a", "b", "c"])
 SECTIONS = st.dictionaries(

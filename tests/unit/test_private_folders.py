@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from crossdock.errors import StateError
-from crossdock.local_files import create_private, private_folder
+from crossdock.values.local_files import create_private, private_folder
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
 STRANGER = 4711

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.errors import RecordError
-from crossdock.record_times import TimeFormat, check_layout
 from crossdock.records import RawBatch, Record
+from crossdock.values.record_times import TimeFormat, check_layout
 
 ZONES = st.integers(-1439, 1439).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from crossdock import exact_json
 from crossdock.resource_types import RESOURCES
 from crossdock.resources import InventoryLotDraft, Invoice, InvoiceDraft, LineDraft, OrderDraft, Product, Reference
+from crossdock.values import exact_json
 
 WEST, EAST = timezone(timedelta(hours=-5)), timezone(timedelta(hours=1))
 

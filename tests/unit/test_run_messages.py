@@ -7,7 +7,7 @@ import weakref
 import pytest
 
 from crossdock.errors import FindingsError, RefusedError, UnavailableError
-from crossdock.run_messages import MOST, RunMessage, RunMessages, document_of, error_texts, remarks
+from crossdock.values.run_messages import MOST, RunMessage, RunMessages, document_of, error_texts, remarks
 
 SHORT = RefusedError("has 10 rows", where="f.csv:12", hint="ask for it anew")
 DOWN = UnavailableError("no answer", where="sftp://wms")

@@ -18,8 +18,8 @@ from crossdock.observability import metrics
 from crossdock.runs import run_report
 from crossdock.sources import input_facts
 from crossdock.state.tables import run_history, scheduled_runs
-from crossdock.state_words import InputState, RecordState, RecordTerm, RowTerm, RunState, StateWord
-from crossdock.tally import IN, OUT, OpenCounts, Tally, Term
+from crossdock.values.state_words import InputState, RecordState, RecordTerm, RowTerm, RunState, StateWord
+from crossdock.values.tally import IN, OUT, OpenCounts, Tally, Term
 
 DOCS = Path(__file__).parents[2] / "docs"
 OPEN = [state for state in RecordState if state not in {RecordState.DROPPED, RecordState.INBOX}]

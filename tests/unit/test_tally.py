@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.tally import DELIVERED, IN, NOTHING_OPEN, OUT, OpenCounts, Tally, Term
+from crossdock.values.tally import DELIVERED, IN, NOTHING_OPEN, OUT, OpenCounts, Tally, Term
 
 NUMBER = st.integers(0, 1_000)
 TALLY = st.builds(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.errors import ConfigError
-from crossdock.yaml_reader import MAX_DEPTH, MAX_KEY, MAX_TEXT, MAX_VALUES, parse
+from crossdock.values.yaml_reader import MAX_DEPTH, MAX_KEY, MAX_TEXT, MAX_VALUES, parse
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)

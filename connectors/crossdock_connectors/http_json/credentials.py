@@ -17,9 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from crossdock import ConfigModel, SecretRef, exact_json
-from crossdock.addresses import endpoint, names_secret
-from crossdock.config_file import Secret, misplaced
+from crossdock import ConfigModel, SecretRef
 from crossdock.sources import (
     BasicAuth,
     BearerAuth,
@@ -28,6 +26,9 @@ from crossdock.sources import (
     LoginAuth,
     RefreshTokenAuth,
 )
+from crossdock.values import exact_json
+from crossdock.values.addresses import endpoint, names_secret
+from crossdock.values.config_file import Secret, misplaced
 
 
 def _is_reference(value: Any) -> str:

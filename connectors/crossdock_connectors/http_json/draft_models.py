@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr, create_model, model_validator
 
 from crossdock import ConfigModel
-from crossdock.config_file import misplaced
-from crossdock.field_types import MAX_DIGITS_BEFORE_POINT, Exact, Instant
 from crossdock.resources import ResourceModel
+from crossdock.values.config_file import misplaced
+from crossdock.values.field_types import MAX_DIGITS_BEFORE_POINT, Exact, Instant
 
 MemberType = Literal["text", "number", "integer", "boolean", "instant", "date", "object", "list"]
 MemberName = Annotated[str, Field(min_length=1, max_length=200)]

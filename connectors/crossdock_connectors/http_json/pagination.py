@@ -9,8 +9,6 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from crossdock import ConfigModel
-from crossdock.config_file import misplaced
-from crossdock.json_values import at_path, is_pointer, replaced_at
 from crossdock.sources import (
     AfterId,
     CursorInBody,
@@ -22,6 +20,8 @@ from crossdock.sources import (
     PageNumber,
     Paginator,
 )
+from crossdock.values.config_file import misplaced
+from crossdock.values.json_values import at_path, is_pointer, replaced_at
 from crossdock_connectors.http_json.credentials import HeaderName
 
 

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from crossdock import ConfigModel, exact_json
+from crossdock import ConfigModel
+from crossdock.values import exact_json
 
 
 class _RecognizedAnswer(ConfigModel):

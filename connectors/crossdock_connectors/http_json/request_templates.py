@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag, WithJsonSchema
 
-from crossdock import exact_json
-from crossdock.json_values import MISSING
+from crossdock.values import exact_json
+from crossdock.values.json_values import MISSING
 
 NAMES = frozenset({"since", "start", "end"})
 _PLACE = re.compile(r"\{(since|start|end)\}")

@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import ConfigModel, StreamConfig
-from crossdock.config_file import misplaced
-from crossdock.scheduling.time_zones import zone_name
-from crossdock.scheduling.times_and_durations import duration_schema, is_duration
 from crossdock.sources import Api, ApiAnswer, Cursor, HttpSettings, Name, RateLimit
 from crossdock.stream_facts import MARKS_IN_SNAPSHOT
+from crossdock.values.config_file import misplaced
+from crossdock.values.time_zones import zone_name
+from crossdock.values.times_and_durations import duration_schema, is_duration
 from crossdock_connectors.http_json import request_templates
 from crossdock_connectors.http_json.credentials import Credential, HeaderName, TextOrSecret, without_literal_secrets
 from crossdock_connectors.http_json.other_requests import OtherRequest, check_body

@@ -11,14 +11,15 @@ from typing import Any
 
 import polars as pl
 
-from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch, RefusedError, exact_json
+from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch, RefusedError
 from crossdock.cursors import instant_cursor
-from crossdock.json_values import found_at, member_name
 from crossdock.records import JSON, LINE, with_paths
-from crossdock.scheduling.times_and_durations import span
 from crossdock.sources import ApiAnswer, Checkpoint, CursorInBody, NextUrl, UnavailableError, windows
 from crossdock.sources.pagination import SizedPages
 from crossdock.sources.retried_requests import NotFoundError
+from crossdock.values import exact_json
+from crossdock.values.json_values import found_at, member_name
+from crossdock.values.times_and_durations import span
 from crossdock_connectors.http_json import request_templates, request_times
 from crossdock_connectors.http_json.pagination import Pagination
 from crossdock_connectors.http_json.settings import FetchedRecord, HttpJsonSettings, HttpJsonStreamConfig

@@ -7,10 +7,8 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from crossdock import Filter, exact_json
+from crossdock import Filter
 from crossdock.errors import RemoteError
-from crossdock.field_types import MAX_ID_LENGTH
-from crossdock.json_values import at_path, found_at, text_of
 from crossdock.sources.api_errors import message_of
 from crossdock.targets import (
     Answer,
@@ -25,6 +23,9 @@ from crossdock.targets import (
     body_of,
     outcomes,
 )
+from crossdock.values import exact_json
+from crossdock.values.field_types import MAX_ID_LENGTH
+from crossdock.values.json_values import at_path, found_at, text_of
 from crossdock_connectors.http_json.draft_models import draft_model
 from crossdock_connectors.http_json.other_requests import OtherRequest, PostedRequest
 from crossdock_connectors.http_json.recognized_answers import RepeatedAnswer

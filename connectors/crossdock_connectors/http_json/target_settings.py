@@ -9,8 +9,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from crossdock import ConfigModel, Filter
-from crossdock.config_file import MAX_S, misplaced
 from crossdock.delivery_settings import InFlight, Retry
+from crossdock.values.config_file import MAX_S, misplaced
 from crossdock_connectors.http_json.credentials import HeaderName
 from crossdock_connectors.http_json.draft_models import MemberName, Members
 from crossdock_connectors.http_json.other_requests import OtherRequest, PostedRequest

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import ConfigModel
-from crossdock.config_file import misplaced
-from crossdock.json_values import is_pointer
 from crossdock.sources import Name
+from crossdock.values.config_file import misplaced
+from crossdock.values.json_values import is_pointer
 from crossdock.webhooks import Hint, Webhook, Webhooks, WebhookScheme, WebhookSettings
 from crossdock_connectors.http_json.credentials import HeaderName
 

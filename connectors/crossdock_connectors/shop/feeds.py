@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from crossdock import Context, exact_json
+from crossdock import Context
 from crossdock.cursors import OVERLAP_S, instant_cursor
+from crossdock.values import exact_json
 from crossdock_connectors.shop.settings import ShopSettings
 
 OVERLAP = timedelta(seconds=OVERLAP_S)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from decimal import ROUND_DOWN, Decimal
 
 from crossdock import LineDraft, Reference
-from crossdock.field_types import minor_unit
+from crossdock.values.field_types import minor_unit
 
 _DECIMALS = 4  # of a unit price on the platform
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from crossdock import RecordError, Reference
-from crossdock.json_access import JsonAccess
+from crossdock.values.json_access import JsonAccess
 from crossdock_connectors.shop.settings import ShopSettings
 
 GUEST = "guest"

@@ -7,9 +7,9 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from crossdock import RecordError
-from crossdock.field_types import Code, Text, whole
 from crossdock.records import key_parts_of
 from crossdock.resources import ResourceModel
+from crossdock.values.field_types import Code, Text, whole
 
 _WHOLE = WithJsonSchema({"type": "integer"})
 Units = Annotated[int, BeforeValidator(whole), Field(ge=1, le=2**31 - 1, strict=True), _WHOLE]

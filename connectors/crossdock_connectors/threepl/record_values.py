@@ -9,10 +9,10 @@ from typing import Any
 from urllib.parse import unquote
 
 from crossdock import RecordError, Reference
-from crossdock.json_access import JsonAccess
 from crossdock.records import key_text
 from crossdock.resource_types import external_id
 from crossdock.resources import Tracking
+from crossdock.values.json_access import JsonAccess
 
 
 def key_in(name: Any, namespace: str) -> str | None:

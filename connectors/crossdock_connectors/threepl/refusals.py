@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from crossdock import exact_json
 from crossdock.printable import printable
 from crossdock.targets import Answer, Outcome
+from crossdock.values import exact_json
 
 _LONGEST = 2_000  # characters of a message
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from crossdock import ConfigModel
-from crossdock.field_types import Code, Instant
 from crossdock.sources import HttpSettings, Name
+from crossdock.values.field_types import Code, Instant
 
 
 class SentOrders(ConfigModel):

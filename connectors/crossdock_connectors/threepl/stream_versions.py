@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from crossdock import exact_json
+from crossdock.values import exact_json
 from crossdock_connectors.threepl.settings import ThreePlSettings
 
 _MAPPED = {

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from crossdock.field_types import whole
+from crossdock.values.field_types import whole
 
 Units = Annotated[
     int, BeforeValidator(whole), Field(ge=1, le=2**31 - 1, strict=True), WithJsonSchema({"type": "integer"})

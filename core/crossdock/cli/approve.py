@@ -9,8 +9,8 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.shared_options import MOST, common_options, counted, example, load, say
-from crossdock.clock import SystemClock
 from crossdock.errors import ConfigError
+from crossdock.values.clock import SystemClock
 
 if TYPE_CHECKING:
     from crossdock.state import PendingApproval, Transaction

@@ -9,7 +9,7 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.shared_options import common_options, config_option, counted, example, load
-from crossdock.clock import SystemClock
+from crossdock.values.clock import SystemClock
 
 
 @click.group(epilog=example("crossdock bindings export > bindings.csv", "crossdock bindings import bindings.csv"))

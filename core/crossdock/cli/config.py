@@ -24,8 +24,8 @@ def show(config: Path, *, as_json: bool) -> None:
 
     Secrets are shown as references; constants that may be personal are masked.
     """
-    from crossdock import exact_json
     from crossdock.project.effective_config import effective
+    from crossdock.values import exact_json
 
     document = effective(config, *overrides(config))
     click.echo(printable_json(exact_json.dumps(document).decode()) if as_json else _yaml(document), nl=as_json)
@@ -52,7 +52,7 @@ def _yaml(document: dict[str, Any]) -> str:
 
     import yaml
 
-    from crossdock.exact_json import decimal_text
+    from crossdock.values.exact_json import decimal_text
 
     class Dumper(yaml.SafeDumper):
         """Writes decimals with their exact digits."""

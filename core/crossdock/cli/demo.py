@@ -107,8 +107,8 @@ def _run(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) -
 
 def _sync(loaded: Project, streams: list[str], interrupt: threading.Event, *, as_json: bool) -> Report:
     from crossdock.cli import terminal_output
-    from crossdock.clock import SystemClock
     from crossdock.runs import runner
+    from crossdock.values.clock import SystemClock
 
     with terminal_output.progress(wanted=not as_json) as progress:
         report = runner.sync(loaded, streams, clock=SystemClock(), progress=progress, interrupt=interrupt)

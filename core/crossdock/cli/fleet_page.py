@@ -9,9 +9,9 @@ from datetime import datetime
 from crossdock.cli import html_page
 from crossdock.cli.html_elements import row, table, text
 from crossdock.cli.shared_options import counted
-from crossdock.run_messages import error_texts
 from crossdock.state import RunRecord
-from crossdock.times_in_text import duration_text, instant_text
+from crossdock.values.run_messages import error_texts
+from crossdock.values.times_in_text import duration_text, instant_text
 
 _COLUMNS = ("tenant", "job", "business date", "started", "duration", "status", "open", "requests", "errors")
 _WORST_FIRST = ("failed", "incomplete", "running", "degraded", "done")

@@ -17,7 +17,6 @@ from crossdock.cli.service import ListenAddress, interruptible_service
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
-    from crossdock.clock import Clock
     from crossdock.fleet.executors import ChosenExecutor
     from crossdock.fleet.fleet_scheduler import FleetScheduler, Listener
     from crossdock.fleet.fleet_service import FleetService
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from crossdock.notifications.notifier import Notifier
     from crossdock.scheduler.stderr_log import LogFormat
     from crossdock.state.fleet_database import JobFacts
+    from crossdock.values.clock import Clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,6 @@ def run(
 
 def serve(pattern: str, base_files: Sequence[Path], options: FleetOptions) -> int:
     """Run the jobs of all tenants when they are due, until a signal stops it."""
-    from crossdock.clock import SystemClock
     from crossdock.fleet import executors
     from crossdock.fleet.fleet_service import FleetService
     from crossdock.fleet.grouped_notices import GroupedNotices
@@ -81,6 +80,7 @@ def serve(pattern: str, base_files: Sequence[Path], options: FleetOptions) -> in
     from crossdock.scheduler import stderr_log
     from crossdock.scheduler.daemon import Daemon
     from crossdock.state.fleet_database import FleetDatabase
+    from crossdock.values.clock import SystemClock
 
     base, executor = load_base(*base_files), executors.chosen(options.executor)
     if executor.kind.on_other_hosts and base.database.drivername == "sqlite":
@@ -131,7 +131,7 @@ def _scheduler_maker(
 def preview(pattern: str, base_files: Sequence[Path], days: int, *, as_json: bool) -> int:
     """Show the runs of all tenants in the next *days*."""
     from crossdock.cli.fleet_states import FleetStates
-    from crossdock.clock import SystemClock
+    from crossdock.values.clock import SystemClock
 
     now, states = SystemClock().now(), FleetStates(pattern, base_files)
     found = states.each(lambda loaded: preview_rows(loaded, now, days))
@@ -142,8 +142,8 @@ def preview(pattern: str, base_files: Sequence[Path], days: int, *, as_json: boo
 
 
 def _notifier(base: Base) -> Notifier | None:
-    from crossdock.clock import SystemClock
     from crossdock.notifications.notifier import Notifier
+    from crossdock.values.clock import SystemClock
 
     return None if base.notify is None else Notifier(base.notify, SystemClock())
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from crossdock.errors import ConfigError
-from crossdock.local_files import replace_file
+from crossdock.values.local_files import replace_file
 
 _STYLE = (Path(__file__).parent / "report.css").read_text(encoding="utf-8")
 _PAGE = """\

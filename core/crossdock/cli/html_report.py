@@ -10,11 +10,11 @@ from typing import Any
 from crossdock.cli import api_lines, html_open_records, html_page, input_lines, tally_lines, timing_lines
 from crossdock.cli.html_elements import row, table, text
 from crossdock.cli.shared_options import counted
-from crossdock.run_messages import error_texts, remarks
 from crossdock.state import RunRecord
 from crossdock.state.queries.run_details import Delivery, RunDetails
-from crossdock.state_words import RunState
-from crossdock.times_in_text import duration_text, instant_text
+from crossdock.values.run_messages import error_texts, remarks
+from crossdock.values.state_words import RunState
+from crossdock.values.times_in_text import duration_text, instant_text
 
 _ERROR_LINES = 20  # most lines of an error
 _FILES = ("stream", "file", "rows")

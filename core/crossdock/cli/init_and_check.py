@@ -13,9 +13,9 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.fleet_states import FleetStates
 from crossdock.cli.shared_options import common_options, example, fleet_base, fleet_option, load
-from crossdock.clock import SystemClock
 from crossdock.errors import ConfigError, CrossdockError
-from crossdock.times_in_text import duration_text
+from crossdock.values.clock import SystemClock
+from crossdock.values.times_in_text import duration_text
 
 if TYPE_CHECKING:
     from crossdock.connector import Finding, Stream
@@ -132,8 +132,8 @@ def _findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
 
 def _declared(loaded: Project, connection: Connection) -> Iterator[Finding]:
     """Test the webhooks and the target that the connection declares."""
-    from crossdock.author_code import AuthorCodeError
     from crossdock.connector import Finding
+    from crossdock.values.author_code import AuthorCodeError
 
     try:
         if connection.webhooks is not None:
@@ -238,11 +238,11 @@ def _receive(connection: Connection) -> None:
 
 
 def _connection(connection: Connection) -> Iterator[Finding]:
-    from crossdock.author_code import guarded
     from crossdock.connector import Finding
-    from crossdock.progress import Silent
     from crossdock.runs.intake_logs import NoIntake
     from crossdock.sources.source_context import SourceContext
+    from crossdock.values.author_code import guarded
+    from crossdock.values.progress import Silent
 
     check = connection.connector.check
     if check is None:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from crossdock.cli.shared_options import MOST, as_json, config_option, example, load, meanings, say, say_more
-from crossdock.state_words import RunState
+from crossdock.values.state_words import RunState
 
 _COLUMNS = ("job", "business_date", "due", "status", "run", "attempts")
 
@@ -28,7 +28,7 @@ def jobs() -> None:
 def list_(config: Path, *, limit: int, as_json: bool) -> None:
     """List scheduled runs, newest first."""
     from crossdock.cli import terminal_output
-    from crossdock.run_messages import error_texts
+    from crossdock.values.run_messages import error_texts
 
     loaded = load(config)
     with loaded.look() as tx:
@@ -78,8 +78,8 @@ def resume(job: str, config: Path) -> None:
 
 
 def _set_paused(job: str, config: Path, *, paused: bool) -> None:
-    from crossdock.clock import SystemClock
     from crossdock.errors import ConfigError
+    from crossdock.values.clock import SystemClock
 
     loaded = load(config)
     if job not in loaded.jobs:

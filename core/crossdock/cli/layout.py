@@ -125,7 +125,7 @@ def _extent(number: int, limit: int) -> str:
 
 def _refuse_sheet(file: Path) -> None:
     from crossdock.errors import ConfigError
-    from crossdock.local_files import open_regular
+    from crossdock.values.local_files import open_regular
 
     try:
         with open_regular(file) as opened:

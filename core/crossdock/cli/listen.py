@@ -98,8 +98,8 @@ def remove(connection: str, config: Path, *, as_json: bool) -> None:
 
 @contextmanager
 def _subscriptions(config: Path, connection: str) -> Iterator[Subscriptions]:
-    from crossdock.clock import SystemClock
     from crossdock.inbox.subscribing import subscriptions
+    from crossdock.values.clock import SystemClock
 
     with subscriptions(load(config), connection, SystemClock()) as opened:
         yield opened

@@ -106,7 +106,7 @@ def _run(command: Callable[[], Any]) -> int:
 
 def _failed(error: BaseException) -> int:
     """Show what an author's code raised as a sentence, and a defect of ours with its traceback; returns the code."""
-    from crossdock.author_code import error_of_author
+    from crossdock.values.author_code import error_of_author
 
     found = error_of_author(error)
     if found is not None:

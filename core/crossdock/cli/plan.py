@@ -12,7 +12,7 @@ import click
 
 from crossdock.cli import tally_lines, terminal_output
 from crossdock.cli.shared_options import MOST, common_options, counted, example, load, parents_text, say
-from crossdock.clock import SystemClock
+from crossdock.values.clock import SystemClock
 
 if TYPE_CHECKING:
     from crossdock.delivery.answer_masking import Masks
@@ -233,7 +233,7 @@ def _lines(listing: _Listing, planned: Planned) -> Iterator[str]:
 
 def _time_for(forecast: Forecast) -> str:
     """How long the rate limit makes these requests take."""
-    from crossdock.times_in_text import duration_text
+    from crossdock.values.times_in_text import duration_text
 
     if forecast.seconds is None or forecast.at_once is None or forecast.rate_per_s is None or not forecast.requests:
         return ""
@@ -268,7 +268,7 @@ def _changes(item: dict[str, Any]) -> list[str]:
 
 
 def _change(change: dict[str, Any]) -> str:
-    from crossdock import exact_json
+    from crossdock.values import exact_json
 
     if change is _PERSONAL:
         return "changed (personal)"

@@ -13,8 +13,8 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.output_files import check_writable
 from crossdock.cli.shared_options import MOST, common_options, counted, example, load, same_places, say
-from crossdock.clock import SystemClock
 from crossdock.errors import ConfigError
+from crossdock.values.clock import SystemClock
 
 if TYPE_CHECKING:
     from crossdock.migration.reconciliation import Reconciliation
@@ -146,7 +146,7 @@ def _check_options(out: Path | None, sample: int | None, seed: int | None, *, re
 
 def _facts(found: Reconciliation) -> dict[str, Any]:
     """What the state keeps of a reconciliation."""
-    from crossdock import exact_json
+    from crossdock.values import exact_json
 
     return {
         "at": exact_json.time_text(found.at),

@@ -15,8 +15,8 @@ from crossdock.cli.records_list import INBOX, OPEN, list_, selection
 from crossdock.cli.records_resolve import reopen_, resolve_
 from crossdock.cli.records_show import show_
 from crossdock.cli.shared_options import MOST, common_options, counted, example, interruptible, load, utf8
-from crossdock.clock import SystemClock
 from crossdock.errors import ConfigError
+from crossdock.values.clock import SystemClock
 
 if TYPE_CHECKING:
     from crossdock.project.project import Project

@@ -30,7 +30,7 @@ from crossdock.cli.shared_options import (
     utf8,
 )
 from crossdock.errors import ConfigError
-from crossdock.state_words import RecordState
+from crossdock.values.state_words import RecordState
 
 if TYPE_CHECKING:
     from crossdock.project.project import Project

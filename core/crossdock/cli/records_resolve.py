@@ -11,9 +11,9 @@ from crossdock.cli import terminal_output
 from crossdock.cli.confirmation import confirm, yes_option
 from crossdock.cli.records_list import selection
 from crossdock.cli.shared_options import common_options, counted, example, load, say, utf8
-from crossdock.clock import SystemClock
 from crossdock.errors import ConfigError
-from crossdock.times_in_text import instant_text
+from crossdock.values.clock import SystemClock
+from crossdock.values.times_in_text import instant_text
 
 if TYPE_CHECKING:
     from crossdock.project.project import Project

@@ -12,7 +12,7 @@ from crossdock.cli import terminal_output
 from crossdock.cli.records_list import INBOX, OPEN, Item, found, public, unverified
 from crossdock.cli.shared_options import common_options, example, load, utf8
 from crossdock.errors import ConfigError
-from crossdock.times_in_text import instant_text
+from crossdock.values.times_in_text import instant_text
 
 if TYPE_CHECKING:
     from crossdock.project.project import Project
@@ -78,7 +78,7 @@ def _difference(loaded: Project, tx: Transaction, item: Item, *, raw: bool) -> l
 
 
 def _lines(item: Item) -> Iterator[str]:
-    from crossdock import exact_json
+    from crossdock.values import exact_json
 
     for name, value in item.items():
         if name == "since" and value is not None:
@@ -94,7 +94,7 @@ def _lines(item: Item) -> Iterator[str]:
 
 def value_text(value: Any) -> str:
     """A value of a payload as a person reads it: a line item as its members, None as ``(none)``."""
-    from crossdock import exact_json
+    from crossdock.values import exact_json
 
     if value is None:
         return "(none)"

@@ -23,11 +23,11 @@ from crossdock.cli.shared_options import (
     say,
     say_more,
 )
-from crossdock.clock import SystemClock
 from crossdock.errors import ConfigError
-from crossdock.run_messages import error_texts
-from crossdock.state_words import RecordTerm, RowTerm, RunState
-from crossdock.times_in_text import instant_text
+from crossdock.values.clock import SystemClock
+from crossdock.values.run_messages import error_texts
+from crossdock.values.state_words import RecordTerm, RowTerm, RunState
+from crossdock.values.times_in_text import instant_text
 
 if TYPE_CHECKING:
     from crossdock.project.project import Project

@@ -137,7 +137,7 @@ def _check_options_of_one(executor: str | None, at_once: int | None) -> None:
 
 
 def _preview(loaded: Project, days: int, *, as_json: bool) -> int:
-    from crossdock.clock import SystemClock
+    from crossdock.values.clock import SystemClock
 
     rows = preview_rows(loaded, SystemClock().now(), days)
     show_preview(rows, ("job", "date", "begins", "expected end", "requests"), days, as_json=as_json)

@@ -12,12 +12,10 @@ from typing import NamedTuple
 from crossdock.cli import terminal_output
 from crossdock.cli.service import interruptible_service
 from crossdock.cli.shared_options import say
-from crossdock.clock import SystemClock
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.notifications.events import Event, ScheduledRunEnded
 from crossdock.observability.trace_export import traced
 from crossdock.project.project import Project
-from crossdock.run_messages import RunMessage
 from crossdock.runs import runner, state_session
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
@@ -29,6 +27,8 @@ from crossdock.scheduling.due_times import Due, due
 from crossdock.scheduling.job_config import ordered
 from crossdock.state import DueRun, ScheduledRun
 from crossdock.targets.platform_access import check_clock
+from crossdock.values.clock import SystemClock
+from crossdock.values.run_messages import RunMessage
 
 LATEST = "latest"
 _LOOKS_BACK = timedelta(days=40)  # a monthly job is due once in it

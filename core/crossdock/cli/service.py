@@ -92,7 +92,6 @@ class ServiceOptions:
 
 def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
     """Run jobs when they are due, and deliver what webhooks are about, until a signal stops it."""
-    from crossdock.clock import SystemClock
     from crossdock.inbox.hint_worker import HintWorker, Worked
     from crossdock.inbox.receiver import RefusedCounts
     from crossdock.observability.health import serve as serve_health
@@ -101,6 +100,7 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
     from crossdock.scheduler import stderr_log
     from crossdock.scheduler.daemon import Daemon
     from crossdock.scheduler.monitored_scheduler import Service
+    from crossdock.values.clock import SystemClock
 
     listens = options.listen is not None
     if listens:
@@ -165,8 +165,8 @@ def _endpoints(loaded: Project) -> dict[str, Endpoint]:
     Raises:
         ConfigError: If there are none, or a secret cannot be used.
     """
-    from crossdock.clock import SystemClock
     from crossdock.inbox.endpoint import endpoints
+    from crossdock.values.clock import SystemClock
 
     found = endpoints(loaded.connections, SystemClock())
     if not found:
@@ -180,10 +180,10 @@ def _receiving(
     loaded: Project, address: ListenAddress, refused: Callable[[str, str], None], on_hint: Callable[[], None]
 ) -> Iterator[Receiver]:
     """Receive webhooks of the connections of *loaded*."""
-    from crossdock.clock import SystemClock
     from crossdock.inbox import receiver
     from crossdock.inbox.webhook_writer import WebhookWriter
     from crossdock.scheduler.stderr_log import LOGGER
+    from crossdock.values.clock import SystemClock
 
     found = _endpoints(loaded)
     loaded.open_state().close()  # one that does not exist is reported before anything is received
@@ -206,8 +206,8 @@ def interruptible_service(log_format: LogFormat) -> AbstractContextManager[threa
 
 
 def _notifier(loaded: Project) -> Notifier | None:
-    from crossdock.clock import SystemClock
     from crossdock.notifications.notifier import Notifier
+    from crossdock.values.clock import SystemClock
 
     return None if loaded.notify is None else Notifier(loaded.notify, SystemClock())
 

@@ -18,7 +18,7 @@ from crossdock.printable import printable
 
 if TYPE_CHECKING:
     from crossdock.project.project import Project
-    from crossdock.state_words import StateWord
+    from crossdock.values.state_words import StateWord
 
 _OVERRIDES = "crossdock.config_overrides"
 

@@ -7,13 +7,13 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from crossdock import exact_json
 from crossdock.cli.html_elements import row, table, text
 from crossdock.cli.html_page import document
 from crossdock.cli.shared_options import counted, same_places
 from crossdock.migration.sign_off_report import exception_counts
 from crossdock.printable import printable_json
-from crossdock.times_in_text import instant_text
+from crossdock.values import exact_json
+from crossdock.values.times_in_text import instant_text
 
 Report = Mapping[str, Any]
 _SIDES = ("source", "state", "platform")

@@ -14,8 +14,8 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.shared_options import common_options, counted, example, load
-from crossdock.clock import SystemClock
-from crossdock.times_in_text import instant_text
+from crossdock.values.clock import SystemClock
+from crossdock.values.times_in_text import instant_text
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -66,8 +66,8 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
     remnant is left in it; that needs as much free disk space as the file has.
     """
     from crossdock.project.config_model import KEPT
-    from crossdock.scheduling.times_and_durations import span
     from crossdock.state.upkeep.full_purge import purge as purge_state
+    from crossdock.values.times_and_durations import span
 
     loaded = load(config)
     older_than = (loaded.retention or span(KEPT)) if older_than is None else older_than

@@ -22,7 +22,7 @@ from crossdock.cli.shared_options import (
     utf8_each,
     warn,
 )
-from crossdock.clock import SystemClock
+from crossdock.values.clock import SystemClock
 
 if TYPE_CHECKING:
     from crossdock.project.project import Project

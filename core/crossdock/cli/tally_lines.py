@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from crossdock.exact_json import time_text
-from crossdock.run_messages import document_of
-from crossdock.state_words import RecordState, RecordTerm, RowTerm, RunState, StateWord
-from crossdock.tally import IN, OUT, OpenCounts
+from crossdock.values.exact_json import time_text
+from crossdock.values.run_messages import document_of
+from crossdock.values.state_words import RecordState, RecordTerm, RowTerm, RunState, StateWord
+from crossdock.values.tally import IN, OUT, OpenCounts
 
 if TYPE_CHECKING:
     from crossdock.state import RunRecord

@@ -10,7 +10,7 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.shared_options import common_options, counted, example, load, say, utf8
-from crossdock.clock import SystemClock
+from crossdock.values.clock import SystemClock
 
 if TYPE_CHECKING:
     from crossdock.project.project import Project
@@ -86,8 +86,8 @@ def try_(
 
 
 def _recording(loaded: Project, stream: str, folder: Path, personal: tuple[str, ...]) -> Recording:
-    from crossdock.config_file import secrets_in
     from crossdock.testing.recording import Recording
+    from crossdock.values.config_file import secrets_in
 
     name = stream.partition(".")[0]
     settings = (connection.settings for connection in loaded.connections if connection.name == name)
@@ -145,8 +145,8 @@ def _shown(tried: TriedRecord, personal: frozenset[str], *, raw: bool) -> dict[s
 
 def _cells(rows: tuple[dict[str, str | None], ...]) -> Iterator[tuple[str, Any]]:
     """Each value of a record with its column, or with its JSON pointer; of several rows, also with the row's number."""
-    from crossdock import exact_json
     from crossdock.records import JSON
+    from crossdock.values import exact_json
 
     for number, row in enumerate(rows, 1):
         prefix = f"{number}." if len(rows) > 1 else ""

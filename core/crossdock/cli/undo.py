@@ -11,7 +11,7 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.output_files import check_writable
 from crossdock.cli.shared_options import MOST, common_options, counted, example, load, say
-from crossdock.clock import SystemClock
+from crossdock.values.clock import SystemClock
 
 if TYPE_CHECKING:
     from crossdock.migration.undo import UndoPlan

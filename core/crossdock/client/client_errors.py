@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from crossdock import exact_json
 from crossdock.errors import RemoteError
 from crossdock.printable import printable
 from crossdock.transport import problem_answers
+from crossdock.values import exact_json
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from typing import Self
 
 import httpx
 
-from crossdock import addresses
 from crossdock.client.request_sender import RequestSender
 from crossdock.client.resource_collections import InventoryLots, Invoices, LedgerAccounts, ResourceCollection
 from crossdock.client.stored_resources import (
@@ -20,12 +19,13 @@ from crossdock.client.stored_resources import (
     StoredProduct,
     StoredWarehouseBin,
 )
-from crossdock.clock import Clock, SystemClock
 from crossdock.errors import ConfigError
 from crossdock.platform.platform_config import PATHS
 from crossdock.resources import Customer, InventoryLot, Invoice, LedgerAccount, Order, Product, WarehouseBin
 from crossdock.transport.connector_http_client import httpx_client
 from crossdock.transport.http_auth import BearerAuth
+from crossdock.values import addresses
+from crossdock.values.clock import Clock, SystemClock
 
 _TENANT = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import httpx
 
-from crossdock import exact_json
 from crossdock.client.client_errors import ProblemError
-from crossdock.clock import Clock
 from crossdock.errors import RemoteError, UnavailableError
 from crossdock.pacing.rate_headers import retry_after_s
 from crossdock.transport.connector_http_client import unavailable_errors
 from crossdock.transport.http_answers import UnreadableError
+from crossdock.values import exact_json
+from crossdock.values.clock import Clock
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 60.0  # upper bounds; a pause is drawn uniformly below (full jitter)
 

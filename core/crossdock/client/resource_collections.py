@@ -10,7 +10,6 @@ from urllib.parse import quote
 
 from pydantic import TypeAdapter, ValidationError
 
-from crossdock import exact_json
 from crossdock.client.request_sender import RequestSender
 from crossdock.client.stored_resources import (
     Entry,
@@ -21,8 +20,9 @@ from crossdock.client.stored_resources import (
     StoredMovement,
 )
 from crossdock.errors import RemoteError
-from crossdock.field_types import is_target_id
 from crossdock.resources import InventoryLot, Invoice, LedgerAccount, ResourceModel
+from crossdock.values import exact_json
+from crossdock.values.field_types import is_target_id
 
 Input = TypeVar("Input", bound=ResourceModel)
 Kept = TypeVar("Kept", bound=Stored)

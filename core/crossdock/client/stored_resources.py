@@ -5,7 +5,6 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Literal
 
-from crossdock.field_types import Currency, Exact, Instant, PlatformId
 from crossdock.resources import (
     Customer,
     InventoryLot,
@@ -16,6 +15,7 @@ from crossdock.resources import (
     ResourceModel,
     WarehouseBin,
 )
+from crossdock.values.field_types import Currency, Exact, Instant, PlatformId
 
 
 class Stored(ResourceModel):

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from crossdock.clock import Clock
 from crossdock.delivery.circuit_breaker import CircuitBreaker
 from crossdock.delivery.send_queue import SendQueue
 from crossdock.delivery.senders import SendTask
 from crossdock.state import Intent, Unchanged
 from crossdock.targets.target import Target
+from crossdock.values.clock import Clock
 
 
 class ForgottenRecords(Protocol):

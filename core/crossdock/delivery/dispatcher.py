@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from crossdock.clock import Clock
 from crossdock.delivery.delivery_context import DeliveryContext, ForgottenRecords
 from crossdock.delivery.outcome_policy import Policy
 from crossdock.delivery.records_in_progress import OwnRecords
@@ -26,6 +25,7 @@ from crossdock.pacing.allowance import Allowance
 from crossdock.state import Intent, State, Unchanged
 from crossdock.targets.outcomes import Outcome
 from crossdock.targets.target import Target
+from crossdock.values.clock import Clock
 
 GATHER_S = 0.004  # waiting this long for outcomes lets more of them share one disk flush
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Literal
 
-from crossdock import exact_json
 from crossdock.records import Record
 from crossdock.state import Binding, Intent, RecordIdentity, Scope, Step
 from crossdock.targets.merge_patch import as_wanted, difference, patched
 from crossdock.targets.target import Request, Target, Update
+from crossdock.values import exact_json
 
 Kind = Literal["create", "update", "delete"]
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
-from crossdock.author_code import AuthorCodeError
 from crossdock.delivery import in_doubt_rules
 from crossdock.delivery.delivery_context import DeliveryContext
 from crossdock.delivery.existing_records import ExistingRecords
@@ -21,6 +20,7 @@ from crossdock.state import Intent
 from crossdock.targets import outcomes
 from crossdock.targets.outcomes import Outcome
 from crossdock.targets.target import Rule
+from crossdock.values.author_code import AuthorCodeError
 
 CONFLICT = 409  # to a delete: other records refer to it
 THROTTLED_AT_MOST_S = 1_800.0  # twice the longest Retry-After that is obeyed

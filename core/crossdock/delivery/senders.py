@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 from uuid import uuid4
 
-from crossdock.author_code import AUTH, AuthorCodeError
 from crossdock.delivery.answer_masking import Masks
 from crossdock.delivery.operations import payload_after
 from crossdock.errors import RecordError
@@ -26,6 +25,7 @@ from crossdock.targets import outcomes
 from crossdock.targets.outcomes import ExpectedRecord, Outcome
 from crossdock.targets.target import Client, Request, Target
 from crossdock.transport.http_answers import AmbiguousError, Answer, NotSentError
+from crossdock.values.author_code import AUTH, AuthorCodeError
 
 _UNKNOWN = "crossdock"  # the namespace of names that do not exist
 

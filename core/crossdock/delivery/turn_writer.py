@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from crossdock.author_code import AuthorCodeError
-from crossdock.clock import Clock
 from crossdock.delivery import settlement
 from crossdock.delivery.operations import Operation, mint, unsent
 from crossdock.delivery.senders import SendTask
@@ -18,6 +16,8 @@ from crossdock.pacing.allowance import Allowance
 from crossdock.state import Intent, Scope, State, Transaction
 from crossdock.targets import outcomes
 from crossdock.targets.target import Target
+from crossdock.values.author_code import AuthorCodeError
+from crossdock.values.clock import Clock
 
 LEAVE_WITHIN_S = 1.0  # after the lease was confirmed; a slower machine gets more time
 LEAVE_AT_MOST_S = 20.0  # much less than `crossdock.state.db.run_lease.LEASE_S`

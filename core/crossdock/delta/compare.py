@@ -11,7 +11,7 @@ from crossdock.delta import fingerprint, positions
 from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, POSITION, SAME, among, in_parts, where
 from crossdock.state import DeadLetterFacts, Intent, RecordIdentity, Wait
 from crossdock.state.sidecar_files.key_index import KNOWN_FP, KNOWN_POSITION
-from crossdock.tally import Tally
+from crossdock.values.tally import Tally
 
 _FEW = 10  # the known keys are filtered first if they are this many times more than the keys to look up
 _PAIR = "_pair"

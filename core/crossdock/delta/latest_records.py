@@ -48,7 +48,7 @@ from crossdock.errors import RefusedError
 from crossdock.mapping.ordering import declared
 from crossdock.records import LINE, RawBatch
 from crossdock.state import DeadLetter
-from crossdock.tally import Tally
+from crossdock.values.tally import Tally
 
 ROWS = "_rows"
 _HELD_BYTES = 32 << 20  # of rows that may have changed

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import polars as pl
 
-from crossdock.local_files import create_private
 from crossdock.records import LINE, Again, kept
 from crossdock.sources.source_context import writing
+from crossdock.values.local_files import create_private
 
 AT_ONCE = 10_000  # rows per frame
 _VIEW_BYTES = 16  # of each cell, besides its text

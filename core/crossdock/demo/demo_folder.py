@@ -15,9 +15,9 @@ from string import Template
 
 from crossdock.demo.sample_exports import exports
 from crossdock.errors import ConfigError
-from crossdock.local_files import replace_file
 from crossdock.sandbox import SandboxServer, serve
 from crossdock.testing.sftp_server import SftpServer
+from crossdock.values.local_files import replace_file
 
 CONFIG = "crossdock.yaml"
 _MARK = "# written by 'crossdock demo --serve' at each start"

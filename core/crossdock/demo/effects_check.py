@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from crossdock import exact_json
 from crossdock.errors import InternalError
 from crossdock.project.project import Project
 from crossdock.runs.run_report import Report
 from crossdock.targets.platform_target import PlatformTarget
+from crossdock.values import exact_json
 
 
 def compare(project: Project, reports: list[Report]) -> Counter[str]:

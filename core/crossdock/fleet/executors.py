@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 
-from crossdock.author_code import brief, guarded, interrupts, text_of
 from crossdock.errors import ConfigError
+from crossdock.values.author_code import brief, guarded, interrupts, text_of
 
 GROUP = "crossdock.executors"
 Opened = AbstractContextManager[Executor]

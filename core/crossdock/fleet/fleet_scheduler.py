@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from crossdock.author_code import guarded, text_of
-from crossdock.clock import Clock
 from crossdock.errors import CrossdockError
 from crossdock.fleet import worker
 from crossdock.fleet.executors import Opened
@@ -22,9 +20,11 @@ from crossdock.fleet.run_slots import SLOW_S, Place, RunSlots
 from crossdock.fleet.scheduled_call import CallResult, RunFacts, ScheduledCall, SharedLimit
 from crossdock.fleet.tenants import Tenant
 from crossdock.observability.metrics import Part
-from crossdock.run_messages import RunMessage
 from crossdock.scheduling.due_times import Due
 from crossdock.state.fleet_database import JobFacts
+from crossdock.values.author_code import guarded, text_of
+from crossdock.values.clock import Clock
+from crossdock.values.run_messages import RunMessage
 
 SOONEST, LATEST = timedelta(seconds=2), timedelta(minutes=5)
 """The first and the longest pause before a call that failed is made again; each is twice the one before."""

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 
-from crossdock.clock import Clock
 from crossdock.errors import CrossdockError, StateBusyError, StateError
 from crossdock.fleet.fleet_scheduler import FleetScheduler, Listener
 from crossdock.fleet.grouped_notices import GroupedNotices
@@ -17,6 +16,7 @@ from crossdock.project.project import this_process
 from crossdock.scheduler.stderr_log import LOGGER
 from crossdock.scheduling.schedule_config import Schedule
 from crossdock.state.fleet_database import FleetDatabase, JobFacts, Leader
+from crossdock.values.clock import Clock
 
 LOOK_S = 5.0  # between two looks at the config files, and between attempts to lead
 

@@ -7,17 +7,17 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from crossdock.clock import Clock
 from crossdock.fleet.fleet_schedule import DueCall
 from crossdock.fleet.fleet_scheduler import FleetScheduler
 from crossdock.fleet.grouped_notices import GroupedNotices
 from crossdock.fleet.scheduled_call import RunFacts
 from crossdock.notifications.events import Event, RunOverdue, RunWaiting
 from crossdock.observability.metrics import Metrics, Part
-from crossdock.run_messages import RunMessage, remarks
 from crossdock.scheduler import run_events
 from crossdock.scheduler.stderr_log import LOGGER, RunLog
 from crossdock.scheduling.due_times import Due
+from crossdock.values.clock import Clock
+from crossdock.values.run_messages import RunMessage, remarks
 
 LATE = timedelta(minutes=5)
 """A run that has not started so long after it was due is reported."""

@@ -14,11 +14,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from crossdock.notifications.events import ScheduledRunEnded, Status
-from crossdock.run_messages import RunMessage
 from crossdock.scheduling.due_times import Due
 from crossdock.state import DueRun, SkippedRun
 from crossdock.state.fleet_database import JobFacts
-from crossdock.tally import OpenCounts
+from crossdock.values.run_messages import RunMessage
+from crossdock.values.tally import OpenCounts
 
 VERSION = version("crossdock")
 

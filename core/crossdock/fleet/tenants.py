@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from crossdock import config_file, exact_json
-from crossdock.config_file import NAME_FORM, Secret, is_name
 from crossdock.errors import ConfigError
 from crossdock.notifications.notifier import NotifyConfig
 from crossdock.platform.platform_config import Profile
@@ -18,6 +16,8 @@ from crossdock.project.project import Project
 from crossdock.scheduling.job_config import JobConfig
 from crossdock.state import StateUrl, parse_url
 from crossdock.state.db.database_errors import place_of
+from crossdock.values import config_file, exact_json
+from crossdock.values.config_file import NAME_FORM, Secret, is_name
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 
-from crossdock.clock import Clock, SystemClock
 from crossdock.errors import CrossdockError, StateBusyError, as_crossdock_error
 from crossdock.fleet.scheduled_call import VERSION, CallResult, RunFacts, ScheduledCall, version_of
 from crossdock.fleet.tenants import digest_of
@@ -15,7 +14,6 @@ from crossdock.notifications.events import ScheduledRunEnded
 from crossdock.observability.trace_export import traced
 from crossdock.project import project as projects
 from crossdock.project.project import Project
-from crossdock.run_messages import RunMessage
 from crossdock.runs import runner, state_session
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
@@ -26,6 +24,8 @@ from crossdock.scheduling.due_times import Due
 from crossdock.state import DueRun, Transaction
 from crossdock.state.fleet_database import JobFacts
 from crossdock.targets.platform_access import check_clock
+from crossdock.values.clock import Clock, SystemClock
+from crossdock.values.run_messages import RunMessage
 
 _INTERRUPT = threading.Event()
 _CALLS = threading.Condition()

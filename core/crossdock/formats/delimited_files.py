@@ -10,7 +10,6 @@ from typing import Annotated, Literal, Self
 import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
-from crossdock.config_file import ConfigModel, misplaced
 from crossdock.errors import RefusedError
 from crossdock.formats.column_names import check_column_names
 from crossdock.formats.compression import Openable, Readable, open_stream
@@ -25,6 +24,7 @@ from crossdock.formats.record_types import RecordType, check_types, counts_rows,
 from crossdock.formats.row_ends import RowEnds
 from crossdock.formats.text_decoding import Block, Piece, Prepare, pieces, records_at
 from crossdock.formats.text_encodings import known_encoding
+from crossdock.values.config_file import ConfigModel, misplaced
 
 _CHUNK_BYTES = 4 << 20  # larger pieces are no faster and take more memory
 _DELIMITER = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f-\x9f\ufeff\ud800-\udfff]{1,8}|[\x01-\x08\x0b\x0c\x0e-\x19\x1b-\x1f]")

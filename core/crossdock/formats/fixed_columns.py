@@ -12,9 +12,9 @@ from typing import Annotated, Literal, Self
 import polars as pl
 from pydantic import Field, model_validator
 
-from crossdock.config_file import ConfigModel
 from crossdock.formats.text_decoding import MAX_RECORD_BYTES
 from crossdock.formats.text_encodings import FILLER
+from crossdock.values.config_file import ConfigModel
 
 TEXT = "_text"
 """The column of whole lines."""

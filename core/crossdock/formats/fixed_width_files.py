@@ -8,12 +8,12 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from crossdock.config_file import ConfigModel, misplaced
 from crossdock.formats.column_names import check_column_names
 from crossdock.formats.fixed_columns import MAX_POSITION, FixedColumn
 from crossdock.formats.leniencies import BlankLines, LongLines, ShortLines
 from crossdock.formats.record_types import RecordType, all_columns, check_types, counts_rows, has_trailer
 from crossdock.formats.text_encodings import is_plain_width, known_encoding
+from crossdock.values.config_file import ConfigModel, misplaced
 
 
 def _columns(columns: Mapping[str, FixedColumn]) -> Mapping[str, FixedColumn]:

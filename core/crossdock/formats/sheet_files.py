@@ -12,7 +12,6 @@ from typing import Annotated, Any, BinaryIO, Literal, NoReturn, Self
 import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
-from crossdock.config_file import ConfigModel
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.formats.column_names import check_column_names
 from crossdock.formats.compression import Openable
@@ -21,6 +20,7 @@ from crossdock.formats.other_kinds import HEAD, refuse_no_sheet
 from crossdock.formats.polars_parser import LINE
 from crossdock.formats.sheet_process import SheetCells, can_read_sheets, opened_sheet
 from crossdock.formats.xlsx_check import CellError, cell_name
+from crossdock.values.config_file import ConfigModel
 
 MAX_BYTES = 64 << 20
 """Of a file: a sheet is held in memory as a whole, by a process of its own (`crossdock.formats.sheet_process`)."""

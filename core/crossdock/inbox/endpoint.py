@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
-from crossdock import exact_json
-from crossdock.clock import Clock
 from crossdock.delta.row_preparation import MAX_KEY_BYTES
 from crossdock.errors import ConfigError, ConnectorError, RecordError
 from crossdock.platform.webhooks import Delivery, WebhookVerifier
@@ -17,6 +15,8 @@ from crossdock.project.connector_instances import Connection
 from crossdock.project.webhook_hints import hints_of
 from crossdock.runs.named_records import named
 from crossdock.state import NamedRecord, ReceivedWebhook
+from crossdock.values import exact_json
+from crossdock.values.clock import Clock
 from crossdock.webhooks import Webhook, Webhooks
 
 MOST_HINTS = 1_000  # of one webhook

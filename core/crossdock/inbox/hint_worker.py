@@ -9,12 +9,12 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
 
-from crossdock.clock import Clock
-from crossdock.progress import Progress
 from crossdock.runs.named_records import Delivered, NamedRecords
 from crossdock.runs.open_run import OpenRun
 from crossdock.runs.state_session import Session
 from crossdock.state import HintedRecord, NamedRecord, Transaction
+from crossdock.values.clock import Clock
+from crossdock.values.progress import Progress
 
 JOB = "listen"
 """What its runs are called among those of jobs."""

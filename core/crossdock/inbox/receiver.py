@@ -22,8 +22,8 @@ from crossdock.errors import ConfigError, CrossdockError
 from crossdock.inbox.endpoint import Endpoint
 from crossdock.inbox.webhook_writer import WebhookWriter
 from crossdock.platform.webhooks import WebhookError
-from crossdock.serving import BodyBudget, ConnectionLimits, HeldBody, OverBudgetError, problem, serve_in_thread
 from crossdock.state import ReceivedWebhook, State
+from crossdock.values.serving import BodyBudget, ConnectionLimits, HeldBody, OverBudgetError, problem, serve_in_thread
 
 PATH = "/webhooks/"
 STORED_WITHIN_S = 4.0  # Shopify waits for 5 s: shopify.dev/docs/apps/build/webhooks/subscribe/https

@@ -7,17 +7,17 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from crossdock.author_code import guarded
-from crossdock.clock import Clock
 from crossdock.connector import Context
 from crossdock.errors import ConfigError, CrossdockError, UnauthorizedError
 from crossdock.inbox.receiver import PATH
-from crossdock.progress import Silent
 from crossdock.project.connector_instances import Connection
 from crossdock.project.project import Project
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.sources.source_context import SourceContext
+from crossdock.values.author_code import guarded
+from crossdock.values.clock import Clock
+from crossdock.values.progress import Silent
 from crossdock.webhooks import Subscription, SubscriptionApi, Webhooks
 
 

@@ -10,10 +10,10 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import NamedTuple
 
-from crossdock.clock import Clock
 from crossdock.errors import CrossdockError, StateError
 from crossdock.state import ReceivedWebhook, State
 from crossdock.state.tables.inbox import REMOVED_AT_ONCE
+from crossdock.values.clock import Clock
 
 TOGETHER = 500  # webhooks in one transaction
 KEPT = timedelta(days=14)  # longer than any sender sends copies

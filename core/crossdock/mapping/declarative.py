@@ -15,9 +15,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Discriminator, Field, StrictBool, Tag
 from pydantic_core import PydanticCustomError
 
-from crossdock.config_file import ConfigModel, Name
 from crossdock.errors import RecordError
-from crossdock.json_values import MISSING, at_path, text_of
 from crossdock.mapping import convert, joined_records
 from crossdock.mapping.convert import Row
 from crossdock.mapping.from_column import FromColumn, Number, Scalar, Value
@@ -25,6 +23,8 @@ from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.printable import BLANKS
 from crossdock.records import JSON, Record
 from crossdock.resources import Reference, ResourceName
+from crossdock.values.config_file import ConfigModel, Name
+from crossdock.values.json_values import MISSING, at_path, text_of
 
 _HOLE = re.compile(r"\{([^{}]+)\}")
 

@@ -20,14 +20,14 @@ from pydantic import (
     model_validator,
 )
 
-from crossdock.config_file import NOT_NULL, ConfigModel, misplaced
 from crossdock.errors import RecordError
-from crossdock.field_types import MAX_DIGITS_BEFORE_POINT, minor_unit
 from crossdock.mapping import convert
 from crossdock.mapping.convert import Row
 from crossdock.mapping.number_format import MAX_DECIMALS, DecimalMark, Rounding, Sign, Thousands
-from crossdock.record_times import UNIX, Ambiguous, TimeFormat, check_layout
-from crossdock.scheduling.time_zones import zone_name
+from crossdock.values.config_file import NOT_NULL, ConfigModel, misplaced
+from crossdock.values.field_types import MAX_DIGITS_BEFORE_POINT, minor_unit
+from crossdock.values.record_times import UNIX, Ambiguous, TimeFormat, check_layout
+from crossdock.values.time_zones import zone_name
 
 Value = Callable[[Row], Any]  # None leaves the member out
 

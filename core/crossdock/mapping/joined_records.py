@@ -8,11 +8,11 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from crossdock.config_file import ConfigModel
 from crossdock.errors import RecordError
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.records import Reason, Record
-from crossdock.scheduling.times_and_durations import duration_schema, is_duration, span
+from crossdock.values.config_file import ConfigModel
+from crossdock.values.times_and_durations import duration_schema, is_duration, span
 
 MAX_SHOWN = 3  # places of rows in a message
 MAX_WITHIN = timedelta(days=90)

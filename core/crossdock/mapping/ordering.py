@@ -13,14 +13,14 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from crossdock import exact_json
-from crossdock.config_file import ConfigModel, misplaced
-from crossdock.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
 from crossdock.mapping import convert
 from crossdock.mapping.convert import Row
 from crossdock.mapping.from_column import DateFormat
-from crossdock.record_times import Ambiguous, TimeFormat
-from crossdock.scheduling.time_zones import zone_name
+from crossdock.values import exact_json
+from crossdock.values.config_file import ConfigModel, misplaced
+from crossdock.values.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
+from crossdock.values.record_times import Ambiguous, TimeFormat
+from crossdock.values.time_zones import zone_name
 
 KIND_LENGTH = 8
 _SHIFT = 10 ** (MAX_DIGITS_BEFORE_POINT + MAX_DIGITS_AFTER_POINT)  # makes every number positive

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crossdock.author_code import MODULE_PREFIX, brief, interrupts, text_of
-from crossdock.config_file import MAX_BYTES
-from crossdock.local_files import open_regular, read_bounded
 from crossdock.records import Record
+from crossdock.values.author_code import MODULE_PREFIX, brief, interrupts, text_of
+from crossdock.values.config_file import MAX_BYTES
+from crossdock.values.local_files import open_regular, read_bounded
 
 
 @dataclass(frozen=True, slots=True)

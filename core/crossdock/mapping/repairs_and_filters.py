@@ -12,9 +12,9 @@ from urllib.parse import unquote
 import polars as pl
 from pydantic import ConfigDict, Field, model_validator
 
-from crossdock.config_file import ConfigModel, GivenText
 from crossdock.mapping.convert import Row
 from crossdock.printable import BLANKS
+from crossdock.values.config_file import ConfigModel, GivenText
 
 MAX_ZFILL = 100
 _LINE_BREAKS = "[\r\n\u0085\u2028\u2029]+"

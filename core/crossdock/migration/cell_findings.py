@@ -6,8 +6,8 @@ from typing import Literal, get_args
 
 import polars as pl
 
-from crossdock.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
 from crossdock.formats.suspicious_cells import SPREADSHEET, WRONG_ENCODING
+from crossdock.values.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
 
 Finding = Literal[
     "outer_blanks",  # blanks or tabs before or after the text

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
-from crossdock.clock import Clock
 from crossdock.errors import RefusedError
 from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import NumberedWave, config_of
 from crossdock.project.project import Project
 from crossdock.state import Migration, Transaction, WaveApproval
-from crossdock.times_in_text import instant_text
+from crossdock.values.clock import Clock
+from crossdock.values.times_in_text import instant_text
 
 
 @contextmanager

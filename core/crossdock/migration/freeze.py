@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from crossdock.clock import Clock
 from crossdock.errors import RefusedError, StoppedError
-from crossdock.exact_json import time_text
 from crossdock.migration.current_migration import opened
 from crossdock.migration.source_digests import read_sources
 from crossdock.migration.waves import wave_streams
 from crossdock.project.project import Project
 from crossdock.runs.plan_results import Planned
-from crossdock.times_in_text import duration_text
+from crossdock.values.clock import Clock
+from crossdock.values.exact_json import time_text
+from crossdock.values.times_in_text import duration_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from crossdock.project.migration_config import Gate
 from crossdock.state import WaveApproval
-from crossdock.tally import OpenCounts
+from crossdock.values.tally import OpenCounts
 
 GateState = Literal["open", "closed", "waits for a person", "approved"]
 

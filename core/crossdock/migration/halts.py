@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from crossdock.clock import Clock
 from crossdock.errors import StateError, StoppedError
 from crossdock.migration.time_left import allowed_again
 from crossdock.project.migration_config import MigrationConfig
 from crossdock.project.project import Project
 from crossdock.state import Migration, State, Transaction
-from crossdock.times_in_text import instant_text
+from crossdock.values.clock import Clock
+from crossdock.values.times_in_text import instant_text
 
 LOOKS_EVERY_S = 1.0
 _NOTICES_S = 0.1  # an interrupt

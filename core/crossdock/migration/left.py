@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from crossdock.clock import SystemClock
 from crossdock.migration.delivery_rate import WINDOW_S, DeliveryRate
 from crossdock.migration.rehearsed_sources import of_state
 from crossdock.migration.time_left import time_left
@@ -15,6 +14,7 @@ from crossdock.migration.wave_status import WaveStatus
 from crossdock.migration.waves import config_of
 from crossdock.project.project import Project
 from crossdock.state import Migration, Transaction
+from crossdock.values.clock import SystemClock
 
 _SETTLED = 10_000  # operations from whose times the rate is computed, so that a status is quick
 

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
-from crossdock.clock import Clock
 from crossdock.errors import ConfigError, CrossdockError, RefusedError, StoppedError
 from crossdock.migration.delivery_rate import DeliveryRate
 from crossdock.migration.halts import Halt, Halts
@@ -28,8 +27,9 @@ from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
 from crossdock.state import Migration, MigrationPart
-from crossdock.tally import NOTHING_OPEN, OpenCounts
-from crossdock.times_in_text import instant_text
+from crossdock.values.clock import Clock
+from crossdock.values.tally import NOTHING_OPEN, OpenCounts
+from crossdock.values.times_in_text import instant_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,10 @@ from typing import Any, cast
 
 import polars as pl
 
-from crossdock.clock import Clock
 from crossdock.delivery.operations import Operation
 from crossdock.planning.live_matches import LiveIndex, MatchCounts, counted
 from crossdock.planning.references import key_hashes
 from crossdock.platform_source.live_records import READS, LiveRecords
-from crossdock.progress import Progress
 from crossdock.project.project import Project
 from crossdock.resource_types import RESOURCES
 from crossdock.resources import ResourceName
@@ -27,6 +25,8 @@ from crossdock.runs.temporary_folder import run_folder
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import Scope, State
 from crossdock.stream_facts import PLATFORM
+from crossdock.values.clock import Clock
+from crossdock.values.progress import Progress
 
 EXAMPLES = 1_000  # at most, of each stream and kind
 _HALF = (1 << 64) - 1  # of a key hash: enough to compare with, and 8 bytes in memory

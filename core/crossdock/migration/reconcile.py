@@ -13,7 +13,6 @@ from crossdock.migration.platform_comparison import Chosen, PlatformComparison
 from crossdock.migration.reconciliation import Reconciliation, Sample
 from crossdock.migration.source_comparison import SourceComparison
 from crossdock.platform_source.live_records import LiveRecords
-from crossdock.progress import Progress
 from crossdock.project.project import Project
 from crossdock.resource_types import RESOURCES
 from crossdock.runs.control_totals import ControlTotals
@@ -23,6 +22,7 @@ from crossdock.runs.state_session import Session
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.sources.source_context import SourceContext
 from crossdock.stream_facts import PLATFORM
+from crossdock.values.progress import Progress
 
 
 def reconciled_streams(project: Project, names: Iterable[str]) -> list[str]:

@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from crossdock.config_file import ConfigModel
 from crossdock.runs.plan_documents import PlanDocument
+from crossdock.values.config_file import ConfigModel
 
 _Count = Annotated[int, Field(ge=0)]
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from crossdock.clock import Clock
 from crossdock.errors import CrossdockError
 from crossdock.migration.platform_matches import AlreadyThere, PlannedCreates, already_there
 from crossdock.migration.rehearsal import Rehearsal, RehearsedStream, RehearsedWave
@@ -16,13 +15,14 @@ from crossdock.migration.source_profile import SourceProfile
 from crossdock.migration.wave_forecasts import WaveForecast, wave_forecasts
 from crossdock.migration.wave_order import later_parents
 from crossdock.migration.waves import config_of, numbered_waves
-from crossdock.progress import Progress
 from crossdock.project.project import Project
 from crossdock.records import RawBatch
 from crossdock.runs import dry_run
 from crossdock.runs.plan_results import Planned
 from crossdock.state import Pin
 from crossdock.stream_facts import PLATFORM
+from crossdock.values.clock import Clock
+from crossdock.values.progress import Progress
 
 
 @dataclass(frozen=True, slots=True)

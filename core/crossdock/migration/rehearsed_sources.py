@@ -17,7 +17,7 @@ from crossdock.runs.state_session import Session
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import Migration, State
 from crossdock.state.tables.run_history import COMPLETED
-from crossdock.tally import Tally
+from crossdock.values.tally import Tally
 
 _CHANGED = (
     "the source has changed since the rehearsal",

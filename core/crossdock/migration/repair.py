@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 
-from crossdock.clock import Clock
 from crossdock.delivery import operator_actions
 from crossdock.errors import ConfigError
 from crossdock.migration.reconcile import reconcile, reconciled_streams
@@ -13,7 +12,6 @@ from crossdock.migration.reconciliation import LISTED_AT_MOST, Reconciliation, S
 from crossdock.migration.source_comparison import wanted
 from crossdock.migration.waves import wave_streams
 from crossdock.planning import undos_meanwhile
-from crossdock.progress import Progress, Silent
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
 from crossdock.runs.expected_input import check_digest
@@ -25,7 +23,9 @@ from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
 from crossdock.state import MigrationPart, Transaction
-from crossdock.tally import Tally
+from crossdock.values.clock import Clock
+from crossdock.values.progress import Progress, Silent
+from crossdock.values.tally import Tally
 
 _COMMAND = "apply: repair"
 

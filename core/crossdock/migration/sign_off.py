@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from crossdock.clock import Clock
 from crossdock.errors import RefusedError
 from crossdock.migration.sign_off_checks import NotReadyError, obstacles, unaccepted
 from crossdock.migration.sign_off_report import Document, Signature, sign_off_report
@@ -15,7 +14,8 @@ from crossdock.migration.waves import numbered_waves, wave_streams
 from crossdock.project.project import Project
 from crossdock.runs.state_session import open_session
 from crossdock.state import Migration, Transaction
-from crossdock.times_in_text import instant_text
+from crossdock.values.clock import Clock
+from crossdock.values.times_in_text import instant_text
 
 
 def sign_off(

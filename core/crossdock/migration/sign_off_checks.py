@@ -14,7 +14,7 @@ from crossdock.resource_types import RESOURCES
 from crossdock.runs.plan_results import Planned
 from crossdock.state import Migration, Scope, Transaction
 from crossdock.stream_facts import PLATFORM
-from crossdock.times_in_text import instant_text
+from crossdock.values.times_in_text import instant_text
 
 _RECONCILE = "crossdock migrate reconcile"
 

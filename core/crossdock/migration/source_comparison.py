@@ -34,7 +34,7 @@ from crossdock.state import (
     WaitingRecord,
 )
 from crossdock.stream_facts import PLATFORM
-from crossdock.tally import Tally
+from crossdock.values.tally import Tally
 
 _KEYS = 1_000  # looked up together
 

@@ -6,13 +6,13 @@ import threading
 from collections.abc import Iterable
 from contextlib import closing
 
-from crossdock.clock import Clock
 from crossdock.errors import StoppedError
-from crossdock.progress import Silent
 from crossdock.project.project import Project
 from crossdock.runs import dry_run
 from crossdock.runs.plan_results import PlanListener, Planned
 from crossdock.state import State
+from crossdock.values.clock import Clock
+from crossdock.values.progress import Silent
 
 
 class _Interruptible(Silent):

@@ -7,11 +7,11 @@ from typing import Any
 
 import polars as pl
 
-from crossdock import exact_json
-from crossdock.json_values import text_of
 from crossdock.mapping.joined_records import NO_MAIN_ROW
 from crossdock.migration.column_profile import ColumnProfile, place, profiles
 from crossdock.records import JSON, LINE, RawBatch
+from crossdock.values import exact_json
+from crossdock.values.json_values import text_of
 
 MAX_COLUMNS = 500
 """So many columns of a stream are profiled; of JSON records, those that come first."""

@@ -7,7 +7,7 @@ from datetime import datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from crossdock.project.migration_config import MigrationConfig
-from crossdock.scheduling.time_zones import first_showing, shown
+from crossdock.values.time_zones import first_showing, shown
 
 LONGEST = timedelta(days=3650)
 

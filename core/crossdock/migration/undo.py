@@ -12,11 +12,11 @@ from crossdock.migration.remaining_references import RemainingReferences
 from crossdock.migration.undone_records import Undoing, UndoneRecord
 from crossdock.migration.undone_streams import Covers, UndoneStreams
 from crossdock.planning import undos_meanwhile
-from crossdock.progress import Progress
 from crossdock.project.connector_instances import BoundStream
 from crossdock.runs.plan_file import DecisionHash, PlanFile
 from crossdock.runs.plan_results import PlanListener
 from crossdock.runs.state_session import Session
+from crossdock.values.progress import Progress
 
 
 @dataclass(frozen=True, slots=True)

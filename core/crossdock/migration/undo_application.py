@@ -7,14 +7,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from crossdock.clock import Clock
 from crossdock.delivery.in_doubt_rules import rule_for
 from crossdock.errors import ConfigError
 from crossdock.migration.undo import Undo, check_known, of_migration, of_run, planned
 from crossdock.migration.undone_records import UndoneRecord
 from crossdock.migration.undone_streams import operations
 from crossdock.planning import undos_meanwhile
-from crossdock.progress import Progress
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
 from crossdock.runs.open_run import OpenRun
@@ -25,7 +23,9 @@ from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
 from crossdock.state import BegunUndo, Intent, MigrationPart, Transaction
 from crossdock.state.tables.removal_evidence import packed
-from crossdock.tally import Tally
+from crossdock.values.clock import Clock
+from crossdock.values.progress import Progress
+from crossdock.values.tally import Tally
 
 
 def apply(

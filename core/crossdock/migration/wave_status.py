@@ -10,7 +10,7 @@ from crossdock.migration.waves import NumberedWave
 from crossdock.project.project import Project
 from crossdock.state import Migration, MigrationRun, RunRecord, Transaction
 from crossdock.state.tables.run_history import COMPLETED
-from crossdock.tally import NOTHING_OPEN, OpenCounts
+from crossdock.values.tally import NOTHING_OPEN, OpenCounts
 
 WaveState = Literal["not begun", "running", "incomplete", "done"]
 

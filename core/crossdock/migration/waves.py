@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from crossdock import config_file
 from crossdock.errors import ConfigError
 from crossdock.project.migration_config import Gate, MigrationConfig
 from crossdock.project.project import Project
+from crossdock.values import config_file
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from crossdock.printable import printable, printable_lines
-from crossdock.run_messages import RunMessage, error_texts, warnings_of
 from crossdock.state.tables.run_history import COMPLETED
-from crossdock.tally import NOTHING_OPEN, OpenCounts
-from crossdock.times_in_text import duration_text, instant_text
+from crossdock.values.run_messages import RunMessage, error_texts, warnings_of
+from crossdock.values.tally import NOTHING_OPEN, OpenCounts
+from crossdock.values.times_in_text import duration_text, instant_text
 
 Kind = Literal["failed", "degraded", "recovered", "late"]
 Status = Literal["done", "degraded", "incomplete", "failed", "skipped"]
@@ -111,7 +111,7 @@ class Message:
         id: Unique, and the same for every attempt to send it.
         subject: One line.
         lines: The text, one fact per line.
-        payload: JSON for `crossdock.exact_json`.
+        payload: JSON for `crossdock.values.exact_json`.
     """
 
     id: str

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from crossdock.addresses import HostName, is_loopback, mailbox
-from crossdock.config_file import ConfigModel, SecretRef
 from crossdock.errors import ConfigError, RemoteError, UnavailableError
 from crossdock.notifications.events import Message
 from crossdock.transport.failure_sentences import network_reason
 from crossdock.transport.tls_context import tls_context
+from crossdock.values.addresses import HostName, is_loopback, mailbox
+from crossdock.values.config_file import ConfigModel, SecretRef
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

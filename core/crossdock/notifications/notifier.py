@@ -11,12 +11,12 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from crossdock.clock import Clock
-from crossdock.config_file import ConfigModel
 from crossdock.errors import ConfigError, CrossdockError, UnavailableError
 from crossdock.notifications.events import Event, Kind, Message, compose, compose_group, kinds
 from crossdock.notifications.mail import Email, MailChannel
 from crossdock.notifications.webhook import Webhook, WebhookChannel
+from crossdock.values.clock import Clock
+from crossdock.values.config_file import ConfigModel
 
 Channel = WebhookChannel | MailChannel
 ATTEMPT_S = 10.0

@@ -14,13 +14,13 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, ValidationInfo, WithJsonSchema
 
-from crossdock import exact_json
-from crossdock.addresses import asks_with_secret, web_address
-from crossdock.config_file import Secret, SecretRef
 from crossdock.errors import ConfigError, RemoteError, UnavailableError
 from crossdock.notifications.events import Message
 from crossdock.transport.http_connection import HttpConnection
 from crossdock.transport.httpcore_client import HttpClient
+from crossdock.values import exact_json
+from crossdock.values.addresses import asks_with_secret, web_address
+from crossdock.values.config_file import Secret, SecretRef
 
 _TEMPORARY = {408, 425, 429}
 _KEY_HINT = "write whsec_ and the base64 of 24 to 64 random bytes: openssl rand -base64 32"

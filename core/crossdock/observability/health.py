@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from crossdock.errors import ConfigError
 from crossdock.observability.metrics import Metrics
-from crossdock.serving import ConnectionLimits, ServerNames, problem, serve_in_thread
+from crossdock.values.serving import ConnectionLimits, ServerNames, problem, serve_in_thread
 
 _STOPS_WITHIN_S = 1
 # Connections are open files of the scheduler's process, which runs may need under a low `ulimit -n`. asyncio accepts

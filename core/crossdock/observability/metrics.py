@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, cast
 
-from crossdock.clock import Clock
 from crossdock.notifications.events import Status
 from crossdock.printable import printable
-from crossdock.tally import OpenCounts
+from crossdock.values.clock import Clock
+from crossdock.values.tally import OpenCounts
 
 if TYPE_CHECKING:
     from prometheus_client import Metric

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from crossdock.clock import Clock
 from crossdock.pacing.bucket_access import BucketView
 from crossdock.pacing.bucket_store import BucketState, BucketStore
 from crossdock.pacing.in_flight_limit import InFlightLimit
@@ -19,6 +18,7 @@ from crossdock.pacing.samples import AnsweredRequest
 from crossdock.pacing.token_bucket import Bucket
 from crossdock.pacing.unreported_rate import RateEstimator
 from crossdock.pacing.verify_429s import Unexpected429s
+from crossdock.values.clock import Clock
 
 Priority = Literal["batch", "live"]
 RESERVE: Mapping[Priority, int] = {"batch": 100, "live": 400}  # burst divided by the reserve

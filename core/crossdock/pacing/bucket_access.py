@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from crossdock.clock import Clock
 from crossdock.pacing.bucket_store import BucketState, BucketStore, Change, TakenTokens
 from crossdock.pacing.limit_estimate import UNLIMITED, LimitEstimate
+from crossdock.values.clock import Clock
 
 
 class BucketView:

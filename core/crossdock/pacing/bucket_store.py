@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from crossdock.clock import Clock
 from crossdock.pacing.limit_estimate import LimitEstimate
 from crossdock.pacing.token_bucket import ROUNDING, Bucket
+from crossdock.values.clock import Clock
 
 
 @dataclass(frozen=True, slots=True)

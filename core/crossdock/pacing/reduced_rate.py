@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from crossdock.clock import Clock
 from crossdock.pacing.limit_estimate import UNLIMITED
 from crossdock.pacing.token_bucket import Bucket
+from crossdock.values.clock import Clock
 
 ASKED_AGAIN_S = 1.0  # while nothing may be taken, since the percentage may change
 

@@ -9,14 +9,14 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
 
-from crossdock import exact_json
-from crossdock.author_code import AuthorCodeError, brief, described, interrupts, shortened
 from crossdock.errors import RecordError
-from crossdock.finding_messages import message_of
 from crossdock.planning.references import found_in
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import JSON, REASONS, Record
 from crossdock.resources import Reference, ResourceModel
+from crossdock.values import exact_json
+from crossdock.values.author_code import AuthorCodeError, brief, described, interrupts, shortened
+from crossdock.values.finding_messages import message_of
 
 _QUOTING = {"datetime_object_invalid", "get_attribute_error", "iteration_error", "mapping_type"}
 """Pydantic's error types whose message quotes an exception raised by the value."""

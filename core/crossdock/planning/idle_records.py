@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import polars as pl
 
-from crossdock import exact_json
 from crossdock.delta.compare import Delta
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.planning.references import References, ScopedKey, key_hashes
 from crossdock.project.connector_instances import BoundStream
 from crossdock.state import Intent, Scope, Transaction, Wait, WaitingRecord
+from crossdock.values import exact_json
 
 
 class Idle(NamedTuple):

@@ -8,7 +8,6 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from crossdock import exact_json
 from crossdock.delivery.operations import Kind, Operation, mint
 from crossdock.delivery.records_in_progress import OwnRecords
 from crossdock.delta.keyed_records import KeyedRecord
@@ -25,9 +24,10 @@ from crossdock.planning.references import References, ScopedKey
 from crossdock.planning.removals import Removals, removal
 from crossdock.project.connector_instances import BoundStream, code_of_stream
 from crossdock.state import Binding, DeadLetter, NamedRecord, RecordIdentity, State, Step
-from crossdock.tally import Tally
 from crossdock.targets.merge_patch import difference
 from crossdock.targets.target import Target
+from crossdock.values import exact_json
+from crossdock.values.tally import Tally
 
 CHUNK = 200  # records per chunk: their look-ups share statements, their results one transaction
 

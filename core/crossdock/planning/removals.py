@@ -23,7 +23,7 @@ from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Reason, Record
 from crossdock.state import Binding, Intent, PendingApproval, RecordIdentity, State, Transaction
 from crossdock.state.tables.removal_evidence import packed
-from crossdock.tally import Term
+from crossdock.values.tally import Term
 
 LISTED = 5  # keys in a message
 PART = 50_000  # keys per look-up

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from crossdock.errors import RefusedError
 from crossdock.state import Transaction
-from crossdock.times_in_text import instant_text
+from crossdock.values.times_in_text import instant_text
 
 RESUME = "crossdock apply --resume"
 ADVICE = f"complete the undo: {RESUME}; or end it as it is: crossdock apply --give-up"

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from crossdock import exact_json, yaml_reader
 from crossdock.errors import ConfigError
-from crossdock.local_files import open_regular, read_bounded
+from crossdock.values import exact_json, yaml_reader
+from crossdock.values.local_files import open_regular, read_bounded
 
 Json = Mapping[str, Any]
 

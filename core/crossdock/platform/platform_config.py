@@ -12,14 +12,14 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from crossdock.addresses import BaseUrl, endpoint
-from crossdock.config_file import MAX_S, ConfigModel, SecretRef
 from crossdock.delivery_settings import InFlight, Retry
 from crossdock.pacing.limit_estimate import UNLIMITED, LimitEstimate
 from crossdock.resource_types import RESOURCES
 from crossdock.resources import ResourceName
-from crossdock.times_in_text import duration_text
 from crossdock.transport.http_connection import HttpConnection
+from crossdock.values.addresses import BaseUrl, endpoint
+from crossdock.values.config_file import MAX_S, ConfigModel, SecretRef
+from crossdock.values.times_in_text import duration_text
 
 PATHS: Mapping[str, str] = {
     "invoice": "/api/v1/finance/invoices",  # the only one in the specification

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
-from crossdock.clock import Clock
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
 from crossdock.pacing.backoff import pause_s
 from crossdock.platform.platform_config import ClientCredentials, Profile
 from crossdock.transport import oauth_tokens
 from crossdock.transport.http_answers import Answer
+from crossdock.values.clock import Clock
 
 ATTEMPTS = 3
 MAX_ANSWER_BYTES = 64 * 1024

@@ -25,10 +25,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from crossdock.clock import Clock, SystemClock
-from crossdock.config_file import ConfigModel
 from crossdock.errors import ConfigError, RemoteError
 from crossdock.platform.platform_config import Header
+from crossdock.values.clock import Clock, SystemClock
+from crossdock.values.config_file import ConfigModel
 
 __all__ = [
     "Delivery", "Reason", "RecentDeliveries", "WebhookError", "WebhookScheme", "WebhookVerifier", "signed_headers",

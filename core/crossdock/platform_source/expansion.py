@@ -10,7 +10,6 @@ from urllib.parse import quote
 
 from crossdock.connector import Context
 from crossdock.errors import UnauthorizedError
-from crossdock.field_types import is_target_id
 from crossdock.platform import scopes
 from crossdock.platform.platform_config import Profile
 from crossdock.platform_source.references import expanded_name, referred
@@ -18,6 +17,7 @@ from crossdock.platform_source.settings import PlatformSourceSettings
 from crossdock.resources import ResourceName
 from crossdock.sources.api_request import ApiAnswer
 from crossdock.sources.retried_requests import NotFoundError
+from crossdock.values.field_types import is_target_id
 
 KEPT = 10_000
 """How many expanded records a run keeps in memory; one that is needed again after so many others is read again."""

@@ -9,7 +9,6 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import quote
 
-from crossdock.field_types import is_target_id
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.platform.platform_config import Profile
 from crossdock.platform_source.expansion import naming_scope
@@ -20,6 +19,7 @@ from crossdock.sources.api_request import ApiAnswer
 from crossdock.sources.pagination import CursorInBody
 from crossdock.sources.retried_requests import NotFoundError
 from crossdock.sources.source_context import SourceContext
+from crossdock.values.field_types import is_target_id
 
 PAGE_SIZE = 1_000
 """Records per page; a page that takes too long is requested again with half as many."""

@@ -7,18 +7,18 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
 
-from crossdock.config_file import Name, misplaced
 from crossdock.connector import Settings
 from crossdock.cursors import OVERLAP_S, OverlapS
 from crossdock.declared_streams import StreamConfig
 from crossdock.errors import ConfigError
-from crossdock.field_types import Instant
 from crossdock.platform.platform_config import ClientCredentials, Profile
 from crossdock.platform_source.references import expanded_name, referred
 from crossdock.resources import ResourceName
 from crossdock.sources.api import Api
 from crossdock.stream_facts import PLATFORM, Columns
 from crossdock.transport.http_auth import BearerAuth, ClientCredentialsAuth
+from crossdock.values.config_file import Name, misplaced
+from crossdock.values.field_types import Instant
 from crossdock.webhooks import WebhookSettings
 
 CHANGED = "updatedAt"

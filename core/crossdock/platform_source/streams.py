@@ -10,7 +10,6 @@ from crossdock.connector import Context, Finding
 from crossdock.cursors import Cursor, instant_cursor
 from crossdock.declared_streams import DeclaredStream
 from crossdock.errors import CrossdockError, UnavailableError
-from crossdock.field_types import is_target_id
 from crossdock.mapping.declarative import RecordMap
 from crossdock.mapping.ordering import OrderBy
 from crossdock.mapping.python_function import PythonFunction
@@ -21,6 +20,7 @@ from crossdock.records import RawBatch
 from crossdock.resources import ResourceName
 from crossdock.sources.api_request import ApiAnswer
 from crossdock.sources.pagination import CursorInBody
+from crossdock.values.field_types import is_target_id
 
 _RECORDS = "/data"
 _IGNORED = (

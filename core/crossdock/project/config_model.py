@@ -8,15 +8,15 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from crossdock.addresses import BaseUrl
-from crossdock.config_file import ConfigModel, ConfigPath, Name
 from crossdock.notifications.notifier import NotifyConfig
 from crossdock.platform.platform_config import Profile
 from crossdock.project.fleet_config import FleetConfig
 from crossdock.project.migration_config import MigrationConfig
 from crossdock.scheduling.job_config import JobConfig, ordered
-from crossdock.scheduling.times_and_durations import is_duration, span
 from crossdock.state.upkeep.removable_rows import MAX_AGE
+from crossdock.values.addresses import BaseUrl
+from crossdock.values.config_file import ConfigModel, ConfigPath, Name
+from crossdock.values.times_and_durations import is_duration, span
 
 KEPT = "90d"
 _LEAST_KEPT = timedelta(days=7)

@@ -9,13 +9,13 @@ from typing import Any
 from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue, models_json_schema
 from pydantic_core import core_schema
 
-from crossdock.config_file import IGNORED, ConfigModel
 from crossdock.connector import Settings
 from crossdock.declared_streams import StreamConfig
-from crossdock.docstring_schemas import DocumentedModel, field_docstrings
 from crossdock.project.config_model import ConfigFile
 from crossdock.project.stream_overrides import configurable
 from crossdock.resource_types import WRITTEN, ResourceType
+from crossdock.values.config_file import IGNORED, ConfigModel
+from crossdock.values.docstring_schemas import DocumentedModel, field_docstrings
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _MODE: JsonSchemaMode = "validation"

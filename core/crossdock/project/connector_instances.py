@@ -9,9 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from crossdock import registry
-from crossdock.author_code import AuthorCodeError, guarded
-from crossdock.clock import Clock
-from crossdock.config_file import Document
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.declared_streams import DeclaredStream
 from crossdock.errors import ConfigError
@@ -27,6 +24,9 @@ from crossdock.state import Scope
 from crossdock.stream_facts import PLATFORM, Destinations
 from crossdock.targets import ApiTarget, Target
 from crossdock.targets.guarded_target import guarded_target
+from crossdock.values.author_code import AuthorCodeError, guarded
+from crossdock.values.clock import Clock
+from crossdock.values.config_file import Document
 from crossdock.webhooks import Webhooks
 
 _Load = Callable[[str], Connector[Any]]

@@ -9,10 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from crossdock import config_file
-from crossdock.config_file import Secret
 from crossdock.declared_streams import StreamConfig
-from crossdock.environment_variables import escaped
 from crossdock.mapping.declarative import Const, Each, Nested, Template, When
 from crossdock.mapping.from_column import FromColumn
 from crossdock.mapping.python_function import PythonFunction
@@ -21,6 +18,9 @@ from crossdock.project.config_model import ConfigFile
 from crossdock.project.project import load
 from crossdock.project.stream_overrides import StreamOverrides
 from crossdock.state import StateUrl
+from crossdock.values import config_file
+from crossdock.values.config_file import Secret
+from crossdock.values.environment_variables import escaped
 
 PERSONAL = "(personal)"
 _CONSTANTS = ("otherwise", "default")

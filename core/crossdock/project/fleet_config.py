@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from crossdock.config_file import ConfigModel, ConfigPath
+from crossdock.values.config_file import ConfigModel, ConfigPath
 
 
 class FleetConfig(ConfigModel):

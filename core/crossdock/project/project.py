@@ -13,9 +13,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
-from crossdock import config_file
-from crossdock.clock import Clock, SystemClock
-from crossdock.config_file import Document
 from crossdock.connector import Stream
 from crossdock.delivery.answer_masking import Masks
 from crossdock.errors import ConfigError
@@ -28,7 +25,6 @@ from crossdock.project.migration_config import MigrationConfig
 from crossdock.resource_types import RESOURCES, Action, personal_members
 from crossdock.resources import ResourceName
 from crossdock.scheduling.job_config import JobConfig
-from crossdock.scheduling.times_and_durations import span
 from crossdock.sources.looks import ExpectsLooks
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import Pin, Scope, SharedBucket, State, StateUrl, Transaction, create, parse_url
@@ -36,7 +32,11 @@ from crossdock.state.upkeep.removable_rows import Ages
 from crossdock.stream_facts import PLATFORM, AdoptBy
 from crossdock.targets import Target
 from crossdock.targets.platform_target import PlatformTarget
-from crossdock.yaml_reader import Place
+from crossdock.values import config_file
+from crossdock.values.clock import Clock, SystemClock
+from crossdock.values.config_file import Document
+from crossdock.values.times_and_durations import span
+from crossdock.values.yaml_reader import Place
 
 
 @dataclass(frozen=True, slots=True)

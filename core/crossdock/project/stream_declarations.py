@@ -9,7 +9,6 @@ from typing import Any
 from pydantic import InstanceOf, StrictBool, StrictStr, ValidationError
 from pydantic_core import PydanticCustomError
 
-from crossdock.config_file import NAME_FORM, ConfigModel, is_name, unknown
 from crossdock.connector import Stream
 from crossdock.cursors import Cursor
 from crossdock.declared_streams import DeclaredStream
@@ -29,6 +28,7 @@ from crossdock.stream_facts import (
     no_second_look,
     unknown_read,
 )
+from crossdock.values.config_file import NAME_FORM, ConfigModel, is_name, unknown
 
 _MESSAGES = {
     "missing": "is missing",

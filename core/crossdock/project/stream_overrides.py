@@ -19,8 +19,6 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from crossdock import exact_json
-from crossdock.config_file import ConfigModel, Document, Name, misplaced, unknown
 from crossdock.connector import Settings, Stream
 from crossdock.declared_streams import check_members, members_of
 from crossdock.errors import ConfigError, FindingsError
@@ -43,6 +41,8 @@ from crossdock.stream_facts import (
     no_removal,
     no_second_look,
 )
+from crossdock.values import exact_json
+from crossdock.values.config_file import ConfigModel, Document, Name, misplaced, unknown
 
 Streams = tuple[Stream[Any], ...]
 

@@ -13,7 +13,7 @@ from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.project.connector_instances import BoundStream
 from crossdock.runs import mapping_changes
 from crossdock.state import DeadLetter, DeadLetterFilter, Intent, State
-from crossdock.tally import Tally
+from crossdock.values.tally import Tally
 
 
 class Replay:

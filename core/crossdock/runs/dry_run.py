@@ -9,7 +9,6 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import chain
 
-from crossdock.clock import Clock
 from crossdock.delivery.operations import Operation
 from crossdock.errors import CrossdockError, without_locals
 from crossdock.pacing.bucket_store import BucketState
@@ -22,7 +21,6 @@ from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
 from crossdock.planning.referring_records import ReferringRecords
 from crossdock.planning.removals import Removals, verb
-from crossdock.progress import Progress
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
 from crossdock.runs import api_limits
@@ -37,8 +35,10 @@ from crossdock.runs.verification import note_unverified
 from crossdock.sources.source_context import Observe, SourceContext
 from crossdock.state import ExpectedDeliveries, ExpectedDelivery, Intent, Scope, State
 from crossdock.stream_facts import PLATFORM
-from crossdock.tally import Tally
 from crossdock.targets import Target
+from crossdock.values.clock import Clock
+from crossdock.values.progress import Progress
+from crossdock.values.tally import Tally
 
 PlannedSource = Callable[[BoundStream, Tally], StreamInput]
 _AT_ONCE = 1000  # records planned together: nothing is written, so no transaction waits for them

@@ -6,7 +6,7 @@ from crossdock.errors import RefusedError
 from crossdock.project.connector_instances import BoundStream
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import State
-from crossdock.tally import Tally
+from crossdock.values.tally import Tally
 
 PLANNED = "the source changed while the plan was applied", "plan again"
 """What happened to the source of an approved plan, and what to do."""

@@ -18,7 +18,7 @@ from crossdock.runs.followed_records import FollowedRecords
 from crossdock.runs.pull_checks import fetched_batches
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import Intent, NamedRecord, State, Transaction
-from crossdock.tally import Tally
+from crossdock.values.tally import Tally
 
 
 class FetchedInput(StreamInput):

@@ -18,8 +18,8 @@ from crossdock.records import Record
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import Binding, Intent, RecordIdentity, State, Transaction
 from crossdock.state.sidecar_files import key_index
-from crossdock.tally import Tally
 from crossdock.targets.merge_patch import difference
+from crossdock.values.tally import Tally
 
 FROM_STATE = "state"  # the source of operations that no source names
 

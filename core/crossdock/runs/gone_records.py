@@ -21,9 +21,9 @@ from crossdock.project.connector_instances import BoundStream
 from crossdock.records import RawBatch
 from crossdock.runs.pull_checks import listed_batches
 from crossdock.runs.second_look import SecondLook
-from crossdock.scheduling.times_and_durations import span
 from crossdock.state import Intent, State, Wait
-from crossdock.tally import Tally
+from crossdock.values.tally import Tally
+from crossdock.values.times_and_durations import span
 
 _MARKED = "_marked"  # position of the row that names a record as deleted
 

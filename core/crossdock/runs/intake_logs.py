@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from crossdock.clock import Clock
 from crossdock.state import Digests, FileDescription, FileFacts, State
+from crossdock.values.clock import Clock
 
 
 class NoIntake:

@@ -14,8 +14,8 @@ from crossdock.runs.plan_results import PlanListener
 from crossdock.runs.settlement_count import delivered_term
 from crossdock.state import Binding, ExpectedDelivery, Intent, Scope
 from crossdock.stream_facts import PLATFORM
-from crossdock.tally import Tally
 from crossdock.targets import Target
+from crossdock.values.tally import Tally
 
 
 @dataclass(slots=True)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from crossdock.clock import Clock
 from crossdock.errors import RefusedError
 from crossdock.sources.source_context import Reading
 from crossdock.state import State
 from crossdock.state.sidecar_files.reading_marks import ReadingMark, ReadingMarks
+from crossdock.values.clock import Clock
 
 
 @dataclass(slots=True)

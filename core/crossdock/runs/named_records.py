@@ -17,7 +17,7 @@ from crossdock.runs.fetched_input import FetchedInput
 from crossdock.runs.open_run import OpenRun
 from crossdock.runs.state_session import Session
 from crossdock.state import NamedRecord
-from crossdock.tally import Tally
+from crossdock.values.tally import Tally
 
 ROUNDS = 4  # an order refers to products and a customer, which may refer to others
 

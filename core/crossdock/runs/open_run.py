@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from functools import partial
 
-from crossdock.author_code import AuthorCodeError, error_of_author
 from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.records_in_progress import OwnRecords
 from crossdock.delivery.senders import Senders
@@ -17,7 +16,6 @@ from crossdock.errors import RefusedError, StateError, as_crossdock_error
 from crossdock.pacing.allowance import Allowance, Priority
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.planning import undos_meanwhile
-from crossdock.progress import Progress
 from crossdock.project.connector_instances import BoundStream
 from crossdock.runs import api_limits
 from crossdock.runs.intake_logs import NoIntake, StateIntake
@@ -35,8 +33,10 @@ from crossdock.runs.verification import Verification
 from crossdock.sources.source_context import JobRun, Patience, SourceContext
 from crossdock.state import DueRun, Intent, MigrationPart, Transaction, Unchanged
 from crossdock.stream_facts import PLATFORM
-from crossdock.tally import Tally
 from crossdock.targets import Target
+from crossdock.values.author_code import AuthorCodeError, error_of_author
+from crossdock.values.progress import Progress
+from crossdock.values.tally import Tally
 
 
 class OpenRun:

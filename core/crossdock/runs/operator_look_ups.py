@@ -9,8 +9,6 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from crossdock import exact_json
-from crossdock.clock import Clock
 from crossdock.delivery.operations import payload_after
 from crossdock.errors import ConfigError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.pacing import rate_headers
@@ -24,6 +22,8 @@ from crossdock.targets.outcomes import ExpectedRecord, Outcome
 from crossdock.targets.platform_target import PlatformTarget
 from crossdock.transport import problem_answers
 from crossdock.transport.http_answers import Answer
+from crossdock.values import exact_json
+from crossdock.values.clock import Clock
 
 ATTEMPTS = 3  # of one request that the rate limit refuses
 PAGES = 20

@@ -7,10 +7,10 @@ from typing import ClassVar, Self
 
 from pydantic import ValidationError
 
-from crossdock import exact_json
-from crossdock.config_file import ConfigModel
 from crossdock.errors import ConfigError
-from crossdock.local_files import read_regular, replace_file
+from crossdock.values import exact_json
+from crossdock.values.config_file import ConfigModel
+from crossdock.values.local_files import read_regular, replace_file
 
 MAX_BYTES = 1 << 20
 """Size of a file, which has a few hashes for each stream."""

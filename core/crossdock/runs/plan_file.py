@@ -9,12 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from crossdock import exact_json
-from crossdock.clock import Clock
 from crossdock.delivery.operations import Operation
 from crossdock.errors import RefusedError
 from crossdock.planning import undos_meanwhile
-from crossdock.progress import Progress, Silent
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
 from crossdock.runs import dry_run
@@ -27,7 +24,10 @@ from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import open_session
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import DeadLetter, Intent, RecordIdentity, WaitingRecord
-from crossdock.tally import Tally
+from crossdock.values import exact_json
+from crossdock.values.clock import Clock
+from crossdock.values.progress import Progress, Silent
+from crossdock.values.tally import Tally
 
 
 class PlanFile(PlanDocument):

@@ -13,7 +13,7 @@ from crossdock.errors import CrossdockError, most_severe
 from crossdock.pacing.forecast import Forecast
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.state import Binding, DeadLetter, Intent, RecordIdentity, Scope, WaitingRecord
-from crossdock.tally import Tally
+from crossdock.values.tally import Tally
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 import polars as pl
 
-from crossdock.author_code import guarded
 from crossdock.cursors import Checkpoint
 from crossdock.errors import ConnectorError
 from crossdock.printable import is_storable
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Again, RawBatch
+from crossdock.values.author_code import guarded
 
 _Item = TypeVar("_Item")
 

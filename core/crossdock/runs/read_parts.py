@@ -8,11 +8,11 @@ from itertools import pairwise
 
 import polars as pl
 
-from crossdock.clock import Clock
 from crossdock.cursors import Checkpoint, Cursor, instant_cursor
 from crossdock.errors import RecordError, RefusedError
 from crossdock.records import LINE, RawBatch, with_paths
 from crossdock.sources.list_evidence import MovedListError
+from crossdock.values.clock import Clock
 
 PART_ROWS = 500
 """A part ends at the first checkpoint after this many rows, which is what a failure may cost; smaller ones would cost

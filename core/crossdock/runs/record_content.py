@@ -8,8 +8,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from crossdock import exact_json
 from crossdock.targets.merge_patch import holds
+from crossdock.values import exact_json
 
 
 def content_of(payload: Mapping[str, Any]) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import closing, suppress
 from dataclasses import dataclass
 
-from crossdock.clock import Clock
 from crossdock.errors import CrossdockError, StateBusyError
 from crossdock.project.project import Project
-from crossdock.run_messages import RunMessage
 from crossdock.state import DueRun, State, Transaction
+from crossdock.values.clock import Clock
+from crossdock.values.run_messages import RunMessage
 
 
 @dataclass(frozen=True, slots=True)

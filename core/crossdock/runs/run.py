@@ -6,15 +6,15 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from crossdock.clock import SystemClock
 from crossdock.errors import ConfigError
 from crossdock.pacing.allowance import Priority
-from crossdock.progress import Progress, Silent
 from crossdock.project import project
 from crossdock.runs import runner
 from crossdock.runs.named_records import Key, named
 from crossdock.runs.run_report import Report
 from crossdock.sources.source_context import Patience
+from crossdock.values.clock import SystemClock
+from crossdock.values.progress import Progress, Silent
 
 
 def run(

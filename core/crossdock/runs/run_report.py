@@ -9,12 +9,12 @@ from typing import Any, Literal, Self
 
 from crossdock.delivery.turn_writer import Counters
 from crossdock.errors import CrossdockError, InternalError
-from crossdock.run_messages import RunMessages, document_of, notes_of, warnings_of
 from crossdock.sources.api_usage import ApiUsage
 from crossdock.sources.input_facts import InputFacts
 from crossdock.state import RunRecord
 from crossdock.state.tables.run_history import COMPLETED
-from crossdock.tally import NOTHING_OPEN, OpenCounts, Tally
+from crossdock.values.run_messages import RunMessages, document_of, notes_of, warnings_of
+from crossdock.values.tally import NOTHING_OPEN, OpenCounts, Tally
 
 Status = Literal["done", "degraded", "incomplete", "failed"]
 

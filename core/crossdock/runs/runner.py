@@ -5,10 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from crossdock.clock import Clock
 from crossdock.errors import ConfigError
 from crossdock.pacing.allowance import Priority
-from crossdock.progress import Progress
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
 from crossdock.runs.dead_letter_replay import Replay
@@ -20,7 +18,9 @@ from crossdock.runs.state_session import Session, open_session
 from crossdock.runs.unloaded_waves import check_loaded
 from crossdock.sources.source_context import Patience
 from crossdock.state import DeadLetterFilter, DueRun, NamedRecord
-from crossdock.tally import Tally
+from crossdock.values.clock import Clock
+from crossdock.values.progress import Progress
+from crossdock.values.tally import Tally
 
 _NAMED = 3  # records that the command of a run names
 

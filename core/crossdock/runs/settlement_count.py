@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from crossdock.delivery.settlement import Settlement
 from crossdock.runs.run_report import Report
 from crossdock.state import Intent
-from crossdock.tally import Term
+from crossdock.values.tally import Term
 
 
 class SettlementCount:

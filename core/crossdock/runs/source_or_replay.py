@@ -13,7 +13,7 @@ from crossdock.planning.removals import Removals
 from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.project.connector_instances import BoundStream
 from crossdock.state import Intent
-from crossdock.tally import Tally
+from crossdock.values.tally import Tally
 
 
 class RecordSource(Protocol):

@@ -21,7 +21,7 @@ from crossdock.runs.read_parts import ReadParts, UnsortedError
 from crossdock.runs.second_look import SecondLook
 from crossdock.sources.list_evidence import IncompleteListError
 from crossdock.state import State, Transaction
-from crossdock.tally import Tally
+from crossdock.values.tally import Tally
 
 Phase = Literal["changes", "open", "list"]
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
-from crossdock.author_code import AuthorCodeError, error_of_author
-from crossdock.clock import Clock
 from crossdock.delivery.records_in_progress import RecordsInProgress
 from crossdock.errors import ConfigError, CrossdockError, as_crossdock_error
 from crossdock.pacing.bucket_store import BucketState, BucketStore
@@ -26,6 +24,8 @@ from crossdock.sources.target_bucket import TargetBucket
 from crossdock.state import DueRun, Intent, State
 from crossdock.stream_facts import PLATFORM
 from crossdock.targets import Target
+from crossdock.values.author_code import AuthorCodeError, error_of_author
+from crossdock.values.clock import Clock
 
 MANUAL = Attempt()
 

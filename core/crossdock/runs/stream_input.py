@@ -29,7 +29,7 @@ from crossdock.runs.pull_checks import code_of
 from crossdock.runs.source_phases import SourcePhases
 from crossdock.state import Intent, State, Transaction, WaitingRecord
 from crossdock.state.sidecar_files import key_index
-from crossdock.tally import Tally
+from crossdock.values.tally import Tally
 
 
 class StreamInput:

@@ -6,10 +6,10 @@ import threading
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from crossdock.clock import Clock
-from crossdock.progress import Progress
 from crossdock.project.connector_instances import BoundStream
 from crossdock.sources.late_files import LateError
+from crossdock.values.clock import Clock
+from crossdock.values.progress import Progress
 
 POLL = timedelta(milliseconds=200)  # how soon an interrupted pause ends
 

@@ -21,7 +21,6 @@ from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
 from crossdock.planning.referring_records import ReferringRecords
 from crossdock.planning.removals import Removals
-from crossdock.progress import Progress
 from crossdock.project.connector_instances import BoundStream, code_of_stream
 from crossdock.runs.live_index import RunMatches
 from crossdock.runs.missed_changes import MissedChanges
@@ -31,6 +30,7 @@ from crossdock.runs.timings import Timings
 from crossdock.sources.late_files import LateError
 from crossdock.state import Scope, State
 from crossdock.targets import Target
+from crossdock.values.progress import Progress
 
 Steps = Generator[None, None, bool]
 

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from crossdock.clock import Clock
 from crossdock.delta.row_preparation import DELETED, KEY, SKIP, is_ours, prepare
 from crossdock.delta.rows_without_key import RowsWithoutKey
 from crossdock.errors import ConfigError, CrossdockError, RecordError
 from crossdock.planning.draft_records import drafted
-from crossdock.progress import Progress
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
 from crossdock.records import JSON, LINE, RawBatch, Record
@@ -24,6 +22,8 @@ from crossdock.runs.intake_logs import NoIntake
 from crossdock.runs.pull_checks import pulled
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.sources.source_context import SourceContext
+from crossdock.values.clock import Clock
+from crossdock.values.progress import Progress
 
 if TYPE_CHECKING:
     import httpx

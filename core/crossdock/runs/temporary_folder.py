@@ -8,8 +8,8 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from crossdock.local_files import is_alive, private_folder
 from crossdock.sources.source_context import writing
+from crossdock.values.local_files import is_alive, private_folder
 
 
 def run_folder(stack: ExitStack, spool: Path | None) -> Path:

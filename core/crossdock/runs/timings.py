@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from crossdock.clock import Clock
-from crossdock.progress import Progress, Silent, Unit
 from crossdock.runs.run_report import Report
+from crossdock.values.clock import Clock
+from crossdock.values.progress import Progress, Silent, Unit
 
 MOST_STEPS = 100  # steps are merged to this number when there are twice as many
 SLOTS = 250  # of time, each with two samples

@@ -1,6 +1,6 @@
 """The sandbox: an emulation of the platform on this machine. What its specification leaves open is marked as assumed.
 
-It shares only the wire models, the errors and `crossdock.serving` with the rest of crossdock, so that a mistake on one
+It shares only the wire models, the errors and `crossdock.values.serving` with the rest of crossdock, so that a mistake on one
 side is found by the other.
 """
 

@@ -17,7 +17,6 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from crossdock.addresses import is_loopback
 from crossdock.errors import ConfigError
 from crossdock.sandbox import (
     access_control,
@@ -53,7 +52,8 @@ from crossdock.sandbox.resource_paths import find_route
 from crossdock.sandbox.rfc3339 import instant_text
 from crossdock.sandbox.webhook_dispatcher import WebhookDispatcher
 from crossdock.sandbox.webhook_transport import WebhookTransport
-from crossdock.serving import ConnectionLimits, ServerNames
+from crossdock.values.addresses import is_loopback
+from crossdock.values.serving import ConnectionLimits, ServerNames
 
 logger = logging.getLogger(__name__)
 

@@ -15,10 +15,10 @@ from urllib.parse import quote
 from iso4217 import Currency
 from pydantic import BaseModel, Field, ValidationError
 
-from crossdock.field_types import Exact, PlatformId
 from crossdock.resources import ResourceModel
 from crossdock.sandbox.problem_errors import Finding, ProblemError
 from crossdock.sandbox.rfc3339 import DAY, INSTANT
+from crossdock.values.field_types import Exact, PlatformId
 
 M = TypeVar("M", bound=BaseModel)
 _Path = tuple[int | str, ...]  # the member names and list indexes that lead to a member

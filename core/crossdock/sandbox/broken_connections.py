@@ -9,7 +9,7 @@ import struct
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from crossdock.serving import GuardedConnection
+from crossdock.values.serving import GuardedConnection
 
 _TRANSPORT = "transport"  # in the state of a request
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)

@@ -16,7 +16,7 @@ from crossdock.sandbox.openapi_schemas import ASSUMED, identifier
 from crossdock.sandbox.resource_paths import COLLECTIONS, Collection
 from crossdock.sandbox.rfc3339 import INSTANT
 from crossdock.sandbox.scopes import SCOPES, about_scope, required_scope
-from crossdock.serving.problem_responses import MEDIA_TYPE
+from crossdock.values.serving.problem_responses import MEDIA_TYPE
 
 Json = dict[str, Any]
 

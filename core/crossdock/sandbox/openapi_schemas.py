@@ -12,11 +12,11 @@ from iso3166 import countries_by_alpha2
 from iso4217 import Currency
 from pydantic.json_schema import models_json_schema
 
-from crossdock.docstring_schemas import DocumentedModel
 from crossdock.sandbox import webhook_openapi
 from crossdock.sandbox.body_validation import REFERENCES, WHOLE_CURRENCIES, Movement, text_pattern
 from crossdock.sandbox.openapi_examples import DESCRIPTIONS, EXAMPLES, sample_id
 from crossdock.sandbox.resource_paths import COLLECTIONS, Collection
+from crossdock.values.docstring_schemas import DocumentedModel
 
 Json = dict[str, Any]
 

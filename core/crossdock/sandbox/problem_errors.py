@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from starlette.responses import Response
 
-from crossdock.serving.problem_responses import MEDIA_TYPE, problem
+from crossdock.values.serving.problem_responses import MEDIA_TYPE, problem
 
 _TYPES = {429: "https://iana.org/assignments/http-problem-types#quota-exceeded"}
 

@@ -18,12 +18,12 @@ from typing import Self
 import uvicorn
 from starlette.types import ASGIApp
 
-from crossdock import serving
 from crossdock.errors import ConfigError
-from crossdock.local_files import open_private, replace_file
 from crossdock.sandbox.app import Sandbox, SandboxSettings
 from crossdock.sandbox.broken_connections import Connection
-from crossdock.serving import ConnectionLimits
+from crossdock.values import serving
+from crossdock.values.local_files import open_private, replace_file
+from crossdock.values.serving import ConnectionLimits
 
 Facts = dict[str, str | None]
 

@@ -9,7 +9,6 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from datetime import datetime
 
-from crossdock.clock import Clock
 from crossdock.errors import ClockError, CrossdockError
 from crossdock.inbox.hint_worker import HintWorker
 from crossdock.inbox.receiver import RefusedCounts
@@ -17,7 +16,6 @@ from crossdock.notifications.events import RunOverdue, ScheduledRunEnded
 from crossdock.notifications.notifier import Notifier
 from crossdock.observability.metrics import Metrics
 from crossdock.project.project import Project
-from crossdock.run_messages import RunMessage
 from crossdock.runs import refused_runs, runner
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
@@ -31,6 +29,8 @@ from crossdock.scheduling.due_times import due
 from crossdock.scheduling.schedule_config import Schedule
 from crossdock.state import DueRun
 from crossdock.stream_facts import PLATFORM
+from crossdock.values.clock import Clock
+from crossdock.values.run_messages import RunMessage
 
 RETENTION_S = 30.0  # between attempts to remove what is old
 REPORT_S = 10.0  # webhooks that were refused, in the log

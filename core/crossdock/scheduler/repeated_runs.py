@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from crossdock.notifications.events import Status
 from crossdock.state import ScheduledRun, Transaction
-from crossdock.tally import NOTHING_OPEN, OpenCounts
+from crossdock.values.tally import NOTHING_OPEN, OpenCounts
 
 REMIND_AFTER = timedelta(days=7)  # and again after as long, while a job stays degraded
 

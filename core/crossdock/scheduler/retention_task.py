@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import datetime, timedelta
 
-from crossdock.clock import Clock
 from crossdock.errors import CrossdockError, StateBusyError
 from crossdock.project.project import Project
 from crossdock.scheduler.stderr_log import LOGGER
 from crossdock.state.upkeep import full_purge
+from crossdock.values.clock import Clock
 
 EVERY = timedelta(days=1)  # for all schedulers of a state together
 RETRY_AFTER = timedelta(hours=1)

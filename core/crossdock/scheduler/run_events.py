@@ -9,12 +9,12 @@ from datetime import datetime, timedelta
 from crossdock.errors import CrossdockError
 from crossdock.notifications.events import RunOverdue, ScheduledRunEnded
 from crossdock.project.project import Project
-from crossdock.run_messages import RunMessage, error_texts
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
 from crossdock.scheduler.repeated_runs import described, previous_run
 from crossdock.scheduling.due_times import Due
 from crossdock.state import DueRun, ScheduledRun, Transaction
+from crossdock.values.run_messages import RunMessage, error_texts
 
 
 def could_not_start(job: str, one: Due, *messages: RunMessage) -> ScheduledRunEnded:

@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from crossdock.clock import Clock
 from crossdock.errors import CrossdockError, StateBusyError, StateError, as_crossdock_error
 from crossdock.inbox.hint_worker import JOB, HintWorker
 from crossdock.project.project import Project, this_process
@@ -21,6 +20,7 @@ from crossdock.scheduler.stderr_log import LOGGER
 from crossdock.scheduling.due_times import Due
 from crossdock.state import DueRun, State, Transaction
 from crossdock.targets.platform_access import check_clock
+from crossdock.values.clock import Clock
 
 ON_TIME = timedelta(minutes=5)  # what was due so shortly before a scheduler started was not missed
 CLOCK_SET_S = 1.0  # a larger jump means that the clock was set

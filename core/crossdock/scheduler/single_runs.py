@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 
-from crossdock.clock import Clock
 from crossdock.errors import CrossdockError
 from crossdock.notifications.events import Event
 from crossdock.notifications.notifier import Notifier
 from crossdock.project.project import Project
 from crossdock.scheduler.retention_task import RetentionTask
+from crossdock.values.clock import Clock
 
 
 def notified(loaded: Project, event: Event, clock: Clock) -> tuple[str, ...]:

@@ -10,15 +10,15 @@ from contextlib import ExitStack, contextmanager
 from datetime import UTC, date, datetime
 from typing import Any, Literal
 
-from crossdock.clock import Clock
 from crossdock.inbox.hint_worker import Worked
 from crossdock.notifications.events import ScheduledRunEnded
 from crossdock.printable import printable, printable_lines
-from crossdock.progress import Silent
-from crossdock.run_messages import error_texts
 from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings
-from crossdock.times_in_text import duration_text
+from crossdock.values.clock import Clock
+from crossdock.values.progress import Silent
+from crossdock.values.run_messages import error_texts
+from crossdock.values.times_in_text import duration_text
 
 LogFormat = Literal["text", "json"]
 LOGGER = logging.getLogger("crossdock.schedule")

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from crossdock.scheduling.calendar_days import ONE_DAY
 from crossdock.scheduling.schedule_config import Schedule
-from crossdock.scheduling.time_zones import first_showing, last_showing, shown
+from crossdock.values.time_zones import first_showing, last_showing, shown
 
 Window = tuple[datetime, datetime]
 

@@ -11,7 +11,7 @@ from itertools import count, takewhile
 from crossdock.scheduling.blackouts import free_from, shut_since
 from crossdock.scheduling.calendar_days import ONE_DAY, runs_on
 from crossdock.scheduling.schedule_config import Schedule
-from crossdock.scheduling.time_zones import first_showing, shown
+from crossdock.values.time_zones import first_showing, shown
 
 
 @dataclass(frozen=True, slots=True, order=True)

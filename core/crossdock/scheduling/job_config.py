@@ -7,10 +7,10 @@ from datetime import date, datetime, time, timedelta
 from graphlib import CycleError, TopologicalSorter
 from typing import Literal
 
-from crossdock.config_file import ConfigModel, unknown
 from crossdock.scheduling.schedule_config import Schedule
-from crossdock.scheduling.time_zones import first_showing, shown
-from crossdock.scheduling.times_and_durations import TimeOfDay
+from crossdock.values.config_file import ConfigModel, unknown
+from crossdock.values.time_zones import first_showing, shown
+from crossdock.values.times_and_durations import TimeOfDay
 
 
 class JobConfig(ConfigModel):

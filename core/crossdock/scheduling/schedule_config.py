@@ -11,11 +11,11 @@ from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
-from crossdock.config_file import ConfigModel
 from crossdock.scheduling.calendar_days import DAY_NAMES, ONE_DAY, WEEKDAYS, days_of_month, is_named, is_working
 from crossdock.scheduling.cron_line import CronLine
-from crossdock.scheduling.time_zones import zone_name
-from crossdock.scheduling.times_and_durations import (
+from crossdock.values.config_file import ConfigModel
+from crossdock.values.time_zones import zone_name
+from crossdock.values.times_and_durations import (
     A_TIME,
     TIME_SCHEMA,
     duration_schema,

@@ -9,8 +9,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crossdock.addresses import BaseUrl, HostName
-    from crossdock.config_file import ConfigPath, Name
     from crossdock.cursors import Checkpoint, Cursor, Window, windows
     from crossdock.errors import UnavailableError
     from crossdock.formats.delimited_files import DelimitedFormat
@@ -60,6 +58,8 @@ if TYPE_CHECKING:
     from crossdock.transport.http_connection import HttpConnection
     from crossdock.transport.sftp_store import SftpLogin, connect
     from crossdock.transport.ssh_algorithms import OldAlgorithm
+    from crossdock.values.addresses import BaseUrl, HostName
+    from crossdock.values.config_file import ConfigPath, Name
 
 _NAMES = {
     "addresses": "BaseUrl HostName",

@@ -6,8 +6,8 @@ import codecs
 import re
 from typing import Any
 
-from crossdock import exact_json
 from crossdock.transport.http_answers import Answer
+from crossdock.values import exact_json
 
 _CHARSET = re.compile(r"charset\s*=\s*\"?([A-Za-z0-9._-]{1,40})", re.IGNORECASE)
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)

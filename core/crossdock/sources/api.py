@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from crossdock.addresses import base_url
 from crossdock.errors import ConfigError
 from crossdock.pacing.rate_limit import LimitSettings, RateLimit
 from crossdock.transport.http_connection import DIRECT, HttpConnection
 from crossdock.transport.httpcore_client import MAX_RESPONSE_BYTES, TOTAL_TIMEOUT_S
+from crossdock.values.addresses import base_url
 
 if TYPE_CHECKING:
     import httpx

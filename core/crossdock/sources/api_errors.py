@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from html import unescape
 from typing import Any
 
-from crossdock import exact_json
 from crossdock.printable import printable
+from crossdock.values import exact_json
 
 SHOWN = 300  # characters
 _LONGEST = 64 * 1024  # bytes of an answer that is not JSON

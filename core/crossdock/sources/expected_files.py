@@ -9,13 +9,13 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from crossdock.config_file import ConfigModel
 from crossdock.errors import UnavailableError
-from crossdock.scheduling.times_and_durations import TimeOfDay, duration_schema, is_duration, span
 from crossdock.sources.input_facts import InputFacts, found, newest_of
 from crossdock.sources.source_context import JobRun, SourceContext
 from crossdock.state import FileFacts
-from crossdock.times_in_text import instant_text
+from crossdock.values.config_file import ConfigModel
+from crossdock.values.times_and_durations import TimeOfDay, duration_schema, is_duration, span
+from crossdock.values.times_in_text import instant_text
 
 _UNITS = "mhd"
 _LONGEST = timedelta(days=366)

@@ -10,12 +10,12 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, Discriminator, Tag
 
-from crossdock.config_file import ConfigModel
 from crossdock.errors import RefusedError
 from crossdock.sources.name_templates import Rank, parse_all
 from crossdock.sources.natural_names import Named, NaturalNames, Shape, extended
 from crossdock.state import FileFacts
 from crossdock.transport.file_store import RemoteFile
+from crossdock.values.config_file import ConfigModel
 
 Dated = RemoteFile | FileFacts
 F = TypeVar("F", RemoteFile, FileFacts)

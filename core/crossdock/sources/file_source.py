@@ -18,7 +18,6 @@ import polars as pl
 from crossdock.errors import CrossdockError, RefusedError
 from crossdock.formats.file_formats import FileFormat, looks_cut, read_lines, read_rows
 from crossdock.formats.leniencies import Leniencies
-from crossdock.local_files import create_private, private_folder
 from crossdock.records import Again, Empty, Proof, RawBatch, kept
 from crossdock.sources.archive import archive
 from crossdock.sources.expected_files import NO_FILE_EXPECTED, Expectation
@@ -34,6 +33,7 @@ from crossdock.sources.spool import Spool
 from crossdock.sources.stated_sums import StatedSums
 from crossdock.state import FileFacts
 from crossdock.transport.file_store import FileStore, RemoteFile
+from crossdock.values.local_files import create_private, private_folder
 
 __all__ = ["FileSource", "StreamId"]
 

@@ -9,12 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus
 
-from crossdock import exact_json
-from crossdock.author_code import AUTH, AuthorCodeError, described, interrupts
-from crossdock.clock import Clock
-from crossdock.config_file import secrets_in
 from crossdock.errors import ConfigError, CrossdockError
-from crossdock.redaction import redacted
 from crossdock.sources import api_errors
 from crossdock.sources.api import Api
 from crossdock.sources.api_request import ApiRequest, pairs
@@ -22,6 +17,11 @@ from crossdock.transport.connector_http_client import delivery_errors, httpx_cli
 from crossdock.transport.http_answers import Answer, redacted_answer
 from crossdock.transport.http_auth import TimedAuth, TokenAuth
 from crossdock.transport.httpcore_client import UNQUOTED
+from crossdock.values import exact_json
+from crossdock.values.author_code import AUTH, AuthorCodeError, described, interrupts
+from crossdock.values.clock import Clock
+from crossdock.values.config_file import secrets_in
+from crossdock.values.redaction import redacted
 
 if TYPE_CHECKING:
     import httpx

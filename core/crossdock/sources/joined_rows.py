@@ -17,10 +17,10 @@ from typing import Literal, get_args
 import polars as pl
 
 from crossdock.errors import RefusedError
-from crossdock.local_files import create_private
 from crossdock.printable import printable
 from crossdock.records import LINE
 from crossdock.sources.source_context import writing
+from crossdock.values.local_files import create_private
 
 FILE, NUMBER = "_file", "_file_number"
 AT_ONCE = 100_000  # rows of the main source per join, each of which reads the other source once

@@ -12,13 +12,13 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from crossdock.config_file import ConfigModel
 from crossdock.errors import RefusedError, UnavailableError
-from crossdock.scheduling.times_and_durations import TimeOfDay, duration_schema, is_duration, span
 from crossdock.sources.input_facts import found
 from crossdock.sources.source_context import Patience, SourceContext
 from crossdock.state import FileFacts
-from crossdock.times_in_text import instant_text
+from crossdock.values.config_file import ConfigModel
+from crossdock.values.times_and_durations import TimeOfDay, duration_schema, is_duration, span
+from crossdock.values.times_in_text import instant_text
 
 LONGEST = timedelta(hours=24)
 _UNITS = "smh"

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from crossdock import exact_json
 from crossdock.errors import RefusedError
-from crossdock.json_values import at_path, text_of
 from crossdock.sources.api_request import ApiAnswer
 from crossdock.sources.id_set import IdSet
+from crossdock.values import exact_json
+from crossdock.values.json_values import at_path, text_of
 
 _IGNORED = (
     "an API that does not know a parameter ignores it, and repeats its first page: check the paginator's parameters,"

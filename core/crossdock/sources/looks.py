@@ -11,9 +11,9 @@ from contextlib import nullcontext, suppress
 from itertools import chain
 from typing import Any, Protocol, runtime_checkable
 
-from crossdock.clock import Clock
 from crossdock.errors import CrossdockError
 from crossdock.transport.file_store import FileStore
+from crossdock.values.clock import Clock
 
 Look = Callable[[FileStore], None]
 """Looks at the files of one source."""

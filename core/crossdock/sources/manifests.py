@@ -12,16 +12,16 @@ from typing import Annotated, Self
 import polars as pl
 from pydantic import AfterValidator, model_validator
 
-from crossdock.config_file import ConfigModel
 from crossdock.errors import CrossdockError, RefusedError
 from crossdock.formats.compression import Openable
 from crossdock.formats.control_totals import NUMBER
 from crossdock.formats.delimited_files import DelimitedFormat
 from crossdock.formats.file_formats import FileFormat, read_rows
-from crossdock.local_files import create_private
 from crossdock.records import LINE
 from crossdock.sources.source_context import SourceContext, writing
 from crossdock.transport.file_store import FileStore, RemoteFile, split_pattern
+from crossdock.values.config_file import ConfigModel
+from crossdock.values.local_files import create_private
 
 _BLOCK = 1 << 20
 _FORMS = {"rows": "[0-9]{1,18}", "bytes": "[0-9]{1,18}", "sha256": "[0-9a-fA-F]{64}", "md5": "[0-9a-fA-F]{32}"}

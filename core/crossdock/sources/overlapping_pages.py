@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from crossdock.errors import RefusedError
-from crossdock.json_values import at_path
 from crossdock.sources.api_request import ApiAnswer, ApiRequest
 from crossdock.sources.id_set import IdSet
 from crossdock.sources.pagination import SizedPages
+from crossdock.values.json_values import at_path
 
 _RESTARTS = 5
 

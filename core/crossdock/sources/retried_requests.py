@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from crossdock.clock import Clock
 from crossdock.errors import RefusedError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.pacing.backoff import pause_s
 from crossdock.pacing.rate_headers import retry_after_s
@@ -16,6 +15,7 @@ from crossdock.sources import answer_bodies, api_errors, graphql_errors, json_rp
 from crossdock.sources.api_request import ApiAnswer, ApiRequest
 from crossdock.sources.source_allowance import SourceAllowance
 from crossdock.transport.http_answers import Answer, TimedOutError, TooLargeError, UnreadableError
+from crossdock.values.clock import Clock
 
 ATTEMPTS = 5
 THROTTLED_AT_MOST_S = 1800.0  # for one request

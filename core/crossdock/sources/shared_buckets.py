@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
-from crossdock.clock import Clock
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.rate_limit import LimitSettings
 from crossdock.sources.source_bucket import SentRequest, SourceBucket
 from crossdock.transport.http_answers import Answer
+from crossdock.values.clock import Clock
 
 
 class ApiBucket(Protocol):

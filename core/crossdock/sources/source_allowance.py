@@ -7,12 +7,12 @@ from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
 
-from crossdock.clock import Clock
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.sources.api_usage import ApiUsage
 from crossdock.sources.shared_buckets import ApiBucket
 from crossdock.sources.source_bucket import SentRequest
 from crossdock.transport.http_answers import Answer
+from crossdock.values.clock import Clock
 
 LEAST_WAIT_S = 0.00001
 

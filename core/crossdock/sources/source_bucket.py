@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from crossdock.clock import Clock
 from crossdock.pacing import rate_headers
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.limit_estimate import UNLIMITED, UNSURE, LimitEstimate
@@ -19,6 +18,7 @@ from crossdock.sources.query_costs import QueryCosts
 from crossdock.sources.reported_levels import ReportedLevels
 from crossdock.sources.unreported_limit import UnreportedLimit
 from crossdock.transport.http_answers import Answer
+from crossdock.values.clock import Clock
 
 FIRST_PER_S = 1.0  # while nothing is known of a bucket that is empty
 PAUSE_S, MAX_PAUSE_S = 1.0, 60.0  # after a refused request, until the rate is known: how many tokens are added tells it

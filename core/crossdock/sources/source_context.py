@@ -9,19 +9,19 @@ from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from crossdock.clock import Clock
 from crossdock.errors import CrossdockError, StateError
-from crossdock.local_files import private_folder
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.progress import Progress
 from crossdock.records import RawBatch
-from crossdock.run_messages import RunMessages, notes_of, warnings_of
 from crossdock.sources.api_usage import ApiUsage
 from crossdock.sources.input_facts import InputFacts
 from crossdock.sources.list_evidence import OpenLists
 from crossdock.sources.looks import Looks
 from crossdock.sources.shared_buckets import SharedBuckets
 from crossdock.state import Digests, FileDescription, FileFacts
+from crossdock.values.clock import Clock
+from crossdock.values.local_files import private_folder
+from crossdock.values.progress import Progress
+from crossdock.values.run_messages import RunMessages, notes_of, warnings_of
 
 if TYPE_CHECKING:
     import httpx

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from crossdock.formats.compression import Openable
-from crossdock.local_files import create_private
 from crossdock.sources.source_context import SourceContext, writing
 from crossdock.transport.file_store import FileStore, LocalStore, RemoteFile, Sink
+from crossdock.values.local_files import create_private
 
 _NOT_HASHED = "not-hashed-"  # begins a name that is not a hash
 

@@ -6,13 +6,13 @@ import threading
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from crossdock.clock import Clock
 from crossdock.pacing import rate_headers
 from crossdock.pacing.allowance import Allowance, Token
 from crossdock.pacing.bucket_store import BucketState, BucketStore
 from crossdock.pacing.reduced_rate import ReducedRate
 from crossdock.sources.source_bucket import SentRequest
 from crossdock.transport.http_answers import Answer
+from crossdock.values.clock import Clock
 
 
 class TargetBucket:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
 
-from crossdock.clock import Clock
 from crossdock.delivery_settings import Retry
 from crossdock.errors import UnauthorizedError, UnavailableError
 from crossdock.pacing.rate_limit import LimitSettings
@@ -19,6 +18,7 @@ from crossdock.targets import outcomes
 from crossdock.targets.outcomes import ExpectedRecord, Outcome, RecordShape
 from crossdock.targets.target import Client, Request, Rule, Target, TargetResource, Update
 from crossdock.transport.http_answers import Answer
+from crossdock.values.clock import Clock
 
 
 class ApiTarget(Target):

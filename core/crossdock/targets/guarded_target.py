@@ -9,13 +9,13 @@ from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
-from crossdock.author_code import AuthorCodeError, guarded, place_of, shortened
 from crossdock.errors import RecordError
 from crossdock.printable import is_storable, printable
 from crossdock.records import REASONS
 from crossdock.targets.api_target import ApiTarget
 from crossdock.targets.outcomes import Outcome
 from crossdock.targets.target import Target
+from crossdock.values.author_code import AuthorCodeError, guarded, place_of, shortened
 
 BEFORE_SENDING = frozenset({
     "check_key", "name_of", "payload", "create", "create_from", "update", "delete", "with_key", "look_up", "headers",

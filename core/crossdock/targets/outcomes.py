@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 from urllib.parse import unquote, urlsplit
 
-from crossdock import exact_json
 from crossdock.errors import CrossdockError, RecordError
-from crossdock.field_types import is_target_id
-from crossdock.json_values import MISSING, found_at
 from crossdock.pacing.rate_headers import retry_after_s
 from crossdock.records import Reason
 from crossdock.transport import problem_answers
 from crossdock.transport.http_answers import AmbiguousError, Answer, ExpiredError, NotSentError
 from crossdock.transport.problem_answers import Problem
+from crossdock.values import exact_json
+from crossdock.values.field_types import is_target_id
+from crossdock.values.json_values import MISSING, found_at
 
 _CONTROL = re.compile("[\x00-\x1f\x7f]")
 

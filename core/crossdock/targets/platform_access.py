@@ -8,7 +8,6 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
 
-from crossdock.clock import Clock, SystemClock
 from crossdock.errors import ClockError, CrossdockError, UnauthorizedError, UnavailableError
 from crossdock.pacing.rate_headers import http_date
 from crossdock.platform import introspection
@@ -17,6 +16,7 @@ from crossdock.platform.token_endpoint import GrantedToken
 from crossdock.targets.platform_target import PlatformTarget
 from crossdock.transport import problem_answers
 from crossdock.transport.http_answers import Answer
+from crossdock.values.clock import Clock, SystemClock
 
 CLOCK_TIMEOUT_S = 10.0  # a scheduler waits no longer for a platform that does not answer
 _INSUFFICIENT_SCOPE = re.compile(r'\berror\s*=\s*"?insufficient_scope\b', re.IGNORECASE)

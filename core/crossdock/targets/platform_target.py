@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
-from crossdock import exact_json
-from crossdock.clock import Clock, SystemClock
-from crossdock.field_types import MAX_EXTERNAL_ID
 from crossdock.platform import request_authorization
 from crossdock.platform.platform_config import Profile, Rate
 from crossdock.resource_types import ACTIONS, RESOURCES, WRITTEN, ResourceType
@@ -17,6 +14,9 @@ from crossdock.targets import outcomes
 from crossdock.targets.outcomes import ExpectedRecord, Outcome
 from crossdock.targets.target import Request, Rule, Target, Update
 from crossdock.transport.http_answers import Answer
+from crossdock.values import exact_json
+from crossdock.values.clock import Clock, SystemClock
+from crossdock.values.field_types import MAX_EXTERNAL_ID
 
 if TYPE_CHECKING:
     from crossdock.transport.httpcore_client import HttpClient

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from crossdock import exact_json
 from crossdock.delivery_settings import Retry
 from crossdock.errors import ConnectorError, RecordError
 from crossdock.pacing import rate_headers
@@ -16,6 +15,7 @@ from crossdock.pacing.rate_limit import LimitSettings
 from crossdock.resource_types import ResourceType, external_id
 from crossdock.targets.outcomes import STANDARD, ExpectedRecord, Outcome, RecordShape
 from crossdock.transport.http_answers import Answer
+from crossdock.values import exact_json
 
 Rule = Literal["resend", "verify", "park"]
 """What is done about a request that may have been carried out: send the same bytes again, look the record up, or leave

@@ -15,11 +15,11 @@ from pathlib import Path
 from random import Random
 from unittest import mock
 
-from crossdock import exact_json
 from crossdock.testing.disturbed_commands import MOST_RUNS, DisturbedCommands
 from crossdock.testing.sandbox_contents import differences
 from crossdock.testing.served_transport import RESET, Fault, ServedTransport, origins_in
 from crossdock.testing.synced_platform import Connections, SyncedPlatform, connection, connections_of
+from crossdock.values import exact_json
 
 _REFUSALS = ("throttle", "error_before", "reset_before")  # 429, 503, a reset connection: nothing has happened
 _LOST = "lost_answer"  # it has happened, and the answer is lost

@@ -15,7 +15,6 @@ from enum import IntEnum
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
-from crossdock.redaction import MASK, SHORTEST
 from crossdock.testing import exact_text
 from crossdock.testing.exact_text import Number
 from crossdock.testing.personal_members import (
@@ -27,6 +26,7 @@ from crossdock.testing.personal_members import (
     is_secret_parameter,
 )
 from crossdock.testing.substitutes import EMAIL, WORD, Substitutes
+from crossdock.values.redaction import MASK, SHORTEST
 
 SHORTEST_VALUE = 3  # characters of a value that is replaced outside of personal members
 SHORTEST_NAME = 4  # letters of a part of a name or mail address that is

@@ -10,12 +10,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from crossdock.clock import Clock
-from crossdock.config_file import Secret
 from crossdock.connector import Connector, Context, Settings
 from crossdock.errors import ConfigError
 from crossdock.platform.platform_config import ApiKey, Profile
-from crossdock.progress import Silent
 from crossdock.project import project
 from crossdock.project.connector_instances import BoundStream, Connection
 from crossdock.project.stream_declarations import check_declaration
@@ -25,6 +22,9 @@ from crossdock.sources.source_context import SourceContext
 from crossdock.stream_facts import PLATFORM
 from crossdock.targets.platform_target import PlatformTarget
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.clock import Clock
+from crossdock.values.config_file import Secret
+from crossdock.values.progress import Silent
 
 if TYPE_CHECKING:
     import httpx

@@ -9,8 +9,8 @@ from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import Any
 
-from crossdock import exact_json
 from crossdock.records import JSON, Record
+from crossdock.values import exact_json
 
 _Path = tuple[str | int, ...]
 _ODD: tuple[tuple[str, Any], ...] = (

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from crossdock import exact_json
+from crossdock.values import exact_json
 
 _INDENT = 2
 _WIDTH = 120

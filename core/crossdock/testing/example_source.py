@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from crossdock import exact_json
-from crossdock.config_file import ConfigPath
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.delivery_settings import Retry
 from crossdock.records import RawBatch, Record
 from crossdock.resources import Reference
 from crossdock.targets import ApiTarget
+from crossdock.values import exact_json
+from crossdock.values.config_file import ConfigPath
 
 _REFERENCE = "crossdock:reference"
 _HURRIED = Retry(attempts=20, base_s=0.02, cap_s=0.1)

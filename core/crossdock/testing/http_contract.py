@@ -10,10 +10,8 @@ from typing import Any
 
 import httpx
 
-from crossdock import exact_json
 from crossdock.cursors import Checkpoint, Cursor
 from crossdock.errors import RecordError
-from crossdock.json_values import at_path, text_of
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import JSON, RawBatch
 from crossdock.runs.pull_checks import pulled
@@ -23,6 +21,8 @@ from crossdock.testing.contract import StreamContract
 from crossdock.testing.drifted_records import drifted_objects
 from crossdock.testing.faulty_transport import FAULTS, RecordedTransport, faulty
 from crossdock.testing.json_pages import ListPath, at, in_reverse, lists, refilled
+from crossdock.values import exact_json
+from crossdock.values.json_values import at_path, text_of
 
 
 class HttpStreamContract(StreamContract):

@@ -9,7 +9,7 @@ _START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class ManualClock:
-    """A thread-safe `crossdock.clock.Clock` that stands still until it is advanced; `sleep` advances it."""
+    """A thread-safe `crossdock.values.clock.Clock` that stands still until it is advanced; `sleep` advances it."""
 
     def __init__(self, start: datetime = _START) -> None:
         if start.tzinfo is None:

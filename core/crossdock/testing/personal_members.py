@@ -9,8 +9,8 @@ from functools import cache
 from string import digits
 from typing import Any
 
-from crossdock.addresses import names_secret
 from crossdock.testing.substitutes import WORD
+from crossdock.values.addresses import names_secret
 
 Path = tuple[str, ...]
 """The names that lead to a value, without the indexes of lists."""

@@ -16,10 +16,10 @@ from urllib.parse import quote, unquote
 import httpx
 
 from crossdock.errors import ConfigError, RefusedError
-from crossdock.local_files import read_regular
 from crossdock.testing.cleaned_texts import CleanedTexts
 from crossdock.testing.personal_members import PersonalMembers, is_secret
 from crossdock.testing.recorded_exchange import RecordedExchange, body_of
+from crossdock.values.local_files import read_regular
 
 MAX_BYTES = 64 << 20
 _CHALLENGES = frozenset({"www-authenticate", "proxy-authenticate", "authentication-info"})

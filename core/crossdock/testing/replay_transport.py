@@ -12,10 +12,10 @@ from urllib.parse import unquote
 import httpx
 
 from crossdock.errors import ConfigError, CrossdockError
-from crossdock.redaction import MASK
 from crossdock.testing.exact_text import Number
 from crossdock.testing.personal_members import Kind, PersonalMembers, is_secret_parameter
 from crossdock.testing.recorded_exchange import Pairs, RecordedExchange, body_of, content_of
+from crossdock.values.redaction import MASK
 
 _SHOWN = 60  # characters of a value
 

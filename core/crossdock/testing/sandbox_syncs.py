@@ -17,7 +17,6 @@ from crossdock.connector import Connector, Context, Stream
 from crossdock.cursors import Checkpoint
 from crossdock.errors import UnavailableError
 from crossdock.platform.platform_config import Profile
-from crossdock.progress import Silent
 from crossdock.project.connector_instances import BoundStream, Connection
 from crossdock.project.project import Project
 from crossdock.records import RawBatch
@@ -30,6 +29,7 @@ from crossdock.state import parse_url
 from crossdock.targets import Target
 from crossdock.testing import sandbox_contents
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.progress import Silent
 
 if TYPE_CHECKING:
     import httpx

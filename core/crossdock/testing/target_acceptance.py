@@ -15,7 +15,6 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from crossdock import exact_json
 from crossdock.connector import Connector
 from crossdock.records import key_text
 from crossdock.testing.crossdock_process import Commands, Ended, entry_points, home_of
@@ -26,6 +25,7 @@ from crossdock.testing.sandbox_syncs import private_file
 from crossdock.testing.served_transport import RESET, Fault, ServedTransport, origins_in
 from crossdock.testing.synced_platform import connection
 from crossdock.testing.target_under_test import TargetUnderTest, json_value
+from crossdock.values import exact_json
 
 if TYPE_CHECKING:
     import httpx

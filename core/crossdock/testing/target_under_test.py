@@ -8,7 +8,6 @@ from datetime import date
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-from crossdock import exact_json
 from crossdock.project.connector_instances import Connection
 from crossdock.records import key_text
 from crossdock.resources import Reference
@@ -17,6 +16,7 @@ from crossdock.targets.merge_patch import difference
 from crossdock.testing.connector_context import context
 from crossdock.testing.connector_under_test import ConnectorUnderTest
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values import exact_json
 
 NAMESPACE = "examples"
 _ACCOUNT = "account"

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from crossdock import exact_json
 from crossdock.errors import UnavailableError
+from crossdock.values import exact_json
 
 
 class NotSentError(UnavailableError):

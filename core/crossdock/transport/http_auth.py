@@ -12,14 +12,14 @@ from typing import Any
 
 import httpx
 
-from crossdock import exact_json
-from crossdock.addresses import endpoint
-from crossdock.clock import Clock, SystemClock
-from crossdock.config_file import Secret
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
-from crossdock.json_values import at_path, found_at, text_of
 from crossdock.transport import oauth_tokens
 from crossdock.transport.oauth_tokens import ClientAuth
+from crossdock.values import exact_json
+from crossdock.values.addresses import endpoint
+from crossdock.values.clock import Clock, SystemClock
+from crossdock.values.config_file import Secret
+from crossdock.values.json_values import at_path, found_at, text_of
 
 RENEWED_AT = 0.8  # of a token's life
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, Literal
 from urllib.parse import quote_plus
 
-from crossdock import exact_json
+from crossdock.values import exact_json
 
 ClientAuth = Literal["basic", "post"]
 ERROR_CODES = frozenset({

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from crossdock import exact_json
 from crossdock.printable import printable
+from crossdock.values import exact_json
 
 MAX_TEXT = 10_000  # characters of a message or a type; RFC 9457 sets no bound
 MAX_ERRORS = 100

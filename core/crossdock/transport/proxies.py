@@ -9,10 +9,10 @@ from urllib.request import getproxies, proxy_bypass
 
 import httpcore
 
-from crossdock.addresses import proxy_address
 from crossdock.errors import ConfigError
 from crossdock.transport.http_connection import HttpConnection
 from crossdock.transport.tls_context import tls_context
+from crossdock.values.addresses import proxy_address
 
 
 @dataclass(frozen=True, slots=True)

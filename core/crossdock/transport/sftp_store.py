@@ -7,7 +7,6 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Self
 
-from crossdock.clock import Clock, SystemClock
 from crossdock.errors import ConfigError, CrossdockError, RefusedError, RemoteError, UnauthorizedError
 from crossdock.transport.file_store import (
     AFTER_LISTED,
@@ -26,6 +25,7 @@ from crossdock.transport.file_store import (
 )
 from crossdock.transport.sftp_protocol import NO_SUCH_FILE, PERMISSION_DENIED, Attributes, SftpWire, StatusError
 from crossdock.transport.ssh_connection import Budget, Line, SftpLogin, log_in, private_key, trusted_line
+from crossdock.values.clock import Clock, SystemClock
 
 __all__ = ["SftpLogin", "SftpSession", "connect"]
 

@@ -18,11 +18,11 @@ from functools import partial
 
 import paramiko
 
-from crossdock.clock import Clock
 from crossdock.errors import ConfigError, CrossdockError, UnauthorizedError, UnavailableError
 from crossdock.transport.failure_sentences import network_reason
 from crossdock.transport.sftp_protocol import ProtocolError
 from crossdock.transport.ssh_algorithms import OldAlgorithm, SafeTransport
+from crossdock.values.clock import Clock
 
 _MAX_PACKET = 64 * 1024  # holds an answer of 32 KiB in one piece
 _TICK_S = 0.25

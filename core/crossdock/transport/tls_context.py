@@ -7,10 +7,10 @@ import ssl
 from functools import lru_cache
 from pathlib import Path
 
-from crossdock.config_file import Secret
 from crossdock.errors import ConfigError
-from crossdock.local_files import open_regular
 from crossdock.transport.http_connection import DIRECT, HttpConnection
+from crossdock.values.config_file import Secret
+from crossdock.values.local_files import open_regular
 
 _CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 _Version = tuple[int, int, int, int]

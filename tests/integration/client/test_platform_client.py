@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.consumers.running import run
 
-from crossdock import exact_json
 from crossdock.client import (
     Address,
     BearerAuth,
@@ -34,6 +33,7 @@ from crossdock.client import (
 )
 from crossdock.errors import UnavailableError
 from crossdock.sandbox import SandboxServer, SandboxSettings
+from crossdock.values import exact_json
 
 ROOT = Path(__file__).parents[3]
 ADDRESS = Address(line1="1 Harbour Street", line2="Back door", city="Hamburg", country="DE")

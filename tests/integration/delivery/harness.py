@@ -16,7 +16,6 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from tests.allowances import allowance
 
-from crossdock.clock import Clock, SystemClock
 from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.operations import Kind, Operation
 from crossdock.delivery.senders import Senders
@@ -29,6 +28,7 @@ from crossdock.targets import Client, Request
 from crossdock.targets.merge_patch import difference
 from crossdock.targets.platform_target import PlatformTarget
 from crossdock.transport.http_answers import Answer as HttpAnswer
+from crossdock.values.clock import Clock, SystemClock
 
 SCOPE = Scope("platform", "product", "wms")
 PRODUCTS = "/api/v1/catalog/products"

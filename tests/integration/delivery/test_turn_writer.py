@@ -11,7 +11,6 @@ from sqlalchemy import Connection, event
 from tests.allowances import allowance
 from tests.integration.delivery.harness import Batch, operation
 
-from crossdock.clock import SystemClock
 from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.delivery.senders import Senders, SendResult, SendTask
 from crossdock.delivery.settlement import Settlement
@@ -19,6 +18,7 @@ from crossdock.platform.platform_config import Profile
 from crossdock.state import State
 from crossdock.targets.outcomes import Outcome
 from crossdock.targets.platform_target import PlatformTarget
+from crossdock.values.clock import SystemClock
 
 IN_FLIGHT, RECORDS = 10, 60
 

@@ -20,12 +20,12 @@ from crossdock.fleet.run_slots import RunSlots
 from crossdock.fleet.scheduled_call import CallResult, RunFacts, ScheduledCall, SharedLimit
 from crossdock.fleet.tenants import Tenant
 from crossdock.notifications.events import ScheduledRunEnded
-from crossdock.run_messages import RunMessage
 from crossdock.scheduling.due_times import Due
 from crossdock.scheduling.job_config import JobConfig
 from crossdock.state import ScheduledRun
 from crossdock.state.fleet_database import JobFacts
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.run_messages import RunMessage
 
 NOW, SINCE = datetime(2026, 6, 4, 3, tzinfo=UTC), datetime(2026, 6, 4, 1, tzinfo=UTC)
 TODAY = Due(datetime(2026, 6, 4, 2, tzinfo=UTC), date(2026, 6, 4))

@@ -14,7 +14,6 @@ from tests.chaos.fleet_stage import JOB, RECORDS, FleetStage, settings
 from tests.integration.notifications.receivers import Receiver
 from tests.servers import served
 
-from crossdock.clock import SystemClock
 from crossdock.fleet import worker
 from crossdock.fleet.scheduled_call import CallResult, ScheduledCall, SharedLimit
 from crossdock.fleet.tenants import load_base, load_tenant
@@ -23,6 +22,7 @@ from crossdock.sandbox import SandboxServer
 from crossdock.scheduling.due_times import Due
 from crossdock.state import DueRun, SkippedRun
 from crossdock.state.db import run_lease
+from crossdock.values.clock import SystemClock
 
 
 @pytest.fixture

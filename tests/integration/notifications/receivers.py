@@ -21,8 +21,8 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
 from crossdock.notifications.events import ScheduledRunEnded
 from crossdock.notifications.notifier import Notifier, NotifyConfig
-from crossdock.run_messages import RunMessage
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.run_messages import RunMessage
 
 KEY = base64.b64encode(bytes(range(32))).decode()
 FAILED = ScheduledRunEnded(

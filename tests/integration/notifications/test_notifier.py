@@ -19,8 +19,8 @@ from tests.integration.notifications.receivers import (
 )
 from tests.servers import served
 
-from crossdock import exact_json
 from crossdock.notifications import mail
+from crossdock.values import exact_json
 
 
 def test_unselected_events_are_not_sent() -> None:

@@ -21,10 +21,10 @@ from tests.integration.notifications.receivers import (
 )
 from tests.servers import served
 
-from crossdock import exact_json
 from crossdock.errors import UnavailableError
 from crossdock.notifications.events import compose
 from crossdock.notifications.webhook import Webhook, WebhookChannel
+from crossdock.values import exact_json
 
 
 def test_a_signed_post_arrives() -> None:

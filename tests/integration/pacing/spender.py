@@ -7,9 +7,9 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from crossdock.clock import SystemClock
 from crossdock.pacing.limit_estimate import LimitEstimate
 from crossdock.state import SharedBucket, parse_url
+from crossdock.values.clock import SystemClock
 
 RATE, BURST = 400.0, 200
 

@@ -17,7 +17,6 @@ from tests.chaos import processes
 from tests.integration.pacing import spender
 from tests.waiting import eventually
 
-from crossdock.clock import SystemClock
 from crossdock.errors import StateError
 from crossdock.pacing.bucket_store import BucketState, BucketStore, MemoryStore
 from crossdock.pacing.limit_estimate import LimitEstimate
@@ -25,6 +24,7 @@ from crossdock.pacing.token_bucket import Bucket
 from crossdock.state import SharedBucket, StateUrl, parse_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.testing.postgres_server import PostgresServer
+from crossdock.values.clock import SystemClock
 
 SLOW = LimitEstimate(1e-6, "set", 500, "set")  # no token is added while a test runs
 Open = Callable[[LimitEstimate], BucketStore]

@@ -9,7 +9,7 @@ from tests.partners.partner_server import PartnerAnswer, PartnerRequest
 from tests.partners.plain_3pl import API_KEY, Plain3pl
 from tests.partners.plain_3pl_habits import Habits
 
-from crossdock import exact_json
+from crossdock.values import exact_json
 
 
 class Account:

@@ -16,8 +16,8 @@ from tests.partners.amazon_site import MANY, OF_MARKETPLACE, ORDERS, order
 from tests.partners.amazon_wire import RefusedError
 from tests.partners.partner_server import PartnerRequest
 
-from crossdock import exact_json
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values import exact_json
 
 Asked = Callable[..., tuple[int, Any]]
 

@@ -17,13 +17,13 @@ from tests.partners.partner_server import Fault, PartnerServer, serving
 from tests.partners.plain_3pl import API_KEY, Plain3pl
 from tests.partners.plain_3pl_habits import Habits
 
-from crossdock import exact_json
-from crossdock.progress import Silent
 from crossdock.project import project
 from crossdock.runs import runner
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.testing import sandbox_contents
 from crossdock.testing.sandbox_syncs import private_file
+from crossdock.values import exact_json
+from crossdock.values.progress import Silent
 
 CONFIG = """
 x-changed: &changed

@@ -18,8 +18,8 @@ from tests.partners.shipbob_client import CHANNELS, LOCATIONS, client, conforms,
 from tests.partners.shipbob_state import Place, Transaction
 from tests.partners.shipbob_stockroom import stock_of
 
-from crossdock import exact_json
 from crossdock.testing import ManualClock
+from crossdock.values import exact_json
 
 
 @pytest.fixture

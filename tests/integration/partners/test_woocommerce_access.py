@@ -20,8 +20,8 @@ from tests.partners.woocommerce.shop_keys import ApiKey
 from tests.partners.woocommerce.shop_server import serving_shop
 from tests.partners.woocommerce.shop_settings import ShopSettings
 
-from crossdock import exact_json
 from crossdock.testing import ManualClock
+from crossdock.values import exact_json
 
 KEY = ApiKey()
 HTTP = "http://shop.example"

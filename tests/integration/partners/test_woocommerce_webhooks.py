@@ -14,7 +14,7 @@ from tests.partners.woocommerce.shop import FakeShop
 from tests.partners.woocommerce.shop_client import ShopClient
 from tests.unit.sandbox.webhook_receiver import Receiver
 
-from crossdock import exact_json
+from crossdock.values import exact_json
 
 SECRET = "s3cret"
 

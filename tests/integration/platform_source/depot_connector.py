@@ -8,11 +8,11 @@ from pydantic import ConfigDict
 from tests.partners.plain_3pl import API_KEY
 
 from crossdock.connector import Connector
-from crossdock.field_types import Code, Currency, Exact, Text
 from crossdock.http_settings import HttpSettings
 from crossdock.resources import ResourceModel
 from crossdock.targets import ApiTarget, EndpointProfile, RecordShape, Request, TargetResource, Update
 from crossdock.transport.http_auth import HeaderAuth
+from crossdock.values.field_types import Code, Currency, Exact, Text
 
 
 class DepotSettings(HttpSettings):

@@ -12,9 +12,7 @@ from typing import Any
 
 import httpx
 
-from crossdock import exact_json
 from crossdock.client import Client, Customer, Line, Order, Product, StoredOrder
-from crossdock.progress import Silent
 from crossdock.project import project
 from crossdock.runs import runner
 from crossdock.runs.run_report import Report
@@ -22,6 +20,8 @@ from crossdock.runs.stream_trial import Trial, try_stream
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.testing import ManualClock
 from crossdock.testing.sandbox_syncs import private_file
+from crossdock.values import exact_json
+from crossdock.values.progress import Silent
 
 UNPACED = {"per_minute": 600_000, "burst": 100_000}
 COPIES = {

@@ -12,11 +12,11 @@ import pytest
 from tests.integration.platform_source.reading import COPIES, Reading, reading
 from tests.partners import fetched_rows
 
-from crossdock import exact_json
 from crossdock.errors import UnauthorizedError
 from crossdock.records import JSON, RawBatch
 from crossdock.sandbox import SandboxSettings
 from crossdock.testing import context
+from crossdock.values import exact_json
 
 PRODUCTS = {"products": COPIES}
 ORDERS = {

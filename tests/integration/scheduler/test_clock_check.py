@@ -15,7 +15,6 @@ from tests.integration.scheduler.scheduled_runs_race import BEGIN, Inline, job, 
 from tests.servers import served
 from tests.unit.targets.test_platform_access import Dated, profile_of
 
-from crossdock import exact_json
 from crossdock.errors import ClockError
 from crossdock.notifications.notifier import Notifier, NotifyConfig
 from crossdock.observability.metrics import Metrics
@@ -27,6 +26,7 @@ from crossdock.scheduler.monitored_scheduler import Service
 from crossdock.scheduler.scheduler import FinishedRun, Scheduler
 from crossdock.state import DueRun, Pin, create, parse_url
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values import exact_json
 
 MONTH_S = 31 * 86_400.0
 

@@ -19,7 +19,6 @@ from tests.integration.notifications.receivers import Receiver
 from tests.integration.scheduler.scheduled_runs_race import BEGIN, Inline, job, project
 from tests.servers import served
 
-from crossdock import exact_json
 from crossdock.errors import StateBusyError
 from crossdock.notifications.notifier import Notifier, NotifyConfig
 from crossdock.observability.metrics import Metrics
@@ -30,6 +29,7 @@ from crossdock.scheduler.monitored_scheduler import Service
 from crossdock.scheduler.stderr_log import LOGGER
 from crossdock.state import DeadLetterFilter, create, parse_url
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values import exact_json
 
 Before = Callable[[], object]
 ALL = DeadLetterFilter()

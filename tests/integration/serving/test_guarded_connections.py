@@ -19,8 +19,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from tests.waiting import WITHIN_S, eventually
 
-from crossdock.serving import ConnectionLimits
-from crossdock.serving import config as uvicorn_config
+from crossdock.values.serving import ConnectionLimits
+from crossdock.values.serving import config as uvicorn_config
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 SOON_S = 0.2

@@ -20,7 +20,6 @@ from tests.servers import served
 from crossdock import registry
 from crossdock.cli.main import main
 from crossdock.errors import ConfigError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
-from crossdock.progress import Silent
 from crossdock.project import project
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.sandbox import SandboxServer
@@ -28,6 +27,7 @@ from crossdock.sources import Api, ApiClient, NextUrl
 from crossdock.sources.source_context import SourceContext
 from crossdock.state import StateUrl
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.progress import Silent
 
 
 class Shop(ThreadingHTTPServer):

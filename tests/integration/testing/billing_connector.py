@@ -21,8 +21,8 @@ from crossdock import (
     Settings,
     Stream,
 )
-from crossdock.config_file import ConfigPath
 from crossdock.sources import Api, BearerAuth
+from crossdock.values.config_file import ConfigPath
 
 TOKEN = "token-of-the-billing"
 LINES = [{"sku": "0017", "quantity": 2, "price": "9.50"}]

@@ -10,9 +10,9 @@ import pytest
 from tests.integration.testing import depot_connectors
 from tests.unit.testing.target_connector import TOKEN, OrdersContract
 
-from crossdock import exact_json
 from crossdock.testing.target_acceptance import TargetAcceptance
 from crossdock.testing.target_under_test import TargetUnderTest
+from crossdock.values import exact_json
 
 pytestmark = pytest.mark.usefixtures("commands_are_forked")
 

@@ -15,10 +15,8 @@ import trustme
 from tests.servers import served
 from tests.tls_servers import OK, ConnectProxy, HttpsServer, client_certificate, written
 
-from crossdock.config_file import Secret
 from crossdock.errors import ConfigError
 from crossdock.platform.platform_config import Profile
-from crossdock.progress import Silent
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.sources import Api, ApiClient, LoginAuth
 from crossdock.sources.source_context import SourceContext
@@ -28,6 +26,8 @@ from crossdock.transport.connector_http_client import httpx_client
 from crossdock.transport.http_answers import AmbiguousError, NotSentError
 from crossdock.transport.http_connection import HttpConnection
 from crossdock.transport.httpcore_client import HttpClient
+from crossdock.values.config_file import Secret
+from crossdock.values.progress import Silent
 
 VARIABLES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR")
 

@@ -36,8 +36,8 @@ from tests.partners.woocommerce.shop_settings import ShopSettings
 from tests.partners.woocommerce.shop_tracking import TRACKING, Tracking
 from tests.partners.woocommerce.shop_webhooks import Webhooks
 
-from crossdock.clock import Clock
 from crossdock.testing import ManualClock
+from crossdock.values.clock import Clock
 
 API = "/wp-json/wc/v3"
 

@@ -11,7 +11,7 @@ from tests.partners.woocommerce.shop import API, FakeShop
 from tests.partners.woocommerce.shop_keys import ApiKey
 from tests.partners.woocommerce.shop_tracking import TRACKING
 
-from crossdock import exact_json
+from crossdock.values import exact_json
 
 BERLIN = {"first_name": "Ada", "last_name": "Lovelace", "city": "Berlin", "country": "DE", "email": "ada@example.com"}
 

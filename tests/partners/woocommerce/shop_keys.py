@@ -22,7 +22,7 @@ from tests.partners.woocommerce.shop_errors import RefusedError
 from tests.partners.woocommerce.shop_queries import php_parameters
 from tests.partners.woocommerce.shop_settings import ShopSettings
 
-from crossdock.clock import Clock
+from crossdock.values.clock import Clock
 
 _OAUTH = ("oauth_consumer_key", "oauth_timestamp", "oauth_nonce", "oauth_signature", "oauth_signature_method")
 _HASHES = {"HMAC-SHA1": hashlib.sha1, "HMAC-SHA256": hashlib.sha256}

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from tests.partners.woocommerce.shop_errors import invalid_parameter
 from tests.partners.woocommerce.shop_settings import ShopSettings
 
-from crossdock.clock import Clock
+from crossdock.values.clock import Clock
 
 SHIPPING = (
     "first_name",

@@ -21,7 +21,7 @@ from tests.partners.webhook_sender import Delivery, WebhookSender, signature
 from tests.partners.woocommerce.shop_errors import RefusedError
 from tests.partners.woocommerce.shop_records import Record, Shelf
 
-from crossdock import exact_json
+from crossdock.values import exact_json
 
 _MOST_FAILURES = 5
 _AGENT = "WooCommerce/10.3.0 Hookshot (WordPress/6.8)"

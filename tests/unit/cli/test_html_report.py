@@ -30,8 +30,8 @@ from tests.unit.state.samples import intent
 
 from crossdock.cli import html_elements, html_open_records, html_report
 from crossdock.records import REASONS
-from crossdock.run_messages import RunMessage
 from crossdock.state import State, Transaction
+from crossdock.values.run_messages import RunMessage
 
 MORNING = AT + timedelta(hours=5)
 SHOWN: dict[str, Any] = {"at": MORNING, "tenant": "acme", "config": Path("/home/someone/acme.yaml")}

@@ -10,11 +10,11 @@ import pytest
 from tests.report_page import AT, HIDDEN, HIDDEN_SHOWN, HOSTILE, Page, dead_letter, sqlite_state
 from tests.unit.migration.loaded_migration import LATER, LoadedMigration, loaded_project, reconciliation
 
-from crossdock import exact_json
 from crossdock.cli.sign_off_page import page
 from crossdock.state import WaveApproval
 from crossdock.state.tables.file_intake import FileFacts
-from crossdock.tally import OpenCounts
+from crossdock.values import exact_json
+from crossdock.values.tally import OpenCounts
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from crossdock.cli import tally_lines
-from crossdock.tally import Tally
+from crossdock.values.tally import Tally
 
 
 def test_terms_that_are_zero_are_left_out() -> None:

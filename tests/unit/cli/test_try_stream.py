@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from tests.unit.cli.conftest import CONFIG, CommandLine
 
 from crossdock.cli.try_stream import _beside, _dotted, _leaves
-from crossdock.json_values import at_path
 from crossdock.testing import context, read, replay
+from crossdock.values.json_values import at_path
 
 CUSTOMERS = """\
       customers:

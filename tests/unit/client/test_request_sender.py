@@ -6,10 +6,10 @@ from decimal import Decimal
 import httpx
 import pytest
 
-from crossdock import exact_json
 from crossdock.client import Client, ProblemError, Product
 from crossdock.errors import RemoteError, UnavailableError
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values import exact_json
 
 PRODUCT = Product(external_id="p", sku="0017", name="Lamp", unit_price=Decimal("9.50"))
 STORED = {**PRODUCT.payload(), "id": "prd_1", "createdAt": "2026-01-01T00:00:00Z", "updatedAt": "2026-01-01T00:00:00Z"}

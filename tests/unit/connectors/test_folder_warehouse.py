@@ -13,15 +13,15 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from crossdock.clock import SystemClock
 from crossdock.connector import Context, Finding
 from crossdock.errors import ConfigError
-from crossdock.progress import Silent
 from crossdock.project import project
 from crossdock.project.config_schema import config_schema
 from crossdock.registry import load
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.sources.source_context import SourceContext
+from crossdock.values.clock import SystemClock
+from crossdock.values.progress import Silent
 
 CONFIG = """\
 platform: {base_url: "http://127.0.0.1:9", tenant: acme, auth: {kind: api_key, token: env:CROSSDOCK_API_KEY}}

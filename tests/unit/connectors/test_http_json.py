@@ -19,7 +19,6 @@ from crossdock import RawBatch
 from crossdock.connector import Context
 from crossdock.cursors import Checkpoint
 from crossdock.errors import RefusedError
-from crossdock.json_values import MISSING, found_at
 from crossdock.project.connector_instances import BoundStream
 from crossdock.runs.pull_checks import pulled
 from crossdock.runs.stream_trial import Trial
@@ -27,6 +26,7 @@ from crossdock.sources import ApiAnswer
 from crossdock.testing import ManualClock, context, read
 from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.http_contract import HttpStreamContract
+from crossdock.values.json_values import MISSING, found_at
 from crossdock_connectors.http_json import CONNECTOR, request_templates
 from crossdock_connectors.http_json.pagination import pointer
 from crossdock_connectors.http_json.settings import HttpJsonSettings

@@ -9,10 +9,11 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from crossdock import exact_json, registry
+from crossdock import registry
 from crossdock.errors import FindingsError
 from crossdock.project import project
 from crossdock.project.config_schema import config_schema
+from crossdock.values import exact_json
 from crossdock_connectors.http_json import CONNECTOR
 from crossdock_connectors.http_json.settings import HttpJsonSettings
 

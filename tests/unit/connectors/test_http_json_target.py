@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 import yaml
 
-from crossdock import exact_json
-from crossdock.clock import SystemClock
 from crossdock.errors import FindingsError, RecordError, RemoteError
 from crossdock.planning.draft_records import drafted
 from crossdock.project import project
@@ -19,6 +17,8 @@ from crossdock.resource_types import personal_members
 from crossdock.sources import Api
 from crossdock.targets import Answer, ExpectedRecord, Update
 from crossdock.testing import ManualClock
+from crossdock.values import exact_json
+from crossdock.values.clock import SystemClock
 from crossdock_connectors.http_json.target import HttpJsonTarget
 from crossdock_connectors.http_json.target_settings import TargetConfig
 

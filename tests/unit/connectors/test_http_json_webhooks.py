@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from tests.unit.connectors.test_http_json_settings import CONFIG
 from tests.unit.connectors.webhook_judge import bodies, declared, judge
 
-from crossdock import exact_json
 from crossdock.errors import FindingsError, RecordError
 from crossdock.platform.webhooks import WebhookVerifier
 from crossdock.project import project
 from crossdock.project.effective_config import effective
+from crossdock.values import exact_json
 from crossdock.webhooks import Webhook
 from crossdock_connectors.http_json import CONNECTOR
 from crossdock_connectors.http_json.settings import HttpJsonSettings

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from crossdock import RawBatch, Record, RecordError, Reference, exact_json
+from crossdock import RawBatch, Record, RecordError, Reference
 from crossdock.records import key_text
 from crossdock.registry import load
 from crossdock.targets import Answer, ExpectedRecord
+from crossdock.values import exact_json
 from crossdock_connectors.threepl.amazon_mcf import mapping as amazon
 from crossdock_connectors.threepl.amazon_mcf.orders import AmazonFulfillmentOrder, AmazonMoney
 from crossdock_connectors.threepl.amazon_mcf.settings import AmazonMcfSettings

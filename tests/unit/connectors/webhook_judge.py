@@ -7,9 +7,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from crossdock import exact_json
 from crossdock.connector import Connector
 from crossdock.errors import RecordError
+from crossdock.values import exact_json
 from crossdock.webhooks import Hint, Webhook, Webhooks
 
 SECRETS = {"secrets": ["env:WEBHOOK_SECRET"]}

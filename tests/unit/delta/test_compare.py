@@ -23,7 +23,7 @@ from crossdock.planning.references import key_hashes
 from crossdock.records import LINE
 from crossdock.state import Binding, DeadLetter, DeadLetterFacts, RecordIdentity, Scope, State, WaitingRecord
 from crossdock.state.sidecar_files.key_index import KNOWN_FP
-from crossdock.tally import Tally
+from crossdock.values.tally import Tally
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 SCOPE = Scope("platform", "product", "w")

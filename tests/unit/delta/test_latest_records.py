@@ -22,7 +22,7 @@ from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.planning.references import key_hashes
 from crossdock.records import LINE, RawBatch
 from crossdock.state.sidecar_files.key_index import KNOWN_FP
-from crossdock.tally import Tally
+from crossdock.values.tally import Tally
 
 
 def test_a_folder_may_have_any_name(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from tests.unit.delta.things import Rows, Things, batch, records, scanned
 from crossdock.delta import rows_without_key
 from crossdock.delta.latest_records import Scan
 from crossdock.errors import RefusedError
-from crossdock.tally import Tally
+from crossdock.values.tally import Tally
 
 
 def test_a_row_without_key_is_a_dead_letter(tmp_path: Path) -> None:

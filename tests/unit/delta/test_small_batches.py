@@ -20,7 +20,7 @@ from crossdock.delta.row_preparation import prepare
 from crossdock.errors import RefusedError
 from crossdock.mapping.repairs_and_filters import Repair
 from crossdock.records import RawBatch
-from crossdock.tally import Tally
+from crossdock.values.tally import Tally
 
 cells = st.tuples(st.sampled_from(["", "1", "2", "3", " 4"]), st.sampled_from(["a", "b", "-c"]))
 files = st.lists(st.tuples(st.lists(cells, min_size=1, max_size=5), st.integers(1, 5), st.booleans()), max_size=8)

@@ -13,7 +13,7 @@ from crossdock.delta.latest_records import Scan
 from crossdock.delta.row_preparation import FP, KEY_HASH
 from crossdock.records import LINE, RawBatch, Record
 from crossdock.state.sidecar_files.key_index import KNOWN_FP
-from crossdock.tally import Tally
+from crossdock.values.tally import Tally
 
 Rows = Sequence[Mapping[str, str | None]]
 

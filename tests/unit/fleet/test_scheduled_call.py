@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from crossdock.fleet.scheduled_call import VERSION, CallResult, RunFacts, ScheduledCall, SharedLimit, version_of
 from crossdock.notifications.events import ScheduledRunEnded
-from crossdock.run_messages import RunMessage
 from crossdock.state import DueRun, ScheduledRun, SkippedRun
 from crossdock.state.fleet_database import JobFacts
-from crossdock.tally import OpenCounts
+from crossdock.values.run_messages import RunMessage
+from crossdock.values.tally import OpenCounts
 
 DUE, DAY = datetime(2026, 11, 24, 2, 30, tzinfo=UTC), date(2026, 11, 23)
 

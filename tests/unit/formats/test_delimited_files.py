@@ -15,12 +15,12 @@ import pytest
 from pydantic import ValidationError
 from tests.unit.formats.layouts import Content
 
-from crossdock.docstring_schemas import DocumentedModel
 from crossdock.errors import RefusedError
 from crossdock.formats import delimited_rows, polars_parser, text_decoding
 from crossdock.formats.delimited_files import DelimitedFormat, Trailer, read_lines, read_rows
 from crossdock.formats.polars_parser import PolarsParser
 from crossdock.formats.strict_parser import MAX_COLUMNS, StrictParser
+from crossdock.values.docstring_schemas import DocumentedModel
 
 
 @pytest.fixture

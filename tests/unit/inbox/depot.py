@@ -10,11 +10,11 @@ from typing import Any, Literal
 from uuid import uuid4
 
 from crossdock import Connector, Context, RawBatch, Record, Settings, Stream
-from crossdock.clock import Clock, SystemClock
-from crossdock.config_file import Secret
 from crossdock.inbox.endpoint import Endpoint
 from crossdock.platform.webhooks import signed_headers
 from crossdock.project.connector_instances import Connection
+from crossdock.values.clock import Clock, SystemClock
+from crossdock.values.config_file import Secret
 from crossdock.webhooks import Hint, Webhook, Webhooks, WebhookScheme
 
 SCHEME = WebhookScheme()

@@ -15,12 +15,12 @@ import httpx
 import pytest
 from tests.unit.inbox.depot import SCHEME, endpoint, new_secret, signed
 
-from crossdock.clock import SystemClock
 from crossdock.errors import ConfigError, StateError
 from crossdock.inbox import receiver
 from crossdock.inbox.receiver import Receiver, RefusedCounts
 from crossdock.inbox.webhook_writer import WebhookWriter
 from crossdock.state import Pin, State, StateUrl, create
+from crossdock.values.clock import SystemClock
 
 BODY = b'{"keys": [["1"]]}'
 PIN = Pin("http://127.0.0.1:9", "acme")

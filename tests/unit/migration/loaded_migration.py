@@ -23,7 +23,7 @@ from crossdock.project.project import Project
 from crossdock.runs.plan_results import Planned
 from crossdock.state import Migration, Scope, State, Transaction
 from crossdock.state.tables.file_intake import FileFacts
-from crossdock.tally import Tally
+from crossdock.values.tally import Tally
 
 NAME = "acme"
 SOURCES = {"wms.customers": "c0" * 32, "wms.products": "d0" * 32}

@@ -10,7 +10,7 @@ from tests.unit.state.samples import AT
 from crossdock.migration.gates import verdict
 from crossdock.project.migration_config import Gate
 from crossdock.state import WaveApproval
-from crossdock.tally import OpenCounts
+from crossdock.values.tally import OpenCounts
 
 
 @pytest.mark.parametrize(

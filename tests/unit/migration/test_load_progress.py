@@ -8,9 +8,9 @@ from crossdock.migration.delivery_rate import DeliveryRate
 from crossdock.migration.load_progress import SHOWN_EVERY_S, LoadProgress, WaveProgress
 from crossdock.migration.wave_numbers import WaveNumbers
 from crossdock.migration.waves import NumberedWave
-from crossdock.progress import Silent
 from crossdock.project.migration_config import Gate, MigrationConfig
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.progress import Silent
 
 CONFIG = MigrationConfig.model_validate({"waves": {"lots": {"streams": ["wms.lots"]}}})
 LOTS = NumberedWave("lots", 3, 7, frozenset({"wms.lots"}), Gate())

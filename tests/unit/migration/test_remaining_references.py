@@ -9,7 +9,6 @@ from typing import Any, cast
 import pytest
 from tests.unit.state.samples import AT, binding, intent, start
 
-from crossdock import exact_json
 from crossdock.delivery.operations import Operation
 from crossdock.migration import remaining_references
 from crossdock.migration.live_references import LiveReferences
@@ -20,6 +19,7 @@ from crossdock.resource_types import WRITTEN
 from crossdock.runs.bound_records import bindings_to
 from crossdock.state import Binding, RecordIdentity, Scope, State
 from crossdock.targets import Target
+from crossdock.values import exact_json
 
 ORDER = ("invoice", "order", "inventory_lot", "warehouse_bin", "product", "customer", "ledger_account")
 TARGETS = cast("Mapping[str, Target]", {"platform": SimpleNamespace(resources=WRITTEN)})

@@ -6,10 +6,10 @@ from tests.report_page import AT, dead_letter, waiting
 from tests.unit.migration.loaded_migration import LATER, SOURCES, LoadedMigration, reconciliation
 from tests.unit.state.samples import intent
 
-from crossdock import exact_json
 from crossdock.migration.sign_off_report import PLACES
 from crossdock.state import WaveApproval
-from crossdock.tally import OpenCounts
+from crossdock.values import exact_json
+from crossdock.values.tally import OpenCounts
 
 
 def test_a_report_tells_what_was_moved(ready: LoadedMigration) -> None:

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock import exact_json
 from crossdock.notifications import events
 from crossdock.notifications.events import (
     Event,
@@ -23,8 +22,9 @@ from crossdock.notifications.events import (
     kinds,
 )
 from crossdock.printable import printable
-from crossdock.run_messages import RunMessage
-from crossdock.tally import OpenCounts
+from crossdock.values import exact_json
+from crossdock.values.run_messages import RunMessage
+from crossdock.values.tally import OpenCounts
 
 AT = datetime(2026, 3, 15, 2, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ from email.headerregistry import Address
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock import addresses
+from crossdock.values import addresses
 
 
 @given(st.text(alphabet="ab1.@_-+'\"<>(), \\\n", max_size=12))

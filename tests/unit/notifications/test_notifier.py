@@ -10,12 +10,12 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from crossdock import config_file
-from crossdock.config_file import ConfigModel
-from crossdock.docstring_schemas import DocumentedModel
 from crossdock.errors import ConfigError
 from crossdock.notifications.notifier import Notifier, NotifyConfig
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values import config_file
+from crossdock.values.config_file import ConfigModel
+from crossdock.values.docstring_schemas import DocumentedModel
 
 MAIL = "host: mail.example.com, port: 587, tls: starttls, sender: sync@example.com"
 

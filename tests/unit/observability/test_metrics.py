@@ -16,8 +16,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from crossdock.notifications.events import Status
 from crossdock.observability.metrics import Metrics
-from crossdock.tally import OpenCounts
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.tally import OpenCounts
 
 AT = datetime(2026, 3, 15, 2, tzinfo=UTC)
 NOW = AT.timestamp()
@@ -227,7 +227,7 @@ def test_concurrent_threads_lose_no_count(metrics: Metrics) -> None:
 def test_the_library_is_imported_on_demand() -> None:
     """Only a reader of /metrics needs prometheus_client."""
     code = (
-        "import sys\nfrom crossdock.clock import SystemClock\n"
+        "import sys\nfrom crossdock.values.clock import SystemClock\n"
         "from crossdock.observability import health\nfrom crossdock.observability.metrics import Metrics\n"
         "metrics = Metrics(SystemClock())\nprint('prometheus_client' in sys.modules, end=' ')\n"
         "metrics.exposition()\nprint('prometheus_client' in sys.modules)"

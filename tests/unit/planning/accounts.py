@@ -13,7 +13,6 @@ from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.errors import RecordError
 from crossdock.planning.references import key_hashes
 from crossdock.platform.platform_config import Profile
-from crossdock.progress import Silent
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import RawBatch, Record
 from crossdock.resources import Reference
@@ -22,6 +21,7 @@ from crossdock.sources.source_context import SourceContext
 from crossdock.state import RecordIdentity, Scope
 from crossdock.targets.platform_target import PlatformTarget
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.progress import Silent
 
 HERE = Path()
 

@@ -27,7 +27,7 @@ from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Proof, RawBatch
 from crossdock.state import PastSnapshot, State
 from crossdock.stream_facts import GoneLimits
-from crossdock.tally import Tally
+from crossdock.values.tally import Tally
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 BOUND = bound_accounts()

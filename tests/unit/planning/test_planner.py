@@ -27,7 +27,7 @@ from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Record
 from crossdock.state import Binding, DeadLetter, Scope, State, create, parse_url
 from crossdock.stream_facts import FailureLimits
-from crossdock.tally import Tally
+from crossdock.values.tally import Tally
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 TARGET = platform_target()

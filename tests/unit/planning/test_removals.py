@@ -26,7 +26,6 @@ from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
 from crossdock.planning.removals import _keys, _without
 from crossdock.platform.platform_config import Profile
-from crossdock.progress import Silent
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import LINE, Proof, RawBatch, Record
 from crossdock.runs.intake_logs import NoIntake
@@ -35,9 +34,10 @@ from crossdock.sources.source_context import SourceContext
 from crossdock.state import Binding, Scope, State, create, parse_url
 from crossdock.state.tables.removal_evidence import COMPARED_SNAPSHOTS
 from crossdock.stream_facts import GoneLimits, OnGone
-from crossdock.tally import Tally, Term
 from crossdock.targets.platform_target import PlatformTarget
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.progress import Silent
+from crossdock.values.tally import Tally, Term
 
 SCOPE = Scope("platform", "product", "w")
 STREAM = "w.things"

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.targets.test_platform_access import profile_of
 
-from crossdock import exact_json
 from crossdock.errors import ConfigError
 from crossdock.platform import openapi_comparison
 from crossdock.platform.member_comparison import Difference
@@ -21,6 +20,7 @@ from crossdock.platform.openapi_file import OpenApi
 from crossdock.resource_types import RESOURCES
 from crossdock.resources import ResourceName
 from crossdock.sandbox.openapi_document import document
+from crossdock.values import exact_json
 
 Json = dict[str, Any]
 SANDBOX: Json = exact_json.loads(json.dumps(document()))

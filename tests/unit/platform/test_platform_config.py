@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from crossdock import config_file
-from crossdock.addresses import is_loopback
 from crossdock.errors import ConfigError
 from crossdock.platform.platform_config import ApiKey, ClientCredentials, Profile
+from crossdock.values import config_file
+from crossdock.values.addresses import is_loopback
 
 HEAD = "base_url: https://api.example.com/\ntenant: acme\nauth:\n"
 CLIENT = "  kind: oauth2_client_credentials\n  client_id: me\n  client_secret: env:SECRET\n"

@@ -9,7 +9,7 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from crossdock import exact_json, registry
+from crossdock import registry
 from crossdock.errors import ConfigError, FindingsError
 from crossdock.platform_source import CONNECTOR
 from crossdock.platform_source.settings import PlatformSourceSettings
@@ -17,6 +17,7 @@ from crossdock.project import project
 from crossdock.project.config_schema import config_schema
 from crossdock.project.effective_config import effective
 from crossdock.testing import context
+from crossdock.values import exact_json
 
 CONFIG = """
 platform:

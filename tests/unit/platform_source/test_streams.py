@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 from tests.unit.platform_source.test_settings import loaded
 
-from crossdock import exact_json
 from crossdock.connector import Context
 from crossdock.cursors import Checkpoint
 from crossdock.errors import RefusedError, UnavailableError
@@ -19,6 +18,7 @@ from crossdock.platform_source.settings import PlatformSourceSettings
 from crossdock.project.connector_instances import Connection
 from crossdock.records import RawBatch
 from crossdock.testing import context
+from crossdock.values import exact_json
 
 NEVER = httpx.MockTransport(lambda _: httpx.Response(500))
 

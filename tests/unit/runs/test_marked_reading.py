@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from crossdock.clock import SystemClock
 from crossdock.errors import RefusedError
 from crossdock.runs.marked_reading import marked_reading
 from crossdock.state import Pin, State, create, parse_url
 from crossdock.state.sidecar_files.reading_marks import ReadingMark
+from crossdock.values.clock import SystemClock
 
 PIN = Pin("https://api.example.com", "acme")
 

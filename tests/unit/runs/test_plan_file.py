@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from crossdock import exact_json
 from crossdock.errors import ConfigError
 from crossdock.runs.plan_file import PlanFile
+from crossdock.values import exact_json
 
 PLAN = PlanFile(
     base_url="http://127.0.0.1:9", tenant="acme", selection=(), operations={"create": 1}, decisions="d", sources={}

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.connector import Stream
-from crossdock.progress import Silent
 from crossdock.project.connector_instances import BoundStream
 from crossdock.resource_types import RESOURCES
 from crossdock.resources import ResourceModel, ResourceName
@@ -19,6 +18,7 @@ from crossdock.runs.stream_order import POLL, StreamOrder
 from crossdock.sources.late_files import LateError
 from crossdock.state import Scope
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.progress import Silent
 
 ORDER = list(RESOURCES)
 

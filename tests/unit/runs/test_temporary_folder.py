@@ -9,8 +9,8 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from crossdock.local_files import is_alive
 from crossdock.runs.temporary_folder import run_folder
+from crossdock.values.local_files import is_alive
 
 
 def ended_process() -> int:

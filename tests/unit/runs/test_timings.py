@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock import exact_json
-from crossdock.progress import Silent, Unit
 from crossdock.runs.run_report import Report
 from crossdock.runs.timings import MOST_STEPS, OTHERS, SLOTS, Timings
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values import exact_json
+from crossdock.values.progress import Silent, Unit
 
 
 def s(seconds: float) -> timedelta:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from crossdock.scheduler.repeated_runs import REMIND_AFTER, PreviousRun, previous_run
 from crossdock.state import DueRun, State
 from crossdock.state.tables.scheduled_runs import Status
-from crossdock.tally import NOTHING_OPEN, OpenCounts, Tally
+from crossdock.values.tally import NOTHING_OPEN, OpenCounts, Tally
 
 AT = datetime(2026, 3, 1, 2, 30, tzinfo=UTC)
 DAY = timedelta(days=1)

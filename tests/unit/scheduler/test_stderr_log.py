@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from crossdock.inbox.hint_worker import Worked
 from crossdock.printable import printable
-from crossdock.run_messages import RunMessage
 from crossdock.scheduler import stderr_log
 from crossdock.scheduler.run_events import could_not_start
 from crossdock.scheduler.stderr_log import LogFormat, RunLog
 from crossdock.scheduling.due_times import Due
+from crossdock.values.run_messages import RunMessage
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 FORGED = "a\x1b[2J\u202e\ncrossdock: nightly for 2026-01-01: done after 1 s"

@@ -10,11 +10,11 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from crossdock import config_file
-from crossdock.config_file import ConfigModel
-from crossdock.docstring_schemas import DocumentedModel
 from crossdock.errors import ConfigError
 from crossdock.scheduling.schedule_config import Schedule
+from crossdock.values import config_file
+from crossdock.values.config_file import ConfigModel
+from crossdock.values.docstring_schemas import DocumentedModel
 
 GOOD = [
     'at: "02:30"',

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.scheduling.wallclock import utc
 
-from crossdock.scheduling.time_zones import first_showing, last_showing, shown, zone_name
+from crossdock.values.time_zones import first_showing, last_showing, shown, zone_name
 
 BERLIN = ZoneInfo("Europe/Berlin")
 SPRING, AUTUMN = datetime(2026, 3, 29, 2, 30), datetime(2026, 10, 25, 2, 30)  # noqa: DTZ001  local times

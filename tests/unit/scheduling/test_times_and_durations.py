@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from crossdock.scheduling.job_config import JobConfig
-from crossdock.scheduling.times_and_durations import is_duration, span
+from crossdock.values.times_and_durations import is_duration, span
 
 
 @given(number=st.integers(1, 99_999), unit=st.sampled_from("smhd"))

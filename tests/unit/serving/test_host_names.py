@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from crossdock.errors import ConfigError
-from crossdock.serving import ServerNames
+from crossdock.values.serving import ServerNames
 
 NAMES = ServerNames(["Sandbox.example", "proxy.example:9000"], "crossdock sandbox")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from crossdock.serving.problem_responses import problem
+from crossdock.values.serving.problem_responses import problem
 
 
 def test_a_problem_document() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 
 from crossdock.errors import ConfigError
-from crossdock.serving import served_thread
+from crossdock.values.serving import served_thread
 
 
 def test_answers_are_sent_at_once() -> None:

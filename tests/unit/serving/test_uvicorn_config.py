@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.applications import Starlette
 
-from crossdock.serving import ConnectionLimits, GuardedConnection, config
+from crossdock.values.serving import ConnectionLimits, GuardedConnection, config
 
 
 def test_each_server_has_its_own_limits() -> None:

@@ -11,14 +11,14 @@ from typing import Any, Literal
 import httpx
 import pytest
 
-from crossdock.config_file import SecretRef
 from crossdock.errors import ConfigError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
-from crossdock.progress import Silent
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.sources import Api, ApiClient, ClientCredentialsAuth, HeaderAuth, HttpSettings
 from crossdock.sources.retried_requests import NotFoundError
 from crossdock.sources.source_context import SourceContext
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.config_file import SecretRef
+from crossdock.values.progress import Silent
 
 BASE = "https://shop.example/api"
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.redaction import MASK, redacted
 from crossdock.sources.api_errors import SHOWN, reason
+from crossdock.values.redaction import MASK, redacted
 
 KEY = "canary-1234567-key@example.com"
 JSON, PROBLEM, HTML, PLAIN = "application/json", "application/problem+json", "Text/HTML; charset=utf-8", "text/plain"

@@ -14,14 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.errors import CrossdockError, RefusedError, UnauthorizedError, UnavailableError
-from crossdock.progress import Silent
-from crossdock.run_messages import RunMessages, notes_of
 from crossdock.sources import DelimitedFormat, FileSource, StreamId, Wait
 from crossdock.sources.late_files import LateError
 from crossdock.sources.source_context import Patience, SourceContext
 from crossdock.state import Digests, FileDescription, FileFacts
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.transport.file_store import RemoteFile, Sink, select
+from crossdock.values.progress import Silent
+from crossdock.values.run_messages import RunMessages, notes_of
 
 DUE = datetime(2026, 1, 2, 2, tzinfo=UTC)
 LOTS, BINS = StreamId("wms.lots", "1"), StreamId("wms.bins", "1")

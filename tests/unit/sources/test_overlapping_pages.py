@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.errors import RefusedError
-from crossdock.progress import Silent
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.sources import Api, ApiClient, OverlappingPages
 from crossdock.sources.source_context import SourceContext
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.progress import Silent
 
 BASE = "https://shop.example/api"
 

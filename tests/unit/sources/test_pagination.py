@@ -11,9 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock import exact_json
 from crossdock.errors import RefusedError
-from crossdock.progress import Silent
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.sources import (
     AfterId,
@@ -30,6 +28,8 @@ from crossdock.sources import (
 )
 from crossdock.sources.source_context import SourceContext
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values import exact_json
+from crossdock.values.progress import Silent
 
 Handler = Callable[[httpx.Request], httpx.Response]
 BASE = "https://shop.example/api"

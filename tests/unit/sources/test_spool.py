@@ -14,7 +14,6 @@ import pytest
 
 from crossdock.errors import RefusedError, RemoteError
 from crossdock.formats.compression import MAX_BYTES
-from crossdock.progress import Silent
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.sources import DelimitedFormat, FileSource, StreamId
 from crossdock.sources.source_context import SourceContext
@@ -23,6 +22,7 @@ from crossdock.state import FileFacts
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.transport.file_store import RemoteFile, Sink
 from crossdock.transport.folder_store import FolderStore
+from crossdock.values.progress import Silent
 
 KNOWN = b"SKU\nP1\n"
 LOTS = StreamId("wms.lots", "1")

@@ -13,7 +13,7 @@ _DEADLINE_S = 60.0  # of real time, for one sleep; then the test has hung
 
 
 class VirtualThreads:
-    """A `crossdock.clock.Clock`, and threads whose sleeps it counts."""
+    """A `crossdock.values.clock.Clock`, and threads whose sleeps it counts."""
 
     def __init__(self) -> None:
         self._clock, self._changed = ManualClock(), threading.Condition()

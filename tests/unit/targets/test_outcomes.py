@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock import exact_json
 from crossdock.delivery.answer_masking import Masks
 from crossdock.state import Intent, RecordIdentity, Scope
 from crossdock.targets import outcomes
@@ -24,6 +23,7 @@ from crossdock.targets.outcomes import ExpectedRecord, Outcome
 from crossdock.transport import problem_answers
 from crossdock.transport.http_answers import AmbiguousError, Answer, NotSentError
 from crossdock.transport.httpcore_client import HttpClient
+from crossdock.values import exact_json
 
 NOT_SENT = {"ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol", "ProxyError"}
 FAMILIES = {"NetworkError", "ProtocolError", "TimeoutException"}  # raised only as one of their members

@@ -10,7 +10,6 @@ from urllib.parse import quote, urlencode
 from pydantic import ConfigDict
 
 from crossdock import Connector, SecretRef
-from crossdock.field_types import Exact, Text
 from crossdock.resources import ResourceModel
 from crossdock.sources import BearerAuth, HttpSettings
 from crossdock.targets import (
@@ -25,6 +24,7 @@ from crossdock.targets import (
     Update,
 )
 from crossdock.testing.target_contract import TargetContract
+from crossdock.values.field_types import Exact, Text
 
 TOKEN = "canary-of-the-target"
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from crossdock.clock import Clock
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.clock import Clock
 
 
 def test_a_manual_clock_stands_still_until_advanced() -> None:

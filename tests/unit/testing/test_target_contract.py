@@ -11,7 +11,6 @@ from urllib.parse import quote, urlencode
 import pytest
 from tests.unit.testing.target_connector import OrdersContract, OrderTarget, connector, failure, orders
 
-from crossdock import exact_json
 from crossdock.targets import (
     Answer,
     EndpointProfile,
@@ -22,6 +21,7 @@ from crossdock.targets import (
     Rule,
     Update,
 )
+from crossdock.values import exact_json
 
 
 class TestOrders(OrdersContract):

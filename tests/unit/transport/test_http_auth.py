@@ -10,10 +10,7 @@ from urllib.parse import parse_qs
 import httpx
 import pytest
 
-from crossdock import exact_json
-from crossdock.config_file import Secret
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
-from crossdock.progress import Silent
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.sources import (
     Api,
@@ -27,6 +24,9 @@ from crossdock.sources import (
 )
 from crossdock.sources.source_context import SourceContext
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values import exact_json
+from crossdock.values.config_file import Secret
+from crossdock.values.progress import Silent
 
 TOKEN_URL = "https://login.example/token"
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock import exact_json
 from crossdock.printable import printable
 from crossdock.transport.problem_answers import MAX_ERRORS, MAX_POINTER, MAX_TEXT, Problem, read
+from crossdock.values import exact_json
 
 
 @pytest.mark.parametrize(

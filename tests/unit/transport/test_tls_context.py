@@ -11,10 +11,10 @@ import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization
 
-from crossdock.config_file import Secret
 from crossdock.errors import ConfigError
 from crossdock.transport.http_connection import HttpConnection
 from crossdock.transport.tls_context import tls_context
+from crossdock.values.config_file import Secret
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from crossdock import RefusedError, exact_json
+from crossdock import RefusedError
+from crossdock.values import exact_json
 from crossdock_connectors.shop.shopify.pages import Item, ShopifyContext, with_children
 from crossdock_connectors.shop.shopify.queries import ShopList
 

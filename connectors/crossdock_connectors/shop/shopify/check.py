@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from crossdock import Finding
-from crossdock.json_values import at_path
 from crossdock.sources import ApiAnswer
-from crossdock.times_in_text import duration_text
+from crossdock.values.json_values import at_path
+from crossdock.values.times_in_text import duration_text
 from crossdock_connectors.shop.shopify import queries
 from crossdock_connectors.shop.shopify.feeds import search_from
 from crossdock_connectors.shop.shopify.pages import ShopifyContext, asked, listed, number_of

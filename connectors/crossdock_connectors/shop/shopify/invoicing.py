@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from crossdock import RecordError
-from crossdock.json_access import JsonAccess
-from crossdock.json_values import at_path
+from crossdock.values.json_access import JsonAccess
+from crossdock.values.json_values import at_path
 from crossdock_connectors.shop.shopify.pages import Item, number_of
 from crossdock_connectors.shop.streams import CREDIT_NOTE
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crossdock.json_values import at_path
+from crossdock.values.json_values import at_path
 from crossdock_connectors.shop.shopify.pages import ShopifyContext, asked
 from crossdock_connectors.shop.shopify.queries import REFUNDS
 

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Literal
 
 from crossdock import RecordError, Reference
-from crossdock.json_access import JsonAccess
+from crossdock.values.json_access import JsonAccess
 from crossdock_connectors.shop.record_values import product_of, text
 from crossdock_connectors.shop.sale import Sale, SoldItem, least
 from crossdock_connectors.shop.settings import ChargeKind

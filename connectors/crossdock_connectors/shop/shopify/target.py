@@ -10,8 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from crossdock import exact_json
-from crossdock.json_values import at_path
 from crossdock.records import key_text
 from crossdock.targets import (
     Answer,
@@ -25,6 +23,8 @@ from crossdock.targets import (
     Update,
     body_of,
 )
+from crossdock.values import exact_json
+from crossdock.values.json_values import at_path
 from crossdock_connectors.shop.shopify import answers, shipments, stock_levels
 from crossdock_connectors.shop.shopify.pages import number_of
 from crossdock_connectors.shop.shopify.settings import ShopifySettings

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from crossdock import RecordError
-from crossdock.json_access import JsonAccess
+from crossdock.values.json_access import JsonAccess
 from crossdock.webhooks import Hint, Webhook, Webhooks
 from crossdock_connectors.shop.shopify.pages import number_of
 from crossdock_connectors.shop.shopify.settings import ShopifySettings

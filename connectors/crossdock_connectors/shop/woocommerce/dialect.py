@@ -16,8 +16,8 @@ from crossdock import (
     WarehouseBinDraft,
 )
 from crossdock.cursors import instant_cursor
-from crossdock.json_values import at_path
 from crossdock.sources import Checkpoint
+from crossdock.values.json_values import at_path
 from crossdock_connectors.shop.feeds import Pages
 from crossdock_connectors.shop.named_keys import ids_in, orders_of_guests
 from crossdock_connectors.shop.record_values import GUEST, guest_key

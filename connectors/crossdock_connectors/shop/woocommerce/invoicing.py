@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from crossdock.json_values import at_path
+from crossdock.values.json_values import at_path
 from crossdock_connectors.shop.streams import CREDIT_NOTE
 from crossdock_connectors.shop.woocommerce.lists import Item, number_of
 

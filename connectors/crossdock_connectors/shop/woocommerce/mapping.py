@@ -13,8 +13,8 @@ from crossdock import (
     Reference,
     WarehouseBinDraft,
 )
-from crossdock.json_access import JsonAccess
 from crossdock.resources import ShippingAddress
+from crossdock.values.json_access import JsonAccess
 from crossdock_connectors.shop.record_values import customer_of, product_of, status_of, text
 from crossdock_connectors.shop.sale import lines_of
 from crossdock_connectors.shop.woocommerce import sales

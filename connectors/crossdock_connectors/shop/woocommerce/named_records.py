@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from crossdock.json_values import at_path
 from crossdock.sources.retried_requests import NotFoundError
+from crossdock.values.json_values import at_path
 from crossdock_connectors.shop.feeds import Pages
 from crossdock_connectors.shop.woocommerce.lists import (
     API,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 
 from crossdock import Reference
-from crossdock.json_access import JsonAccess
+from crossdock.values.json_access import JsonAccess
 from crossdock_connectors.shop.record_values import product_of, text
 from crossdock_connectors.shop.sale import Sale, SoldItem, least
 from crossdock_connectors.shop.settings import ChargeKind

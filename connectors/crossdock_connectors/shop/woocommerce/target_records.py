@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 
-from crossdock.field_types import Code, Text
 from crossdock.resources import ResourceModel
+from crossdock.values.field_types import Code, Text
 
 
 class Parcel(ResourceModel):

@@ -11,9 +11,9 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from crossdock import exact_json
-from crossdock.field_types import Country, Currency, Instant, Personal, Text
 from crossdock.resources import ResourceModel
+from crossdock.values import exact_json
+from crossdock.values.field_types import Country, Currency, Instant, Personal, Text
 from crossdock_connectors.threepl.vendor_models import Units
 
 MAX_LINES = 100

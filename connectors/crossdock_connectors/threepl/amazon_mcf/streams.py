@@ -21,14 +21,14 @@ from crossdock import (
     Record,
     Stream,
     WarehouseBinDraft,
-    exact_json,
 )
 from crossdock.cursors import OVERLAP_S, instant_cursor
 from crossdock.errors import CrossdockError
-from crossdock.json_values import at_path
 from crossdock.sources import Checkpoint, CursorInBody
 from crossdock.sources.retried_requests import NotFoundError
 from crossdock.stream_facts import Mode
+from crossdock.values import exact_json
+from crossdock.values.json_values import at_path
 from crossdock_connectors.threepl.amazon_mcf import mapping
 from crossdock_connectors.threepl.amazon_mcf.settings import AmazonMcfSettings
 from crossdock_connectors.threepl.record_values import Products as ProductNames

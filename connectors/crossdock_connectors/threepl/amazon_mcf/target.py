@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from crossdock import exact_json
 from crossdock.targets import (
     Answer,
     ApiTarget,
@@ -21,6 +20,7 @@ from crossdock.targets import (
     Rule,
     TargetResource,
 )
+from crossdock.values import exact_json
 from crossdock_connectors.threepl.amazon_mcf.orders import AmazonFulfillmentOrder
 from crossdock_connectors.threepl.amazon_mcf.streams import ORDERS
 from crossdock_connectors.threepl.record_values import plain

@@ -8,8 +8,8 @@ from typing import Any
 
 from crossdock import Context, Filter, Stream
 from crossdock.cursors import OVERLAP_S, instant_cursor
-from crossdock.json_values import at_path, text_of
 from crossdock.sources import NextUrl, PageNumber
+from crossdock.values.json_values import at_path, text_of
 from crossdock_connectors.threepl.record_values import Products
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
 from crossdock_connectors.threepl.stream_versions import version_of

@@ -16,8 +16,8 @@ from crossdock import (
     Reference,
     WarehouseBinDraft,
 )
-from crossdock.json_access import JsonAccess
 from crossdock.resources import LotMovementDraft, Tracking
+from crossdock.values.json_access import JsonAccess
 from crossdock_connectors.threepl.record_values import Products, parcels, status_of, units
 from crossdock_connectors.threepl.shipbob.settings import SHORT, Bills
 

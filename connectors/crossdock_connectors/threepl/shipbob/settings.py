@@ -8,10 +8,10 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from crossdock import ConfigModel, SecretRef
-from crossdock.addresses import BaseUrl
-from crossdock.config_file import misplaced
-from crossdock.field_types import Code
 from crossdock.sources import Api, BearerAuth, Name, RateLimit
+from crossdock.values.addresses import BaseUrl
+from crossdock.values.config_file import misplaced
+from crossdock.values.field_types import Code
 from crossdock.webhooks import WebhookSettings
 from crossdock_connectors.threepl.settings import ThreePlSettings
 

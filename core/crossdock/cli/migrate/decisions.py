@@ -19,9 +19,9 @@ def go(wave: str, by: str, config: Path) -> None:
 
     If more is open after a later load, the gate closes again.
     """
-    from crossdock.clock import SystemClock
     from crossdock.migration import current_migration
     from crossdock.migration.waves import called, numbered_waves
+    from crossdock.values.clock import SystemClock
 
     loaded = load(config)
     chosen = called(numbered_waves(loaded), wave)
@@ -37,8 +37,8 @@ def pause(by: str, config: Path) -> None:
 
     A load that is running stops in order within about two seconds and waits; requests in flight are settled.
     """
-    from crossdock.clock import SystemClock
     from crossdock.migration import current_migration
+    from crossdock.values.clock import SystemClock
 
     migration = current_migration.pause(load(config), clock=SystemClock(), by=by)
     say(f"{migration.name}: paused")

@@ -9,13 +9,13 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.shared_options import common_options, counted, example, interruptible, load
-from crossdock.times_in_text import instant_text
+from crossdock.values.times_in_text import instant_text
 
 UNITS = "smh"
 
 
 def _duration(_ctx: click.Context, _parameter: click.Parameter, value: str) -> timedelta:
-    from crossdock.scheduling.times_and_durations import is_duration, span
+    from crossdock.values.times_and_durations import is_duration, span
 
     if not is_duration(value, UNITS):
         raise click.BadParameter(f"{value!r} is no duration, such as 90s, 10m or 2h")
@@ -40,8 +40,8 @@ def freeze(wait: timedelta, config: Path, *, as_json: bool) -> None:
     Exit codes: 0 nothing changed and a load would send nothing; 2 wrong usage or config; 3 a source cannot be read;
     4 a source changed between the readings, a load is needed first, or no migration has begun; 130 interrupted.
     """
-    from crossdock.clock import SystemClock
     from crossdock.migration.freeze import check_freeze
+    from crossdock.values.clock import SystemClock
 
     loaded = load(config)
     with interruptible() as interrupt:

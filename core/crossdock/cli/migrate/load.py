@@ -51,10 +51,10 @@ def load(
     or config; 3 could not run or finish; 4 refused: a gate is closed, a source is not what was rehearsed, or a reason
     of 'crossdock sync'; 70 a tally does not balance; 130 interrupted.
     """
-    from crossdock.clock import SystemClock
     from crossdock.migration.load import LoadChoice
     from crossdock.migration.load import load as load_waves
     from crossdock.migration.rehearsal import Rehearsal
+    from crossdock.values.clock import SystemClock
 
     project = shared_options.load(config)
     rehearsed = Rehearsal.load(rehearsal) if rehearsal is not None else None

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from crossdock.cli.shared_options import counted
-from crossdock.exact_json import time_text
+from crossdock.values.exact_json import time_text
 
 if TYPE_CHECKING:
     from crossdock.migration.column_profile import Cell, ColumnProfile

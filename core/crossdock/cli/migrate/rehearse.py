@@ -9,7 +9,7 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.output_files import check_writable
 from crossdock.cli.shared_options import common_options, example, load, say
-from crossdock.clock import SystemClock
+from crossdock.values.clock import SystemClock
 
 
 @click.command(

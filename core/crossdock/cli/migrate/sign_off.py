@@ -11,7 +11,7 @@ from crossdock.cli import terminal_output
 from crossdock.cli.migrate.person import by_option
 from crossdock.cli.output_files import check_writable
 from crossdock.cli.shared_options import common_options, example, interruptible, load, say, utf8
-from crossdock.times_in_text import instant_text
+from crossdock.values.times_in_text import instant_text
 
 
 def _reason(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -46,9 +46,9 @@ def sign_off(by: str, out: Path, accept_exceptions: str | None, config: Path, *,
     listed with what to do; 130 interrupted.
     """
     from crossdock.cli import html_page, sealed_page, sign_off_page
-    from crossdock.clock import SystemClock
     from crossdock.errors import ConfigError
     from crossdock.migration import sign_off as signing
+    from crossdock.values.clock import SystemClock
 
     if out.exists():
         raise ConfigError("the file exists, and a report replaces none", where=str(out), hint="choose another name")

@@ -10,7 +10,7 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.shared_options import common_options, counted, example, load, say
-from crossdock.times_in_text import duration_text, instant_text
+from crossdock.values.times_in_text import duration_text, instant_text
 
 if TYPE_CHECKING:
     from crossdock.migration.left import Left
@@ -32,10 +32,10 @@ def status(config: Path, *, as_json: bool) -> None:
 
     Its waves with their gates, what people decided, and the last checks.
     """
-    from crossdock.clock import SystemClock
     from crossdock.migration.left import left_of
     from crossdock.migration.wave_status import wave_status
     from crossdock.migration.waves import numbered_waves
+    from crossdock.values.clock import SystemClock
 
     loaded = load(config)
     waves = numbered_waves(loaded)

@@ -9,7 +9,7 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.shared_options import common_options, example, load
-from crossdock.times_in_text import instant_text
+from crossdock.values.times_in_text import instant_text
 
 _LARGEST = 1 << 30  # bytes
 
@@ -28,7 +28,7 @@ def verify(report: Path, config: Path, *, as_json: bool) -> None:
     """
     from crossdock.cli import sealed_page
     from crossdock.errors import ConfigError, RefusedError
-    from crossdock.local_files import read_regular
+    from crossdock.values.local_files import read_regular
 
     try:
         content = read_regular(report, _LARGEST)

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from crossdock import exact_json
+from crossdock.values import exact_json
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Column, DateTime, Dialect, LargeBinary, String, Text
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
-from crossdock import exact_json
+from crossdock.values import exact_json
 
 
 class UtcDateTime(TypeDecorator[datetime]):

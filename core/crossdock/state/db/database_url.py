@@ -7,8 +7,8 @@ from pathlib import Path
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from crossdock.addresses import names_secret
 from crossdock.errors import ConfigError
+from crossdock.values.addresses import names_secret
 
 _FORMS = "sqlite:///acme.db or postgresql://user@host/database"
 

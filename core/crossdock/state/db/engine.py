@@ -20,9 +20,9 @@ from sqlalchemy import Connection, Engine, create_engine, event, func, insert, i
 from sqlalchemy.engine import URL
 
 from crossdock.errors import StateError
-from crossdock.local_files import create_private
 from crossdock.state.db import migrations, schema, sqlite_dialect
 from crossdock.state.db.database_errors import place_of, translated, translated_os_errors
+from crossdock.values.local_files import create_private
 
 StateUrl = URL
 BUSY_S = 5.0  # how long a writer waits for another

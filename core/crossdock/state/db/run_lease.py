@@ -24,14 +24,14 @@ from sqlalchemy import Connection, Engine, Interval, Row, bindparam, func, selec
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
-from crossdock.clock import SystemClock
 from crossdock.errors import StateBusyError, StateError
-from crossdock.local_files import is_alive, open_private
 from crossdock.state.db import sql_statements
 from crossdock.state.db.database_errors import place_of, translated_os_errors
 from crossdock.state.db.engine import reading
 from crossdock.state.db.migrations import LONG_AGO
 from crossdock.state.db.schema import leases as table
+from crossdock.values.clock import SystemClock
+from crossdock.values.local_files import is_alive, open_private
 
 LEASE_S = 60.0
 _GRACE_S = 1.0  # a process that has the lock but no lease for longer than this is paused, not starting

@@ -13,7 +13,7 @@ from crossdock.state.db.schema import dead_letters, intents, waiting_records
 from crossdock.state.tables.intents import UNSETTLED
 from crossdock.state.tables.key_scope import Scope
 from crossdock.state.tables.unverified import Unverified
-from crossdock.tally import OpenCounts
+from crossdock.values.tally import OpenCounts
 
 
 class OpenRecords:

@@ -21,11 +21,11 @@ import polars as pl
 from polars.exceptions import PolarsError
 from sqlalchemy import ColumnElement, Connection, case, null, select
 
-from crossdock.local_files import create_private, replace_file
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings
 from crossdock.state.tables.key_index_stamps import Change, Touched
 from crossdock.state.tables.key_scope import Scope, within, within_given
+from crossdock.values.local_files import create_private, replace_file
 
 KEY_HASH, KNOWN_FP, KNOWN_POSITION = "_key_hash", "_known_fp", "_known_position"
 HASH = pl.UInt128

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from crossdock.local_files import open_private
+from crossdock.values.local_files import open_private
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _PLACE = 4096

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from crossdock.errors import RefusedError
-from crossdock.local_files import replace_file
+from crossdock.values.local_files import replace_file
 
 NAME = "fence.json"
 

@@ -24,13 +24,13 @@ from sqlalchemy import (
     update,
 )
 
-from crossdock import exact_json
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings as table
 from crossdock.state.tables.key_index_stamps import Change, Stamps
 from crossdock.state.tables.key_scope import CONTRIBUTION, Scope, within_given
 from crossdock.state.tables.record_version import Step
 from crossdock.state.tables.untrimmed_keys import UntrimmedKeys
+from crossdock.values import exact_json
 
 SEARCHED_AT_ONCE = 20_000  # payloads
 

@@ -25,7 +25,6 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.sql.dml import ReturningUpdate
 
-from crossdock.clock import Clock
 from crossdock.errors import StateError
 from crossdock.pacing.bucket_store import BucketState, TakenTokens
 from crossdock.pacing.limit_estimate import LimitEstimate
@@ -34,6 +33,7 @@ from crossdock.state.db import sql_statements
 from crossdock.state.db.database_errors import translated
 from crossdock.state.db.engine import StateUrl, changing_tables, open_shared, reading
 from crossdock.state.db.schema import buckets
+from crossdock.values.clock import Clock
 
 UNAVAILABLE_AT_MOST_S = 60.0  # a database that restarts is back by then; nothing is sent meanwhile
 RETRY_S = 1.0

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Select, delete, insert, select, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import intents, migration_runs, migrations, wave_approvals
-from crossdock.tally import OpenCounts
+from crossdock.values.tally import OpenCounts
 
 RunKind = Literal["load", "repair", "undo"]
 

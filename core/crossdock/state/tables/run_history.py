@@ -9,11 +9,11 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from crossdock.run_messages import RunMessage
 from crossdock.state.db import run_lease, sql_statements
 from crossdock.state.db.reading_tables import full_lists
 from crossdock.state.db.schema import cursors, intents, meta, run_messages, runs
-from crossdock.tally import NOTHING_OPEN, OpenCounts
+from crossdock.values.run_messages import RunMessage
+from crossdock.values.tally import NOTHING_OPEN, OpenCounts
 
 _RESTORED, _LAST_INTENT = "restored_at", "restored_intents"
 COMPLETED: frozenset[str] = frozenset({"done", "degraded"})  # statuses of runs that reached their end

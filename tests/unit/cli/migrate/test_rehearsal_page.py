@@ -8,7 +8,7 @@ from typing import Any
 from tests.report_page import HOSTILE, Page
 
 from crossdock.cli.migrate import rehearsal_page
-from crossdock.tally import Tally
+from crossdock.values.tally import Tally
 
 COLUMN: dict[str, Any] = {
     "name": HOSTILE, "filled": 5, "distinct": 5, "distinct_is_estimate": False, "shortest": 1, "longest": 16,

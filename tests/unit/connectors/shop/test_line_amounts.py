@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from crossdock import Reference
-from crossdock.field_types import minor_unit
+from crossdock.values.field_types import minor_unit
 from crossdock_connectors.shop.line_amounts import lines_of_amount, unit_of
 
 LAMP = Reference("product", "LAMP")

@@ -12,7 +12,6 @@ from tests.conftest import PIN
 from tests.unit.state.samples import AT, SCOPE, binding, intent, start
 
 from crossdock.errors import StateError
-from crossdock.run_messages import RunMessage
 from crossdock.state import (
     State,
     StateUrl,
@@ -20,6 +19,7 @@ from crossdock.state import (
 )
 from crossdock.state.db import migrations, schema, trace_indexes
 from crossdock.state.tables.run_history import UNRECORDED
+from crossdock.values.run_messages import RunMessage
 
 
 def back_to(connection: Connection, version: int) -> None:

@@ -8,7 +8,7 @@ from tests.unit.state.samples import intent
 
 from crossdock.state import State
 from crossdock.state.tables.intents import Status
-from crossdock.tally import NOTHING_OPEN, OpenCounts
+from crossdock.values.tally import NOTHING_OPEN, OpenCounts
 
 
 def test_each_stream_has_its_counts(state: State) -> None:

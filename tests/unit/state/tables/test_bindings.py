@@ -13,8 +13,8 @@ from tests import sqlite_steps
 from tests.conftest import PIN
 from tests.unit.state.samples import AT, SCOPE, binding, start
 
-from crossdock import exact_json
 from crossdock.state import Accepted, Scope, State, parse_url
+from crossdock.values import exact_json
 
 OTHER = Scope("platform", "invoice", "wms")
 hashes = st.integers(0, (1 << 128) - 100)

@@ -7,7 +7,7 @@ from datetime import timedelta
 from tests.unit.state.samples import AT, intent, start
 
 from crossdock.state import MigrationRun, State, WaveApproval
-from crossdock.tally import OpenCounts
+from crossdock.values.tally import OpenCounts
 
 LATER = AT + timedelta(hours=1)
 

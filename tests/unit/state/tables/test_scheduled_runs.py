@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 import pytest
 from tests.unit.state.samples import AT
 
-from crossdock.run_messages import RunMessage
 from crossdock.state import DueRun, SkippedRun, State
 from crossdock.state.tables.run_history import UNRECORDED
 from crossdock.state.tables.scheduled_runs import RECENT
+from crossdock.values.run_messages import RunMessage
 
 DAY = timedelta(days=1)
 

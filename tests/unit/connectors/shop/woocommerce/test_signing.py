@@ -14,9 +14,9 @@ from oauthlib.oauth1 import SIGNATURE_HMAC_SHA256, SIGNATURE_TYPE_QUERY, Client
 from tests.partners.partner_transport import transport
 from tests.partners.woocommerce.shop import API, FakeShop
 
-from crossdock.config_file import Secret
 from crossdock.testing import ManualClock
 from crossdock.testing.sandbox_syncs import private_file
+from crossdock.values.config_file import Secret
 from crossdock_connectors.shop.woocommerce.signing import OAuth1Auth, signature
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=12)

@@ -7,8 +7,8 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from crossdock.serving.guarded_connections import ConnectionLimits, GuardedConnection
-from crossdock.serving.problem_responses import problem
+from crossdock.values.serving.guarded_connections import ConnectionLimits, GuardedConnection
+from crossdock.values.serving.problem_responses import problem
 
 
 def config(

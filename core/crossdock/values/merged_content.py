@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
-from crossdock.yaml_reader import Content, Place
+from crossdock.values.yaml_reader import Content, Place
 
 V = TypeVar("V")
 

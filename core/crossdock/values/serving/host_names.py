@@ -13,8 +13,8 @@ from ipaddress import ip_address
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from crossdock.addresses import is_loopback
 from crossdock.errors import ConfigError
+from crossdock.values.addresses import is_loopback
 
 _AUTHORITY = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?")  # RFC 3986 section 3.2, as hosts are named
 

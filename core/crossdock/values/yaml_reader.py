@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
-from crossdock.environment_variables import substituted
 from crossdock.errors import ConfigError
+from crossdock.values.environment_variables import substituted
 
 Place = tuple[str | int, ...]
 Origin = tuple[str, int, int]

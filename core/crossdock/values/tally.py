@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, Self
 
-from crossdock.state_words import RecordState
+from crossdock.values.state_words import RecordState
 
 Term = Literal[
     "carried_over", "read", "gone",

@@ -13,7 +13,7 @@ from typing import ClassVar, Literal
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from crossdock.serving.problem_responses import problem
+from crossdock.values.serving.problem_responses import problem
 
 _Awaited = tuple[Literal["header section", "body"], object]  # and the request cycle before it or its own
 

@@ -11,8 +11,8 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from crossdock.errors import ConfigError
-from crossdock.serving.guarded_connections import ConnectionLimits
-from crossdock.serving.uvicorn_config import config
+from crossdock.values.serving.guarded_connections import ConnectionLimits
+from crossdock.values.serving.uvicorn_config import config
 
 _STARTS_WITHIN_S = 10.0
 

@@ -10,10 +10,10 @@ from typing import Any, TypeVar, overload
 
 from pydantic import BaseModel, ValidationError
 
-from crossdock import json_values
 from crossdock.errors import RecordError
-from crossdock.json_values import MISSING
-from crossdock.record_times import UNIX, Ambiguous, TimeFormat
+from crossdock.values import json_values
+from crossdock.values.json_values import MISSING
+from crossdock.values.record_times import UNIX, Ambiguous, TimeFormat
 
 J = TypeVar("J", str, bool, int, Decimal, list[Any], dict[str, Any])
 D = TypeVar("D")

@@ -18,7 +18,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from crossdock.config_file import secrets_in
 from crossdock.errors import (
     ConfigError,
     ConnectorError,
@@ -27,9 +26,10 @@ from crossdock.errors import (
     RefusedError,
     RemoteError,
 )
-from crossdock.finding_messages import message_of
 from crossdock.printable import printable
-from crossdock.redaction import redacted
+from crossdock.values.config_file import secrets_in
+from crossdock.values.finding_messages import message_of
+from crossdock.values.redaction import redacted
 
 MODULE_PREFIX = "crossdock_mapping_"
 """Begins the names of modules that are loaded from files beside a config."""

@@ -26,12 +26,12 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from crossdock import yaml_reader, yaml_scalars
 from crossdock.errors import ConfigError, FindingsError
-from crossdock.finding_messages import message_of
-from crossdock.local_files import open_regular, read_bounded
-from crossdock.merged_content import merged
-from crossdock.yaml_reader import Content, Place
+from crossdock.values import yaml_reader, yaml_scalars
+from crossdock.values.finding_messages import message_of
+from crossdock.values.local_files import open_regular, read_bounded
+from crossdock.values.merged_content import merged
+from crossdock.values.yaml_reader import Content, Place
 
 M = TypeVar("M", bound=BaseModel)
 MAX_BYTES = 1 << 20

@@ -1,6 +1,6 @@
 """Members of JSON values: by JSON pointer with a type, by dotted path as text, and lists as rows.
 
-Values are as `crossdock.exact_json` reads them: `Decimal` and `int`, never float. Errors never quote a value.
+Values are as `crossdock.values.exact_json` reads them: `Decimal` and `int`, never float. Errors never quote a value.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_core.core_schema import ErrorType
 
-from crossdock import exact_json
 from crossdock.errors import RecordError
+from crossdock.values import exact_json
 
 MISSING: Final[Any] = object()
 """Stands for a member that does not exist."""

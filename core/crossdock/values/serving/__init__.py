@@ -1,0 +1,20 @@
+"""Shared by the HTTP servers of this project: limits of connections and memory, unambiguous framing, host names."""
+
+from crossdock.values.serving.body_budget import BodyBudget, HeldBody, OverBudgetError
+from crossdock.values.serving.guarded_connections import ConnectionLimits, GuardedConnection
+from crossdock.values.serving.host_names import ServerNames
+from crossdock.values.serving.problem_responses import problem
+from crossdock.values.serving.served_thread import serve_in_thread
+from crossdock.values.serving.uvicorn_config import config
+
+__all__ = [
+    "BodyBudget",
+    "ConnectionLimits",
+    "GuardedConnection",
+    "HeldBody",
+    "OverBudgetError",
+    "ServerNames",
+    "config",
+    "problem",
+    "serve_in_thread",
+]

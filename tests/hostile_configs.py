@@ -25,7 +25,7 @@ from crossdock.errors import ConfigError
 from crossdock.platform_source.streams import PlatformStream
 from crossdock.project import project
 from crossdock.project.effective_config import effective
-from crossdock.transport.file_store import matches, split_pattern
+from crossdock.reading.transport.file_store import matches, split_pattern
 from crossdock_connectors.http_json.streams import HttpJsonStream
 from crossdock_connectors.warehouse.streams import WarehouseStream
 

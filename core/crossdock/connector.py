@@ -17,18 +17,18 @@ from crossdock.errors import ConnectorError, RecordError
 from crossdock.mapping.member_overrides import MemberOverrides
 from crossdock.mapping.ordering import OrderBy
 from crossdock.mapping.repairs_and_filters import Filter
+from crossdock.reading.sources.source_context import SourceContext
 from crossdock.records import RawBatch, Record
 from crossdock.resource_types import WRITTEN, ResourceType, part_of
 from crossdock.resources import ResourceModel, ResourceName
-from crossdock.sources.source_context import SourceContext
 from crossdock.stream_facts import PLATFORM, Mode, StreamFacts
 from crossdock.values import exact_json
 from crossdock.values.addresses import address_faults
 from crossdock.values.config_file import ConfigModel, Name, misplaced
 
 if TYPE_CHECKING:
-    from crossdock.sources.api import Api
-    from crossdock.sources.api_client import ApiClient
+    from crossdock.reading.sources.api import Api
+    from crossdock.reading.sources.api_client import ApiClient
     from crossdock.targets import ApiTarget
     from crossdock.webhooks import Webhooks
 
@@ -90,7 +90,7 @@ class Context(Generic[S]):
         return self.shared(_API, self._open_api)
 
     def _open_api(self) -> ApiClient:
-        from crossdock.sources.api_client import ApiClient  # noqa: PLC0415  most commands read no API
+        from crossdock.reading.sources.api_client import ApiClient  # noqa: PLC0415  most commands read no API
 
         if self._declared_api is None:
             raise ConnectorError("the connector declares no API", hint="Connector(..., api=lambda settings: Api(...))")

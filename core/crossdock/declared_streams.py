@@ -253,7 +253,7 @@ class DeclaredStream(Stream[S]):
         config: Its section of the config file.
         layout: What else decides how bytes become records, such as the file's format; part of `version`.
         lookups: By name; their columns are ``NAME.COLUMN``.
-        joins: By name; see `crossdock.sources.joined_rows` for their columns.
+        joins: By name; see `crossdock.reading.sources.joined_rows` for their columns.
 
     Attributes:
         mapped_members: The members that the config maps, each with the columns that it is made of; none for a function,

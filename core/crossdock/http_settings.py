@@ -8,12 +8,12 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from crossdock.connector import Settings
-from crossdock.transport.http_connection import HttpConnection
+from crossdock.reading.transport.http_connection import HttpConnection
 from crossdock.values.addresses import BaseUrl
 from crossdock.values.config_file import MAX_S
 
 if TYPE_CHECKING:
-    from crossdock.sources.api import Api
+    from crossdock.reading.sources.api import Api
 
 
 class HttpSettings(HttpConnection, Settings):
@@ -43,7 +43,7 @@ class HttpSettings(HttpConnection, Settings):
         Raises:
             ConfigError: As `Api`.
         """
-        from crossdock.sources.api import Api  # noqa: PLC0415  most commands read no API
+        from crossdock.reading.sources.api import Api  # noqa: PLC0415  most commands read no API
 
         own: dict[str, Any] = {"timeout_s": self.timeout_s, "total_timeout_s": self.total_timeout_s}
         return Api(self.base_url, **{**own, "connection": self, **more})

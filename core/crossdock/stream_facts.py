@@ -10,10 +10,10 @@ from pydantic_core import PydanticCustomError
 
 from crossdock.mapping.ordering import OrderBy
 from crossdock.mapping.repairs_and_filters import Filter, Repair
+from crossdock.reading.sources.expected_files import Interval
 from crossdock.records import Empty
 from crossdock.resource_types import WRITTEN, ResourceType, text_members
 from crossdock.resources import ActionName, ResourceName
-from crossdock.sources.expected_files import Interval
 from crossdock.values.config_file import ConfigModel, Name, misplaced, unknown
 
 Mode = Literal["snapshot", "incremental", "append"]

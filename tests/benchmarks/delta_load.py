@@ -19,12 +19,12 @@ from crossdock.delivery.operations import Operation, mint
 from crossdock.delivery.senders import Senders, SendResult, SendTask
 from crossdock.delivery.settlement import Settlement
 from crossdock.delivery.turn_writer import Chunk, Counters
+from crossdock.reading.transport.http_answers import Answer
 from crossdock.runs import open_run
 from crossdock.state import Binding, Intent, State
 from crossdock.targets import outcomes
 from crossdock.targets.outcomes import ExpectedRecord, Outcome
 from crossdock.targets.platform_target import PlatformTarget
-from crossdock.transport.http_answers import Answer
 from crossdock.values.clock import SystemClock
 
 BOUND_AT_ONCE = 10_000

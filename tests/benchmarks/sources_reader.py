@@ -9,11 +9,11 @@ import pickle
 import sys
 from pathlib import Path
 
+from crossdock.reading.sources.api import Api
+from crossdock.reading.sources.api_client import ApiClient
+from crossdock.reading.sources.pagination import GraphQLConnection, LinkHeader
+from crossdock.reading.sources.source_context import SourceContext
 from crossdock.runs.intake_logs import NoIntake
-from crossdock.sources.api import Api
-from crossdock.sources.api_client import ApiClient
-from crossdock.sources.pagination import GraphQLConnection, LinkHeader
-from crossdock.sources.source_context import SourceContext
 from crossdock.values.clock import SystemClock
 from crossdock.values.progress import Silent
 

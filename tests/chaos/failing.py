@@ -56,8 +56,8 @@ class Failpoint:
 _BOTH: tuple[Side, ...] = ("before", "after")
 
 FAILPOINTS: Mapping[str, Failpoint] = {  # in the order of a record's way
-    "listed": Failpoint("crossdock.transport.sftp_store", "SftpSession.list", "stream"),
-    "downloaded": Failpoint("crossdock.transport.sftp_store", "SftpSession.fetch", "stream"),
+    "listed": Failpoint("crossdock.reading.transport.sftp_store", "SftpSession.list", "stream"),
+    "downloaded": Failpoint("crossdock.reading.transport.sftp_store", "SftpSession.fetch", "stream"),
     "spooled": Failpoint("pathlib", "Path.replace", "stream"),
     "batch_read": Failpoint("crossdock.delta.latest_records", "prepare", "stream"),
     "accepted": Failpoint("crossdock.runs.intake_logs", "StateIntake.accept", "stream", _BOTH),

@@ -28,9 +28,9 @@ from tests.chaos.scripted import Scripted
 from crossdock.project import project
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
+from crossdock.reading.sources.source_context import SourceContext
 from crossdock.runs import read_parts, runner
 from crossdock.runs.run_report import Report
-from crossdock.sources.source_context import SourceContext
 from crossdock.state import Pin, StateUrl, create
 from crossdock.targets import Target
 from crossdock.testing.manual_clock import ManualClock

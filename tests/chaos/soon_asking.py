@@ -18,8 +18,8 @@ from types import SimpleNamespace
 from unittest import mock
 
 from crossdock.inbox import hint_worker
+from crossdock.reading.sources import retried_requests
 from crossdock.scheduler import daemon, monitored_scheduler
-from crossdock.sources import retried_requests
 from crossdock.state import store
 
 SOON_ASKING = ("-P", __file__)

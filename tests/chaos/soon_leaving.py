@@ -16,7 +16,7 @@ from itertools import count
 from pathlib import Path
 
 from crossdock.delivery import turn_writer
-from crossdock.transport import httpcore_client
+from crossdock.reading.transport import httpcore_client
 
 WRITING, THREADS = "CHAOS_WRITING", 64
 

@@ -10,7 +10,7 @@ import pytest
 from tests.chaos.chance import chaos_seed
 from tests.chaos.lists import Api, Case, no_record_is_lost_silently, open_stage
 
-from crossdock.sources import list_evidence
+from crossdock.reading.sources import list_evidence
 from crossdock.state import parse_url
 
 

@@ -24,8 +24,8 @@ from tests.e2e.warehouse import ask
 from tests.ended_commands import Done
 from tests.servers import served
 
+from crossdock.reading.sources import retried_requests
 from crossdock.sandbox import SandboxServer
-from crossdock.sources import retried_requests
 from crossdock.state import parse_url
 
 ENVIRONMENT = {name: f"SHOP_{name.upper()}" for name in SECRETS}

@@ -12,7 +12,7 @@ from tests.chaos.processes import CROSSDOCK
 from tests.e2e.warehouse import CUSTOMERS, INVOICES, PRODUCTS, Site
 from tests.waiting import eventually
 
-from crossdock.sources import late_files
+from crossdock.reading.sources import late_files
 from crossdock.values.times_and_durations import span
 
 

@@ -18,9 +18,9 @@ from tests.memory import peak_kib
 from tests.servers import served
 
 from crossdock.errors import UnavailableError
-from crossdock.sources.link_header import next_target
-from crossdock.transport import problem_answers
-from crossdock.transport.httpcore_client import HttpClient
+from crossdock.reading.sources.link_header import next_target
+from crossdock.reading.transport import problem_answers
+from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.values import exact_json
 
 ROOT = Path(__file__).parents[2]

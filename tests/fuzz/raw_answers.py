@@ -14,8 +14,8 @@ from tests.servers import served
 
 from crossdock.errors import UnavailableError
 from crossdock.pacing import rate_headers
-from crossdock.transport.http_answers import Answer
-from crossdock.transport.httpcore_client import HttpClient
+from crossdock.reading.transport.http_answers import Answer
+from crossdock.reading.transport.httpcore_client import HttpClient
 
 CANARY = b"canary-4711"
 MAX_BYTES = 64 * 1024

@@ -14,11 +14,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from crossdock.pacing import rate_headers
-from crossdock.sources.link_header import next_target
+from crossdock.reading.sources.link_header import next_target
+from crossdock.reading.transport import problem_answers
+from crossdock.reading.transport.http_answers import Answer
 from crossdock.targets import outcomes
 from crossdock.targets.outcomes import ExpectedRecord, Outcome
-from crossdock.transport import problem_answers
-from crossdock.transport.http_answers import Answer
 from crossdock.values import exact_json
 
 LONGEST_SENTENCE = 200

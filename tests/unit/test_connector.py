@@ -15,13 +15,13 @@ from crossdock import Context, Filter, OrderBy, ProductDraft, RawBatch, Record, 
 from crossdock.cursors import Cursor
 from crossdock.errors import ConnectorError
 from crossdock.pacing.rate_limit import RateLimit
+from crossdock.reading.sources import Api
+from crossdock.reading.sources.api_usage import ApiUsage
+from crossdock.reading.sources.shared_buckets import SharedBuckets
+from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resource_types import RESOURCES
 from crossdock.resources import ResourceModel
 from crossdock.runs.intake_logs import NoIntake
-from crossdock.sources import Api
-from crossdock.sources.api_usage import ApiUsage
-from crossdock.sources.shared_buckets import SharedBuckets
-from crossdock.sources.source_context import SourceContext
 from crossdock.stream_facts import FailureLimits, no_removal
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent

@@ -24,11 +24,11 @@ from crossdock import ProductDraft
 from crossdock.cli.main import main
 from crossdock.delivery.circuit_breaker import OPENS_AT, WATCHED
 from crossdock.errors import RefusedError
-from crossdock.formats.delimited_files import DelimitedFormat, Trailer, read_rows
-from crossdock.formats.fixed_width_files import FixedWidthFormat
-from crossdock.formats.fixed_width_rows import read_fixed_width
 from crossdock.inbox import endpoint, hint_worker, receiver, webhook_writer
 from crossdock.platform.webhooks import Reason, WebhookScheme, WebhookVerifier
+from crossdock.reading.formats.delimited_files import DelimitedFormat, Trailer, read_rows
+from crossdock.reading.formats.fixed_width_files import FixedWidthFormat
+from crossdock.reading.formats.fixed_width_rows import read_fixed_width
 from crossdock.scheduler.daemon import LOOK_S
 from crossdock.scheduling import Schedule
 from crossdock.scheduling.due_times import due

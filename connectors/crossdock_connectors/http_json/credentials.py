@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from crossdock import ConfigModel, SecretRef
-from crossdock.sources import (
+from crossdock.reading.sources import (
     BasicAuth,
     BearerAuth,
     ClientCredentialsAuth,

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import ConfigModel, StreamConfig
-from crossdock.sources import Api, ApiAnswer, Cursor, HttpSettings, Name, RateLimit
+from crossdock.reading.sources import Api, ApiAnswer, Cursor, HttpSettings, Name, RateLimit
 from crossdock.stream_facts import MARKS_IN_SNAPSHOT
 from crossdock.values.config_file import misplaced
 from crossdock.values.time_zones import zone_name

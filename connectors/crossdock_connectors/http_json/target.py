@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 from crossdock import Filter
 from crossdock.errors import RemoteError
-from crossdock.sources.api_errors import message_of
+from crossdock.reading.sources.api_errors import message_of
 from crossdock.targets import (
     Answer,
     ApiTarget,

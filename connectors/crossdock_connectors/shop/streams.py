@@ -19,7 +19,7 @@ from crossdock import (
     Stream,
     WarehouseBinDraft,
 )
-from crossdock.sources import Checkpoint
+from crossdock.reading.sources import Checkpoint
 from crossdock.stream_facts import ChangeLimits
 from crossdock_connectors.shop.sale import charge_key
 from crossdock_connectors.shop.settings import ShopSettings

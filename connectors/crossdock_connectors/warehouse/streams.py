@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch
-from crossdock.sources import (
+from crossdock.reading.sources import (
     Expectation,
     FileSource,
     FileStore,
@@ -74,7 +74,7 @@ class WarehouseStream(DeclaredStream[W]):
             self._source(ctx).finished(self.stream_id(ctx))
 
     def expect_looks(self, ctx: Context[W]) -> None:
-        """See `crossdock.sources.looks.ExpectsLooks`."""
+        """See `crossdock.reading.sources.looks.ExpectsLooks`."""
         source = self._joined_files if self.is_joined else self._source
         open_store = partial(_session, ctx, self._open_store, again=False, ahead=True)
         ctx.run.looks.expect(ctx.connection, open_store, lambda: source(ctx).looks)

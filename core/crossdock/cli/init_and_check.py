@@ -239,8 +239,8 @@ def _receive(connection: Connection) -> None:
 
 def _connection(connection: Connection) -> Iterator[Finding]:
     from crossdock.connector import Finding
+    from crossdock.reading.sources.source_context import SourceContext
     from crossdock.runs.intake_logs import NoIntake
-    from crossdock.sources.source_context import SourceContext
     from crossdock.values.author_code import guarded
     from crossdock.values.progress import Silent
 

@@ -11,8 +11,8 @@ from crossdock.cli import terminal_output
 from crossdock.cli.shared_options import common_options, counted, example, load, say, utf8
 
 if TYPE_CHECKING:
-    from crossdock.formats.file_formats import FileFormat
-    from crossdock.formats.first_records import FirstRecords
+    from crossdock.reading.formats.file_formats import FileFormat
+    from crossdock.reading.formats.first_records import FirstRecords
 
 _MOST = 1000  # records are held in memory
 _ZIP, _OLD_SHEET = b"PK\x03\x04", bytes.fromhex("d0cf11e0a1b11ae1")  # how files of sheets begin
@@ -56,7 +56,7 @@ def show(
     """
     if stream is None:
         return _show_lines(file, limit, encoding, length, raw=raw, as_json=as_json)
-    from crossdock.formats.first_records import first_records, shape
+    from crossdock.reading.formats.first_records import first_records, shape
 
     found = first_records(file, _layout_of(config, stream), limit)
     records = [
@@ -80,9 +80,9 @@ def show(
 
 def _layout_of(config: Path, name: str) -> FileFormat:
     from crossdock.errors import ConfigError
-    from crossdock.formats.delimited_files import DelimitedFormat
-    from crossdock.formats.fixed_width_files import FixedWidthFormat
-    from crossdock.formats.sheet_files import SheetFormat
+    from crossdock.reading.formats.delimited_files import DelimitedFormat
+    from crossdock.reading.formats.fixed_width_files import FixedWidthFormat
+    from crossdock.reading.formats.sheet_files import SheetFormat
 
     project = load(config)
     wanted = project.selected([name])
@@ -96,8 +96,8 @@ def _layout_of(config: Path, name: str) -> FileFormat:
 
 
 def _show_lines(file: Path, limit: int, encoding: str, length: int | None, *, raw: bool, as_json: bool) -> int:
-    from crossdock.formats.first_records import first_lines, ruled, shape
-    from crossdock.formats.text_encodings import known_encoding
+    from crossdock.reading.formats.first_records import first_lines, ruled, shape
+    from crossdock.reading.formats.text_encodings import known_encoding
 
     try:
         known_encoding(encoding)

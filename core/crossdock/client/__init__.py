@@ -19,6 +19,7 @@ from crossdock.client.stored_resources import (
     StoredProduct,
     StoredWarehouseBin,
 )
+from crossdock.reading.transport.http_auth import BearerAuth, ClientCredentialsAuth
 from crossdock.resources import (
     Address,
     Customer,
@@ -30,7 +31,6 @@ from crossdock.resources import (
     Product,
     WarehouseBin,
 )
-from crossdock.transport.http_auth import BearerAuth, ClientCredentialsAuth
 
 __all__ = [
     "Address", "BearerAuth", "Client", "ClientCredentialsAuth", "Customer", "Entry", "FieldError", "InventoryLot",

@@ -7,7 +7,7 @@ from typing import Any
 
 from crossdock.errors import RemoteError
 from crossdock.printable import printable
-from crossdock.transport import problem_answers
+from crossdock.reading.transport import problem_answers
 from crossdock.values import exact_json
 
 

@@ -21,9 +21,9 @@ from crossdock.client.stored_resources import (
 )
 from crossdock.errors import ConfigError
 from crossdock.platform.platform_config import PATHS
+from crossdock.reading.transport.connector_http_client import httpx_client
+from crossdock.reading.transport.http_auth import BearerAuth
 from crossdock.resources import Customer, InventoryLot, Invoice, LedgerAccount, Order, Product, WarehouseBin
-from crossdock.transport.connector_http_client import httpx_client
-from crossdock.transport.http_auth import BearerAuth
 from crossdock.values import addresses
 from crossdock.values.clock import Clock, SystemClock
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from crossdock.delivery.operations import payload_after
+from crossdock.reading.transport.problem_answers import MAX_POINTER, SHOWN
 from crossdock.state import Intent, Scope
 from crossdock.targets.outcomes import Outcome
-from crossdock.transport.problem_answers import MAX_POINTER, SHOWN
 
 _TOKEN = re.compile(r"[\w@.+-]{3,}")
 

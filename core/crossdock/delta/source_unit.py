@@ -9,8 +9,8 @@ from pathlib import Path
 
 import polars as pl
 
+from crossdock.reading.sources.source_context import writing
 from crossdock.records import LINE, Again, kept
-from crossdock.sources.source_context import writing
 from crossdock.values.local_files import create_private
 
 AT_ONCE = 10_000  # rows per frame

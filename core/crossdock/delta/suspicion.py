@@ -9,7 +9,7 @@ import polars as pl
 from crossdock.connector import Stream
 from crossdock.delta.row_preparation import is_ours
 from crossdock.errors import RefusedError
-from crossdock.formats.suspicious_cells import Suspicion, suspicious
+from crossdock.reading.formats.suspicious_cells import Suspicion, suspicious
 from crossdock.records import JSON
 
 

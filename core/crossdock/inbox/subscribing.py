@@ -12,9 +12,9 @@ from crossdock.errors import ConfigError, CrossdockError, UnauthorizedError
 from crossdock.inbox.receiver import PATH
 from crossdock.project.connector_instances import Connection
 from crossdock.project.project import Project
+from crossdock.reading.sources.source_context import SourceContext
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.runs.temporary_folder import run_folder
-from crossdock.sources.source_context import SourceContext
 from crossdock.values.author_code import guarded
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Silent

@@ -8,7 +8,7 @@ from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
 from functools import cache
 from typing import Literal
 
-from crossdock.formats.fixed_columns import overpunches
+from crossdock.reading.formats.fixed_columns import overpunches
 from crossdock.values.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
 
 DecimalMark = Literal[".", ","]

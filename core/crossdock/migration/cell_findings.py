@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 import polars as pl
 
-from crossdock.formats.suspicious_cells import SPREADSHEET, WRONG_ENCODING
+from crossdock.reading.formats.suspicious_cells import SPREADSHEET, WRONG_ENCODING
 from crossdock.values.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
 
 Finding = Literal[

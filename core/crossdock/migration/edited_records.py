@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from crossdock.platform_source.settings import CHANGED
+from crossdock.reading.sources.id_set import IdSet
 from crossdock.runs.bound_records import Bound, bindings_to
-from crossdock.sources.id_set import IdSet
 from crossdock.state import Binding, State
 
 Version = Callable[[str], str | None]

@@ -9,12 +9,12 @@ from typing import Any
 
 from crossdock.migration.reconciliation import Reconciliation, Sample
 from crossdock.platform_source.live_records import LiveRecords
+from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resource_types import RESOURCES
 from crossdock.resources import ResourceName
 from crossdock.runs.bound_records import Bound
 from crossdock.runs.control_totals import ControlTotals
 from crossdock.runs.live_comparison import LiveComparison
-from crossdock.sources.source_context import SourceContext
 from crossdock.state import Binding, Intent, Scope, State
 from crossdock.stream_facts import PLATFORM
 

@@ -17,12 +17,12 @@ from crossdock.planning.live_matches import LiveIndex, MatchCounts, counted
 from crossdock.planning.references import key_hashes
 from crossdock.platform_source.live_records import READS, LiveRecords
 from crossdock.project.project import Project
+from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resource_types import RESOURCES
 from crossdock.resources import ResourceName
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.runs.live_index import LiveReader
 from crossdock.runs.temporary_folder import run_folder
-from crossdock.sources.source_context import SourceContext
 from crossdock.state import Scope, State
 from crossdock.stream_facts import PLATFORM
 from crossdock.values.clock import Clock

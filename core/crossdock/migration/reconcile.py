@@ -14,13 +14,13 @@ from crossdock.migration.reconciliation import Reconciliation, Sample
 from crossdock.migration.source_comparison import SourceComparison
 from crossdock.platform_source.live_records import LiveRecords
 from crossdock.project.project import Project
+from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resource_types import RESOURCES
 from crossdock.runs.control_totals import ControlTotals
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.runs.plan_results import PlanListener
 from crossdock.runs.state_session import Session
 from crossdock.runs.temporary_folder import run_folder
-from crossdock.sources.source_context import SourceContext
 from crossdock.stream_facts import PLATFORM
 from crossdock.values.progress import Progress
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from crossdock.sources.id_set import IdSet
+from crossdock.reading.sources.id_set import IdSet
 from crossdock.state import Scope
 
 

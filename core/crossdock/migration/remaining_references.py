@@ -10,7 +10,7 @@ from crossdock.migration.live_references import LiveReferences
 from crossdock.migration.referred_records import ReferredRecords, place
 from crossdock.planning.referred_ids import referred_ids
 from crossdock.project.connector_instances import BoundStream
-from crossdock.sources.id_set import IdSet
+from crossdock.reading.sources.id_set import IdSet
 from crossdock.state import Binding, Scope, State
 from crossdock.targets import Target
 

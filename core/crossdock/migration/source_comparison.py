@@ -14,6 +14,7 @@ from crossdock.migration.referred_records import ReferredRecords
 from crossdock.planning.referred_ids import referred_ids
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
+from crossdock.reading.sources.source_context import SourceContext
 from crossdock.records import Record
 from crossdock.resource_types import RESOURCES
 from crossdock.runs import dry_run
@@ -22,7 +23,6 @@ from crossdock.runs.differences import UNKNOWN, Class, Correction, Difference
 from crossdock.runs.full_input import FROM_STATE, FullInput
 from crossdock.runs.plan_results import PlanListener
 from crossdock.runs.record_content import content_of
-from crossdock.sources.source_context import SourceContext
 from crossdock.state import (
     Binding,
     DeadLetter,

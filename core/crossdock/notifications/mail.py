@@ -20,8 +20,8 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.errors import ConfigError, RemoteError, UnavailableError
 from crossdock.notifications.events import Message
-from crossdock.transport.failure_sentences import network_reason
-from crossdock.transport.tls_context import tls_context
+from crossdock.reading.transport.failure_sentences import network_reason
+from crossdock.reading.transport.tls_context import tls_context
 from crossdock.values.addresses import HostName, is_loopback, mailbox
 from crossdock.values.config_file import ConfigModel, SecretRef
 

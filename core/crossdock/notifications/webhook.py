@@ -16,8 +16,8 @@ from pydantic import BeforeValidator, ValidationInfo, WithJsonSchema
 
 from crossdock.errors import ConfigError, RemoteError, UnavailableError
 from crossdock.notifications.events import Message
-from crossdock.transport.http_connection import HttpConnection
-from crossdock.transport.httpcore_client import HttpClient
+from crossdock.reading.transport.http_connection import HttpConnection
+from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.values import exact_json
 from crossdock.values.addresses import asks_with_secret, web_address
 from crossdock.values.config_file import Secret, SecretRef

@@ -7,8 +7,8 @@ from typing import Any
 
 from crossdock.errors import UnavailableError
 from crossdock.platform.request_authorization import Credential
-from crossdock.transport.http_answers import Answer, NotSentError, redacted_answer
-from crossdock.transport.httpcore_client import HttpClient
+from crossdock.reading.transport.http_answers import Answer, NotSentError, redacted_answer
+from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.values.redaction import redacted
 
 

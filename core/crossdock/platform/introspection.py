@@ -9,7 +9,7 @@ from crossdock.errors import UnauthorizedError, UnavailableError
 from crossdock.platform.platform_config import ClientCredentials, Profile
 from crossdock.platform.request_authorization import Credential
 from crossdock.platform.token_endpoint import MAX_ANSWER_BYTES
-from crossdock.transport import oauth_tokens
+from crossdock.reading.transport import oauth_tokens
 
 
 def granted_scopes(profile: Profile, url: str, credential: Credential) -> tuple[str, ...] | None:
@@ -24,7 +24,7 @@ def granted_scopes(profile: Profile, url: str, credential: Credential) -> tuple[
         UnauthorizedError: If the request is refused, or the credential is not active.
         UnavailableError: If there is no usable answer.
     """
-    from crossdock.transport.httpcore_client import HttpClient  # noqa: PLC0415  most commands do not ask
+    from crossdock.reading.transport.httpcore_client import HttpClient  # noqa: PLC0415  most commands do not ask
 
     rule, authorization = profile.auth, credential.authorization()
     form, headers = {"token": authorization.removeprefix("Bearer ")}, {"authorization": authorization}

@@ -14,9 +14,9 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.delivery_settings import InFlight, Retry
 from crossdock.pacing.limit_estimate import UNLIMITED, LimitEstimate
+from crossdock.reading.transport.http_connection import HttpConnection
 from crossdock.resource_types import RESOURCES
 from crossdock.resources import ResourceName
-from crossdock.transport.http_connection import HttpConnection
 from crossdock.values.addresses import BaseUrl, endpoint
 from crossdock.values.config_file import MAX_S, ConfigModel, SecretRef
 from crossdock.values.times_in_text import duration_text
@@ -134,7 +134,7 @@ class Http(HttpConnection):
     """Largest accepted answer, decompressed. Default: 8 MiB."""
 
     def timeouts(self) -> dict[str, Any]:
-        """The time-outs as arguments of `crossdock.transport.httpcore_client.HttpClient`."""
+        """The time-outs as arguments of `crossdock.reading.transport.httpcore_client.HttpClient`."""
         return self.model_dump(include={"connect_timeout_s", "read_timeout_s", "total_timeout_s"})
 
 

@@ -15,8 +15,8 @@ from urllib.parse import urlencode
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
 from crossdock.pacing.backoff import pause_s
 from crossdock.platform.platform_config import ClientCredentials, Profile
-from crossdock.transport import oauth_tokens
-from crossdock.transport.http_answers import Answer
+from crossdock.reading.transport import oauth_tokens
+from crossdock.reading.transport.http_answers import Answer
 from crossdock.values.clock import Clock
 
 ATTEMPTS = 3
@@ -72,7 +72,7 @@ class TokenEndpoint:
             UnauthorizedError: If the server refuses; asking again is pointless.
             UnavailableError: If there is no token for another reason.
         """
-        from crossdock.transport.httpcore_client import HttpClient  # noqa: PLC0415  most commands need no token
+        from crossdock.reading.transport.httpcore_client import HttpClient  # noqa: PLC0415  most commands need no token
 
         body, headers = self._form()
         http, reason = self._profile.http, ""

@@ -14,9 +14,9 @@ from crossdock.platform import scopes
 from crossdock.platform.platform_config import Profile
 from crossdock.platform_source.references import expanded_name, referred
 from crossdock.platform_source.settings import PlatformSourceSettings
+from crossdock.reading.sources.api_request import ApiAnswer
+from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.resources import ResourceName
-from crossdock.sources.api_request import ApiAnswer
-from crossdock.sources.retried_requests import NotFoundError
 from crossdock.values.field_types import is_target_id
 
 KEPT = 10_000

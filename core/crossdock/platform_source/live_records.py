@@ -13,12 +13,12 @@ from crossdock.pacing.bucket_store import BucketState
 from crossdock.platform.platform_config import Profile
 from crossdock.platform_source.expansion import naming_scope
 from crossdock.platform_source.settings import platform_api
+from crossdock.reading.sources.api_client import ApiClient
+from crossdock.reading.sources.api_request import ApiAnswer
+from crossdock.reading.sources.pagination import CursorInBody
+from crossdock.reading.sources.retried_requests import NotFoundError
+from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import ResourceName
-from crossdock.sources.api_client import ApiClient
-from crossdock.sources.api_request import ApiAnswer
-from crossdock.sources.pagination import CursorInBody
-from crossdock.sources.retried_requests import NotFoundError
-from crossdock.sources.source_context import SourceContext
 from crossdock.values.field_types import is_target_id
 
 PAGE_SIZE = 1_000

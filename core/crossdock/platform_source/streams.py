@@ -16,10 +16,10 @@ from crossdock.mapping.python_function import PythonFunction
 from crossdock.platform_source.expansion import Expansion, named_record, naming_scope, record_reader
 from crossdock.platform_source.references import personal_columns
 from crossdock.platform_source.settings import CHANGED, PlatformSourceSettings, PlatformStreamConfig
+from crossdock.reading.sources.api_request import ApiAnswer
+from crossdock.reading.sources.pagination import CursorInBody
 from crossdock.records import RawBatch
 from crossdock.resources import ResourceName
-from crossdock.sources.api_request import ApiAnswer
-from crossdock.sources.pagination import CursorInBody
 from crossdock.values.field_types import is_target_id
 
 _RECORDS = "/data"

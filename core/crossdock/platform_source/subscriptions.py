@@ -14,8 +14,8 @@ from typing import Any
 from crossdock.connector import Context
 from crossdock.errors import RefusedError
 from crossdock.platform_source.settings import PlatformSourceSettings
-from crossdock.sources.pagination import CursorInBody
-from crossdock.sources.retried_requests import NotFoundError
+from crossdock.reading.sources.pagination import CursorInBody
+from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.values.json_values import at_path
 from crossdock.vendor_subscriptions import created_once, read_subscription
 from crossdock.webhooks import Subscription, SubscriptionApi

@@ -16,10 +16,10 @@ from crossdock.platform.platform_config import Profile
 from crossdock.project.member_flows import MemberFlow, two_way_member
 from crossdock.project.stream_declarations import check_declaration
 from crossdock.project.stream_overrides import configurable, overridden
+from crossdock.reading.sources.source_context import SourceContext
 from crossdock.records import key_text, trimmed_key
 from crossdock.resource_types import ResourceType
 from crossdock.resources import Reference
-from crossdock.sources.source_context import SourceContext
 from crossdock.state import Scope
 from crossdock.stream_facts import PLATFORM, Destinations
 from crossdock.targets import ApiTarget, Target

@@ -23,6 +23,7 @@ from crossdock.planning.referring_records import ReferringRecords
 from crossdock.planning.removals import Removals, verb
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
+from crossdock.reading.sources.source_context import Observe, SourceContext
 from crossdock.runs import api_limits
 from crossdock.runs.intake_logs import NoIntake, PlanIntake
 from crossdock.runs.left_operations import LeftOperations, expected_delivery, may_be_forgotten
@@ -32,7 +33,6 @@ from crossdock.runs.settlement_count import delivered_term
 from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.runs.verification import note_unverified
-from crossdock.sources.source_context import Observe, SourceContext
 from crossdock.state import ExpectedDeliveries, ExpectedDelivery, Intent, Scope, State
 from crossdock.stream_facts import PLATFORM
 from crossdock.targets import Target

@@ -11,11 +11,11 @@ from typing import Any
 
 from crossdock.delivery.operations import payload_after
 from crossdock.planning.references import key_hashes
+from crossdock.reading.sources.id_set import IdSet
 from crossdock.runs.bound_records import Bound, InDoubt, bindings_to
 from crossdock.runs.control_totals import ControlTotals
 from crossdock.runs.differences import UNKNOWN, Correction, Difference
 from crossdock.runs.record_content import changed_since, content_of, holds_member
-from crossdock.sources.id_set import IdSet
 from crossdock.state import Binding, Intent, Scope, State
 from crossdock.stream_facts import PLATFORM
 from crossdock.targets.merge_patch import as_wanted, holds

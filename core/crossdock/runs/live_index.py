@@ -17,9 +17,9 @@ from crossdock.platform.platform_config import Profile
 from crossdock.platform_source.live_records import LiveRecords
 from crossdock.platform_source.settings import CHANGED
 from crossdock.project.connector_instances import BoundStream
+from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resource_types import external_id
 from crossdock.resources import ResourceName
-from crossdock.sources.source_context import SourceContext
 from crossdock.state import Scope, State, Transaction
 from crossdock.stream_facts import AdoptBy
 from crossdock.targets.outcomes import STANDARD

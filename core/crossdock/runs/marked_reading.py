@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from crossdock.errors import RefusedError
-from crossdock.sources.source_context import Reading
+from crossdock.reading.sources.source_context import Reading
 from crossdock.state import State
 from crossdock.state.sidecar_files.reading_marks import ReadingMark, ReadingMarks
 from crossdock.values.clock import Clock

@@ -17,6 +17,7 @@ from crossdock.pacing.allowance import Allowance, Priority
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.planning import undos_meanwhile
 from crossdock.project.connector_instances import BoundStream
+from crossdock.reading.sources.source_context import JobRun, Patience, SourceContext
 from crossdock.runs import api_limits
 from crossdock.runs.intake_logs import NoIntake, StateIntake
 from crossdock.runs.live_index import RunMatches
@@ -30,7 +31,6 @@ from crossdock.runs.target_delivery import RunningStreams, TargetDelivery
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.runs.timings import Timings
 from crossdock.runs.verification import Verification
-from crossdock.sources.source_context import JobRun, Patience, SourceContext
 from crossdock.state import DueRun, Intent, MigrationPart, Transaction, Unchanged
 from crossdock.stream_facts import PLATFORM
 from crossdock.targets import Target

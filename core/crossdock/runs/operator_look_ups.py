@@ -14,14 +14,14 @@ from crossdock.errors import ConfigError, RemoteError, UnauthorizedError, Unavai
 from crossdock.pacing import rate_headers
 from crossdock.pacing.allowance import Allowance
 from crossdock.project.project import Project
+from crossdock.reading.transport import problem_answers
+from crossdock.reading.transport.http_answers import Answer
 from crossdock.runs.state_session import open_session
 from crossdock.state import Intent, State
 from crossdock.targets import Client, Request, Target
 from crossdock.targets.merge_patch import holds
 from crossdock.targets.outcomes import ExpectedRecord, Outcome
 from crossdock.targets.platform_target import PlatformTarget
-from crossdock.transport import problem_answers
-from crossdock.transport.http_answers import Answer
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
 

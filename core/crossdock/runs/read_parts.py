@@ -10,8 +10,8 @@ import polars as pl
 
 from crossdock.cursors import Checkpoint, Cursor, instant_cursor
 from crossdock.errors import RecordError, RefusedError
+from crossdock.reading.sources.list_evidence import MovedListError
 from crossdock.records import LINE, RawBatch, with_paths
-from crossdock.sources.list_evidence import MovedListError
 from crossdock.values.clock import Clock
 
 PART_ROWS = 500

@@ -9,10 +9,10 @@ from pathlib import Path
 from crossdock.errors import ConfigError
 from crossdock.pacing.allowance import Priority
 from crossdock.project import project
+from crossdock.reading.sources.source_context import Patience
 from crossdock.runs import runner
 from crossdock.runs.named_records import Key, named
 from crossdock.runs.run_report import Report
-from crossdock.sources.source_context import Patience
 from crossdock.values.clock import SystemClock
 from crossdock.values.progress import Progress, Silent
 

@@ -9,8 +9,8 @@ from typing import Any, Literal, Self
 
 from crossdock.delivery.turn_writer import Counters
 from crossdock.errors import CrossdockError, InternalError
-from crossdock.sources.api_usage import ApiUsage
-from crossdock.sources.input_facts import InputFacts
+from crossdock.reading.sources.api_usage import ApiUsage
+from crossdock.reading.sources.input_facts import InputFacts
 from crossdock.state import RunRecord
 from crossdock.state.tables.run_history import COMPLETED
 from crossdock.values.run_messages import RunMessages, document_of, notes_of, warnings_of

@@ -9,6 +9,7 @@ from crossdock.errors import ConfigError
 from crossdock.pacing.allowance import Priority
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
+from crossdock.reading.sources.source_context import Patience
 from crossdock.runs.dead_letter_replay import Replay
 from crossdock.runs.named_records import NamedRecords, check_fetching
 from crossdock.runs.open_run import OpenRun
@@ -16,7 +17,6 @@ from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
 from crossdock.runs.unloaded_waves import check_loaded
-from crossdock.sources.source_context import Patience
 from crossdock.state import DeadLetterFilter, DueRun, NamedRecord
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress

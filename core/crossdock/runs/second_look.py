@@ -9,8 +9,8 @@ import polars as pl
 from crossdock.delta.row_preparation import KEY_HASH, keys_only
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.project.connector_instances import BoundStream
+from crossdock.reading.sources.list_evidence import IncompleteListError, MovedListError
 from crossdock.records import RawBatch
-from crossdock.sources.list_evidence import IncompleteListError, MovedListError
 
 _HINT = (
     "what was read is delivered, nothing counts as gone, and the next run reads the list again; read it when little"

@@ -13,13 +13,13 @@ from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.planning.completeness import Completeness
 from crossdock.project.connector_instances import BoundStream
+from crossdock.reading.sources.list_evidence import IncompleteListError
 from crossdock.records import RawBatch
 from crossdock.runs.followed_records import FollowedRecords
 from crossdock.runs.gone_records import is_due
 from crossdock.runs.pull_checks import pulled
 from crossdock.runs.read_parts import ReadParts, UnsortedError
 from crossdock.runs.second_look import SecondLook
-from crossdock.sources.list_evidence import IncompleteListError
 from crossdock.state import State, Transaction
 from crossdock.values.tally import Tally
 

@@ -14,13 +14,13 @@ from crossdock.pacing.reduced_rate import ReducedRate
 from crossdock.platform_source.live_records import READS
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
+from crossdock.reading.sources.shared_buckets import SharedBuckets
+from crossdock.reading.sources.source_context import Reading
+from crossdock.reading.sources.target_bucket import TargetBucket
 from crossdock.runs import refused_runs
 from crossdock.runs.marked_reading import marked_reading
 from crossdock.runs.reading_process import kills_process
 from crossdock.runs.refused_runs import Attempt
-from crossdock.sources.shared_buckets import SharedBuckets
-from crossdock.sources.source_context import Reading
-from crossdock.sources.target_bucket import TargetBucket
 from crossdock.state import DueRun, Intent, State
 from crossdock.stream_facts import PLATFORM
 from crossdock.targets import Target

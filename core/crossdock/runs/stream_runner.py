@@ -22,12 +22,12 @@ from crossdock.planning.references import References
 from crossdock.planning.referring_records import ReferringRecords
 from crossdock.planning.removals import Removals
 from crossdock.project.connector_instances import BoundStream, code_of_stream
+from crossdock.reading.sources.late_files import LateError
 from crossdock.runs.live_index import RunMatches
 from crossdock.runs.missed_changes import MissedChanges
 from crossdock.runs.run_report import Report
 from crossdock.runs.source_or_replay import RecordSource
 from crossdock.runs.timings import Timings
-from crossdock.sources.late_files import LateError
 from crossdock.state import Scope, State
 from crossdock.targets import Target
 from crossdock.values.progress import Progress

@@ -17,11 +17,11 @@ from crossdock.errors import ConfigError, CrossdockError, RecordError
 from crossdock.planning.draft_records import drafted
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
+from crossdock.reading.sources.source_context import SourceContext
 from crossdock.records import JSON, LINE, RawBatch, Record
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.runs.pull_checks import pulled
 from crossdock.runs.temporary_folder import run_folder
-from crossdock.sources.source_context import SourceContext
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 

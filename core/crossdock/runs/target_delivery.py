@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.errors import CrossdockError, StateError, StoppedError, UnauthorizedError
 from crossdock.project.connector_instances import BoundStream
+from crossdock.reading.sources.late_files import LateError
 from crossdock.runs.run_report import Report
 from crossdock.runs.settlement_count import SettlementCount
 from crossdock.runs.source_or_replay import SourceFactory
@@ -17,7 +18,6 @@ from crossdock.runs.state_session import Session
 from crossdock.runs.stream_order import StreamOrder
 from crossdock.runs.stream_runner import Steps, StreamRunner
 from crossdock.runs.timings import Timings
-from crossdock.sources.late_files import LateError
 from crossdock.state import Intent, Transaction
 
 _ENDED = object()

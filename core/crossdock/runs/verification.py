@@ -21,6 +21,7 @@ from crossdock.errors import StoppedError
 from crossdock.pacing.allowance import Allowance
 from crossdock.platform_source.live_records import LiveRecords
 from crossdock.project.connector_instances import BoundStream
+from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resource_types import Action
 from crossdock.resources import ResourceName
 from crossdock.runs.differences import Correction
@@ -28,7 +29,6 @@ from crossdock.runs.live_comparison import LiveComparison
 from crossdock.runs.operator_look_ups import LookUps
 from crossdock.runs.record_content import content_of
 from crossdock.runs.state_session import Session
-from crossdock.sources.source_context import SourceContext
 from crossdock.state import Binding, Intent, Scope, State, Transaction
 from crossdock.stream_facts import PLATFORM
 from crossdock.targets import Target

@@ -1,10 +1,10 @@
 """Targets: what operations are sent to. The platform is one; a connector may declare another for its connections."""
 
 from crossdock.pacing.rate_headers import RateHeaders
+from crossdock.reading.transport.http_answers import Answer
 from crossdock.targets.api_target import ApiTarget
 from crossdock.targets.outcomes import ExpectedRecord, Outcome, RecordShape, body_of
 from crossdock.targets.target import Client, EndpointProfile, Request, Rule, Target, TargetResource, Update
-from crossdock.transport.http_answers import Answer
 
 __all__ = [
     "Answer",

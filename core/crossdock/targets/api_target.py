@@ -10,14 +10,14 @@ from crossdock.delivery_settings import Retry
 from crossdock.errors import UnauthorizedError, UnavailableError
 from crossdock.pacing.rate_limit import LimitSettings
 from crossdock.pacing.throttled_waits import throttled_wait_s
-from crossdock.sources import api_errors
-from crossdock.sources.api import Api
-from crossdock.sources.api_request import ApiAnswer
-from crossdock.sources.http_exchange import HttpExchange
+from crossdock.reading.sources import api_errors
+from crossdock.reading.sources.api import Api
+from crossdock.reading.sources.api_request import ApiAnswer
+from crossdock.reading.sources.http_exchange import HttpExchange
+from crossdock.reading.transport.http_answers import Answer
 from crossdock.targets import outcomes
 from crossdock.targets.outcomes import ExpectedRecord, Outcome, RecordShape
 from crossdock.targets.target import Client, Request, Rule, Target, TargetResource, Update
-from crossdock.transport.http_answers import Answer
 from crossdock.values.clock import Clock
 
 

@@ -9,10 +9,10 @@ from urllib.parse import unquote, urlsplit
 
 from crossdock.errors import CrossdockError, RecordError
 from crossdock.pacing.rate_headers import retry_after_s
+from crossdock.reading.transport import problem_answers
+from crossdock.reading.transport.http_answers import AmbiguousError, Answer, ExpiredError, NotSentError
+from crossdock.reading.transport.problem_answers import Problem
 from crossdock.records import Reason
-from crossdock.transport import problem_answers
-from crossdock.transport.http_answers import AmbiguousError, Answer, ExpiredError, NotSentError
-from crossdock.transport.problem_answers import Problem
 from crossdock.values import exact_json
 from crossdock.values.field_types import is_target_id
 from crossdock.values.json_values import MISSING, found_at

@@ -13,9 +13,9 @@ from crossdock.pacing.rate_headers import http_date
 from crossdock.platform import introspection
 from crossdock.platform.platform_config import Profile
 from crossdock.platform.token_endpoint import GrantedToken
+from crossdock.reading.transport import problem_answers
+from crossdock.reading.transport.http_answers import Answer
 from crossdock.targets.platform_target import PlatformTarget
-from crossdock.transport import problem_answers
-from crossdock.transport.http_answers import Answer
 from crossdock.values.clock import Clock, SystemClock
 
 CLOCK_TIMEOUT_S = 10.0  # a scheduler waits no longer for a platform that does not answer

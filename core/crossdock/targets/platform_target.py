@@ -8,18 +8,18 @@ from urllib.parse import quote, urlencode
 
 from crossdock.platform import request_authorization
 from crossdock.platform.platform_config import Profile, Rate
+from crossdock.reading.transport.http_answers import Answer
 from crossdock.resource_types import ACTIONS, RESOURCES, WRITTEN, ResourceType
 from crossdock.stream_facts import PLATFORM
 from crossdock.targets import outcomes
 from crossdock.targets.outcomes import ExpectedRecord, Outcome
 from crossdock.targets.target import Request, Rule, Target, Update
-from crossdock.transport.http_answers import Answer
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.field_types import MAX_EXTERNAL_ID
 
 if TYPE_CHECKING:
-    from crossdock.transport.httpcore_client import HttpClient
+    from crossdock.reading.transport.httpcore_client import HttpClient
 
 
 class PlatformTarget(Target):

@@ -12,9 +12,9 @@ from crossdock.errors import ConnectorError, RecordError
 from crossdock.pacing import rate_headers
 from crossdock.pacing.rate_headers import RateHeaders
 from crossdock.pacing.rate_limit import LimitSettings
+from crossdock.reading.transport.http_answers import Answer
 from crossdock.resource_types import ResourceType, external_id
 from crossdock.targets.outcomes import STANDARD, ExpectedRecord, Outcome, RecordShape
-from crossdock.transport.http_answers import Answer
 from crossdock.values import exact_json
 
 Rule = Literal["resend", "verify", "park"]
@@ -72,7 +72,7 @@ class Client(Protocol):
         """Send one request and read its whole answer.
 
         Raises:
-            NotSentError, AmbiguousError: See `crossdock.transport.http_answers`.
+            NotSentError, AmbiguousError: See `crossdock.reading.transport.http_answers`.
             UnauthorizedError: If no token is granted; nothing was sent.
         """
 

@@ -16,9 +16,9 @@ from crossdock.platform.platform_config import ApiKey, Profile
 from crossdock.project import project
 from crossdock.project.connector_instances import BoundStream, Connection
 from crossdock.project.stream_declarations import check_declaration
+from crossdock.reading.sources.source_context import SourceContext
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.runs.stream_trial import Trial, trial_of, try_stream
-from crossdock.sources.source_context import SourceContext
 from crossdock.stream_facts import PLATFORM
 from crossdock.targets.platform_target import PlatformTarget
 from crossdock.testing.manual_clock import ManualClock

@@ -19,12 +19,12 @@ from crossdock.errors import UnavailableError
 from crossdock.platform.platform_config import Profile
 from crossdock.project.connector_instances import BoundStream, Connection
 from crossdock.project.project import Project
+from crossdock.reading.sources.source_context import SourceContext
 from crossdock.records import RawBatch
 from crossdock.runs import read_parts, runner
 from crossdock.runs.run_report import Report
 from crossdock.runs.stream_trial import Trial
 from crossdock.sandbox import SandboxServer, SandboxSettings
-from crossdock.sources.source_context import SourceContext
 from crossdock.state import parse_url
 from crossdock.targets import Target
 from crossdock.testing import sandbox_contents

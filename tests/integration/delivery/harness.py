@@ -21,13 +21,13 @@ from crossdock.delivery.operations import Kind, Operation
 from crossdock.delivery.senders import Senders
 from crossdock.delivery.settlement import Settlement
 from crossdock.platform.platform_config import Profile
+from crossdock.reading.transport.http_answers import Answer as HttpAnswer
 from crossdock.records import Record
 from crossdock.state import Binding, Intent, RecordIdentity, Scope, State, Transaction
 from crossdock.state.tables.intents import Status
 from crossdock.targets import Client, Request
 from crossdock.targets.merge_patch import difference
 from crossdock.targets.platform_target import PlatformTarget
-from crossdock.transport.http_answers import Answer as HttpAnswer
 from crossdock.values.clock import Clock, SystemClock
 
 SCOPE = Scope("platform", "product", "wms")

@@ -19,8 +19,8 @@ from tests.integration.platform.token_server import (
 from tests.waiting import eventually
 
 from crossdock.platform.platform_config import Profile
+from crossdock.reading.transport.http_answers import Answer
 from crossdock.targets.platform_target import PlatformTarget
-from crossdock.transport.http_answers import Answer
 
 
 def refuse_first(seen: Seen) -> Reply:

@@ -19,9 +19,9 @@ from tests.waiting import eventually
 
 from crossdock.errors import UnauthorizedError
 from crossdock.platform.token_endpoint import ATTEMPTS
+from crossdock.reading.transport.http_answers import Answer, NotSentError
 from crossdock.targets.platform_target import PlatformTarget
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.transport.http_answers import Answer, NotSentError
 
 
 class Gate:
@@ -144,7 +144,7 @@ def test_an_unexpected_failure_frees_the_waiting_threads(server: TokenServer, mo
     """A defect in reading the token ends the request, and the next one asks again."""
     target = PlatformTarget(server.profile())
     with monkeypatch.context() as patched:
-        patched.setattr("crossdock.transport.oauth_tokens.members", _fail)
+        patched.setattr("crossdock.reading.transport.oauth_tokens.members", _fail)
         with pytest.raises(ZeroDivisionError):
             send(target)
     assert send(target).status == 201

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from crossdock.platform.platform_config import Profile
+from crossdock.reading.transport.http_answers import Answer
 from crossdock.targets import Request
 from crossdock.targets.platform_target import PlatformTarget
-from crossdock.transport.http_answers import Answer
 
 PATH = "/api/v1/catalog/products"
 BODY = b'{"name":"x"}'

@@ -9,9 +9,9 @@ from tests.partners.plain_3pl import API_KEY
 
 from crossdock.connector import Connector
 from crossdock.http_settings import HttpSettings
+from crossdock.reading.transport.http_auth import HeaderAuth
 from crossdock.resources import ResourceModel
 from crossdock.targets import ApiTarget, EndpointProfile, RecordShape, Request, TargetResource, Update
-from crossdock.transport.http_auth import HeaderAuth
 from crossdock.values.field_types import Code, Currency, Exact, Text
 
 

@@ -8,10 +8,10 @@ import pytest
 from tests.servers import require
 from tests.waiting import eventually
 
+from crossdock.reading.transport.folder_store import FolderStore
+from crossdock.reading.transport.sftp_store import SftpLogin, SftpSession, connect
 from crossdock.testing.openssh_server import OpenSshServer
 from crossdock.testing.sftp_server import SftpServer
-from crossdock.transport.folder_store import FolderStore
-from crossdock.transport.sftp_store import SftpLogin, SftpSession, connect
 
 
 @pytest.fixture

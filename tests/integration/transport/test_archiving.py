@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from crossdock.errors import ConfigError, RefusedError, RemoteError
-from crossdock.transport.file_store import ArchivingStore, RemoteFile
-from crossdock.transport.folder_store import FolderStore
-from crossdock.transport.sftp_store import SftpSession
+from crossdock.reading.transport.file_store import ArchivingStore, RemoteFile
+from crossdock.reading.transport.folder_store import FolderStore
+from crossdock.reading.transport.sftp_store import SftpSession
 
 WRITTEN = 1_700_000_000
 DATED = "stock.20231114T221320Z.csv"

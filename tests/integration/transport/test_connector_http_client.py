@@ -22,11 +22,11 @@ import trustme
 from tests.servers import served
 
 from crossdock.errors import UnavailableError
-from crossdock.transport.connector_http_client import httpx_client, unavailable_errors
-from crossdock.transport.failure_sentences import AMBIGUOUS, NOT_SENT
-from crossdock.transport.http_answers import TooLargeError, UnreadableError
-from crossdock.transport.http_connection import HttpConnection
-from crossdock.transport.httpcore_client import HttpClient
+from crossdock.reading.transport.connector_http_client import httpx_client, unavailable_errors
+from crossdock.reading.transport.failure_sentences import AMBIGUOUS, NOT_SENT
+from crossdock.reading.transport.http_answers import TooLargeError, UnreadableError
+from crossdock.reading.transport.http_connection import HttpConnection
+from crossdock.reading.transport.httpcore_client import HttpClient
 
 CANARY = "canary-0123456789"
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"

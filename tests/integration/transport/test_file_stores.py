@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from crossdock.errors import ConfigError, RefusedError, RemoteError
-from crossdock.transport import file_store
-from crossdock.transport.file_store import RemoteFile, list_below
-from crossdock.transport.folder_store import FolderStore
-from crossdock.transport.sftp_store import SftpSession
+from crossdock.reading.transport import file_store
+from crossdock.reading.transport.file_store import RemoteFile, list_below
+from crossdock.reading.transport.folder_store import FolderStore
+from crossdock.reading.transport.sftp_store import SftpSession
 
 
 @dataclass

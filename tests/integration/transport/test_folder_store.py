@@ -22,9 +22,9 @@ from crossdock.errors import (
     UnauthorizedError,
     UnavailableError,
 )
-from crossdock.transport import folder_store
-from crossdock.transport.file_store import RemoteFile
-from crossdock.transport.folder_store import FolderStore
+from crossdock.reading.transport import folder_store
+from crossdock.reading.transport.file_store import RemoteFile
+from crossdock.reading.transport.folder_store import FolderStore
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 OLD = 1_700_000_000

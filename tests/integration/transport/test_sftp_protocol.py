@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
 
-from crossdock.transport import sftp_protocol
-from crossdock.transport.sftp_protocol import ProtocolError, SftpWire, StatusError
+from crossdock.reading.transport import sftp_protocol
+from crossdock.reading.transport.sftp_protocol import ProtocolError, SftpWire, StatusError
 
 
 class Peer:

@@ -19,10 +19,10 @@ import pytest
 from tests.servers import require
 
 from crossdock.errors import RefusedError, UnauthorizedError, UnavailableError
+from crossdock.reading.transport.sftp_store import SftpLogin, connect
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.testing.openssh_server import OpenSshServer
 from crossdock.testing.sftp_server import SftpServer
-from crossdock.transport.sftp_store import SftpLogin, connect
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 

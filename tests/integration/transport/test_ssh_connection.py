@@ -18,11 +18,11 @@ import pytest
 from tests.servers import require
 
 from crossdock.errors import ConfigError, CrossdockError, UnauthorizedError, UnavailableError
+from crossdock.reading.transport.sftp_store import SftpLogin, connect
+from crossdock.reading.transport.ssh_algorithms import OLD, OldAlgorithm
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.testing.openssh_server import OpenSshServer
 from crossdock.testing.sftp_server import SftpServer
-from crossdock.transport.sftp_store import SftpLogin, connect
-from crossdock.transport.ssh_algorithms import OLD, OldAlgorithm
 
 STRANGER = "SHA256:" + "A" * 43
 

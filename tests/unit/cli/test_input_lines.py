@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from crossdock.cli.input_lines import sentence
-from crossdock.sources.input_facts import InputFacts, ReadFile
+from crossdock.reading.sources.input_facts import InputFacts, ReadFile
 
 NEWEST = ("a.csv", datetime(2026, 3, 9, 1, 2, 3, tzinfo=UTC))
 

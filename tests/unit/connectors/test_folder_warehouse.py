@@ -17,9 +17,9 @@ from crossdock.connector import Context, Finding
 from crossdock.errors import ConfigError
 from crossdock.project import project
 from crossdock.project.config_schema import config_schema
+from crossdock.reading.sources.source_context import SourceContext
 from crossdock.registry import load
 from crossdock.runs.intake_logs import NoIntake
-from crossdock.sources.source_context import SourceContext
 from crossdock.values.clock import SystemClock
 from crossdock.values.progress import Silent
 
@@ -221,8 +221,8 @@ try:
 except SystemExit as ended:
     code = ended.code
 before = [name for name in ("paramiko", "cryptography", "nacl", "bcrypt") if name in sys.modules]
-import crossdock.sources
-crossdock.sources.connect
+import crossdock.reading.sources
+crossdock.reading.sources.connect
 print(json.dumps({"code": code, "loaded": before, "then": "paramiko" in sys.modules}))
 """
 

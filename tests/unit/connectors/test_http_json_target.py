@@ -12,9 +12,9 @@ import yaml
 from crossdock.errors import FindingsError, RecordError, RemoteError
 from crossdock.planning.draft_records import drafted
 from crossdock.project import project
+from crossdock.reading.sources import Api
 from crossdock.records import Record
 from crossdock.resource_types import personal_members
-from crossdock.sources import Api
 from crossdock.targets import Answer, ExpectedRecord, Update
 from crossdock.testing import ManualClock
 from crossdock.values import exact_json

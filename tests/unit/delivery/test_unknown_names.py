@@ -10,7 +10,7 @@ import pytest
 from tests.unit.testing.target_connector import OrderTarget
 
 from crossdock.delivery.senders import Senders
-from crossdock.sources.api import Api
+from crossdock.reading.sources.api import Api
 from crossdock.targets import Answer
 from crossdock.testing import ManualClock
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from crossdock.formats import delimited_rows
+from crossdock.reading.formats import delimited_rows
 
 
 @pytest.fixture(scope="package", autouse=True)

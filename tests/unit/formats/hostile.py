@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from crossdock.errors import RefusedError
-from crossdock.formats.compression import FREE_LINES
-from crossdock.formats.delimited_files import DelimitedFormat, read_lines, read_rows
-from crossdock.formats.strict_parser import MAX_COLUMNS
+from crossdock.reading.formats.compression import FREE_LINES
+from crossdock.reading.formats.delimited_files import DelimitedFormat, read_lines, read_rows
+from crossdock.reading.formats.strict_parser import MAX_COLUMNS
 
 SIZE = 9_900_000  # just below what gzip may unpack to at any ratio
 _WIDE = ",".join(f"C{number}" for number in range(MAX_COLUMNS)).encode() + b"\n"

@@ -18,7 +18,7 @@ from pathlib import Path
 from openpyxl import Workbook
 
 from crossdock.errors import RefusedError
-from crossdock.formats.sheet_files import SheetFormat, read_sheet
+from crossdock.reading.formats.sheet_files import SheetFormat, read_sheet
 
 MEGABYTE = 1 << 20
 _SHEET, _TEXTS = "xl/worksheets/sheet1.xml", "xl/sharedStrings.xml"

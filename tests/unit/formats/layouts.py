@@ -8,8 +8,8 @@ from typing import Any, BinaryIO, Literal
 import polars as pl
 from pydantic import TypeAdapter
 
-from crossdock.formats.file_formats import FileFormat, read_rows
-from crossdock.formats.fixed_width_files import FixedWidthFormat
+from crossdock.reading.formats.file_formats import FileFormat, read_rows
+from crossdock.reading.formats.fixed_width_files import FixedWidthFormat
 
 FORMATS: TypeAdapter[FileFormat] = TypeAdapter(FileFormat)
 ORDERS: dict[str, Any] = {

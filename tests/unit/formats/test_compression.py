@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crossdock.errors import RefusedError
-from crossdock.formats import compression
-from crossdock.formats.compression import open_stream
+from crossdock.reading.formats import compression
+from crossdock.reading.formats.compression import open_stream
 
 TEXT = b"".join(b"%d,%d\n" % (n, n * n) for n in range(20_000))
 

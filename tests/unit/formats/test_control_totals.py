@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.unit.formats.layouts import Content
 
 from crossdock.errors import RefusedError
-from crossdock.formats.control_totals import exact_numbers, plain
-from crossdock.formats.delimited_files import DelimitedFormat, read_rows
+from crossdock.reading.formats.control_totals import exact_numbers, plain
+from crossdock.reading.formats.delimited_files import DelimitedFormat, read_rows
 
 CONFIG: dict[str, Any] = {
     "record_types": {

@@ -17,9 +17,9 @@ from tests.examples import examples
 from tests.unit.formats.oracle import OracleRefusalError, parse, table
 
 from crossdock.errors import RefusedError
-from crossdock.formats import polars_parser
-from crossdock.formats.delimited_files import DelimitedFormat, read_lines, read_rows
-from crossdock.formats.polars_parser import PolarsParser, RecordFormat
+from crossdock.reading.formats import polars_parser
+from crossdock.reading.formats.delimited_files import DelimitedFormat, read_lines, read_rows
+from crossdock.reading.formats.polars_parser import PolarsParser, RecordFormat
 
 SETTINGS = settings(deadline=None, max_examples=examples(120), suppress_health_check=[HealthCheck.too_slow])
 CHUNKS = st.sampled_from([1, 2, 3, 5, 7, 16, 64, 1 << 20])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.unit.formats.layouts import Content, read
 
 from crossdock.errors import RefusedError
-from crossdock.formats.delimited_files import DelimitedFormat, read_rows
+from crossdock.reading.formats.delimited_files import DelimitedFormat, read_rows
 
 TYPES = {
     "A": {"names": ["T", "X", "Y"]},

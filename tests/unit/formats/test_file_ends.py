@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crossdock.formats.file_ends import is_cut
+from crossdock.reading.formats.file_ends import is_cut
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp037"])

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.formats.layouts import GOOD, ORDERS, layout, lines
 
 from crossdock.errors import RefusedError
-from crossdock.formats.first_records import first_lines, first_records, places_of, ruled, shape
+from crossdock.reading.formats.first_records import first_lines, first_records, places_of, ruled, shape
 
 
 def test_the_whole_file_is_read_and_some_records_are_kept(tmp_path: Path) -> None:

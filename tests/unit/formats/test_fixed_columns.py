@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from crossdock.formats.fixed_columns import TEXT, FixedColumn, cell, is_odd, overpunches
+from crossdock.reading.formats.fixed_columns import TEXT, FixedColumn, cell, is_odd, overpunches
 
 
 def parsed(raw: str, encoding: str = "utf-8", **column: Any) -> str | None:

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.errors import RefusedError
-from crossdock.formats import left_out_lines
-from crossdock.formats.delimited_files import DelimitedFormat, read_lines, read_rows
-from crossdock.formats.left_out_lines import without_comments, without_preamble
-from crossdock.formats.text_decoding import Block
+from crossdock.reading.formats import left_out_lines
+from crossdock.reading.formats.delimited_files import DelimitedFormat, read_lines, read_rows
+from crossdock.reading.formats.left_out_lines import without_comments, without_preamble
+from crossdock.reading.formats.text_decoding import Block
 
 REPORT = b"""STOCK "OF 2026-11-22
 printed by: |||

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.unit.formats.layouts import FORMATS, Content
 
 from crossdock.errors import RefusedError
-from crossdock.formats import delimited_files
-from crossdock.formats.delimited_files import DelimitedFormat
-from crossdock.formats.file_formats import read_lines, read_rows
-from crossdock.formats.leniencies import Leniencies
+from crossdock.reading.formats import delimited_files
+from crossdock.reading.formats.delimited_files import DelimitedFormat
+from crossdock.reading.formats.file_formats import read_lines, read_rows
+from crossdock.reading.formats.leniencies import Leniencies
 
 TWO: list[tuple[str, ...]] = [("1", "2"), ("3", "4")]
 TYPES = {"I": {"names": ["T", "A", "B"]}, "H": {"names": ["T", "C"]}}

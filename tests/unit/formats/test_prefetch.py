@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from crossdock.formats.prefetch import prefetched
+from crossdock.reading.formats.prefetch import prefetched
 
 
 def broken_after(count: int) -> Iterator[int]:

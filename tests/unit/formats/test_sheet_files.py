@@ -18,8 +18,8 @@ from tests.examples import examples
 from tests.unit.formats.layouts import Content, layout, read
 
 from crossdock.errors import RefusedError
-from crossdock.formats.file_formats import looks_cut, read_lines, read_rows
-from crossdock.formats.leniencies import Leniencies
+from crossdock.reading.formats.file_formats import looks_cut, read_lines, read_rows
+from crossdock.reading.formats.leniencies import Leniencies
 
 SHEET: dict[str, Any] = {"kind": "sheet"}
 
@@ -170,7 +170,7 @@ def test_a_file_that_unpacks_to_too_much_is_refused(monkeypatch: pytest.MonkeyPa
     """Before the reader of sheets unpacks it."""
     with pytest.raises(RefusedError, match="^f: unpacks to more than 1[01] MiB, too much for a file of"):
         read(packed({"xl/a": bytes(11 << 20)}), SHEET)
-    monkeypatch.setattr("crossdock.formats.sheet_files.MAX_BYTES", 1_000)
+    monkeypatch.setattr("crossdock.reading.formats.sheet_files.MAX_BYTES", 1_000)
     with pytest.raises(RefusedError, match="^f: a sheet file of more than"):
         read(written([HEADER, ["a", 1]]), SHEET)
 

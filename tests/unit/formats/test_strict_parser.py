@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crossdock.errors import RefusedError
-from crossdock.formats.strict_parser import StrictParser
+from crossdock.reading.formats.strict_parser import StrictParser
 
 
 def test_records_come_with_the_lines_where_they_begin() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.formats.suspicious_cells import suspicious, without_zeros
+from crossdock.reading.formats.suspicious_cells import suspicious, without_zeros
 
 
 def frame(*cells: str | None) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.errors import RefusedError
-from crossdock.formats.text_decoding import (
+from crossdock.reading.formats.text_decoding import (
     DecodingError,
     Piece,
     as_text,

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crossdock.errors import RefusedError
-from crossdock.formats.delimited_files import DelimitedFormat, read_rows
-from crossdock.formats.text_encodings import known_encoding
+from crossdock.reading.formats.delimited_files import DelimitedFormat, read_rows
+from crossdock.reading.formats.text_encodings import known_encoding
 
 
 def _is_known(name: str) -> bool:

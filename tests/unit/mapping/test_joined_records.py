@@ -8,8 +8,8 @@ import pytest
 
 from crossdock.errors import RecordError
 from crossdock.mapping.joined_records import _PROBLEMS, Join, Lookup, check, place
+from crossdock.reading.sources.joined_rows import PROBLEMS, Problem
 from crossdock.records import REASONS, Record
-from crossdock.sources.joined_rows import PROBLEMS, Problem
 
 LOOKUPS = {"store": Lookup(source="stores", on={"STORE": "ID"})}
 JOINS = {"lines": Join(source="lines", on=("NO",))}

@@ -14,10 +14,10 @@ from crossdock.errors import RecordError
 from crossdock.planning.references import key_hashes
 from crossdock.platform.platform_config import Profile
 from crossdock.project.connector_instances import BoundStream
+from crossdock.reading.sources.source_context import SourceContext
 from crossdock.records import RawBatch, Record
 from crossdock.resources import Reference
 from crossdock.runs.intake_logs import NoIntake
-from crossdock.sources.source_context import SourceContext
 from crossdock.state import RecordIdentity, Scope
 from crossdock.targets.platform_target import PlatformTarget
 from crossdock.testing.manual_clock import ManualClock

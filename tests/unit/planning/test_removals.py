@@ -27,10 +27,10 @@ from crossdock.planning.references import References
 from crossdock.planning.removals import _keys, _without
 from crossdock.platform.platform_config import Profile
 from crossdock.project.connector_instances import BoundStream
+from crossdock.reading.sources.source_context import SourceContext
 from crossdock.records import LINE, Proof, RawBatch, Record
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.runs.stream_input import StreamInput
-from crossdock.sources.source_context import SourceContext
 from crossdock.state import Binding, Scope, State, create, parse_url
 from crossdock.state.tables.removal_evidence import COMPARED_SNAPSHOTS
 from crossdock.stream_facts import GoneLimits, OnGone

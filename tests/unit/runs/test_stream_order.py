@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from crossdock.connector import Stream
 from crossdock.project.connector_instances import BoundStream
+from crossdock.reading.sources.late_files import LateError
 from crossdock.resource_types import RESOURCES
 from crossdock.resources import ResourceModel, ResourceName
 from crossdock.runs.stream_order import POLL, StreamOrder
-from crossdock.sources.late_files import LateError
 from crossdock.state import Scope
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent

@@ -10,10 +10,10 @@ from typing import Protocol
 
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.rate_limit import RateLimit
-from crossdock.sources.shared_buckets import SharedBucket
-from crossdock.sources.source_allowance import SourceAllowance
+from crossdock.reading.sources.shared_buckets import SharedBucket
+from crossdock.reading.sources.source_allowance import SourceAllowance
+from crossdock.reading.transport.http_answers import Answer
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.transport.http_answers import Answer
 
 REQUESTS = 400
 PAUSE_S = 600.0  # between two runs; every bucket is full again

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.sources import answer_bodies
-from crossdock.transport.http_answers import Answer
+from crossdock.reading.sources import answer_bodies
+from crossdock.reading.transport.http_answers import Answer
 
 ODD = '{"name": "Müller canary"}'
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.sources.api_errors import SHOWN, reason
+from crossdock.reading.sources.api_errors import SHOWN, reason
 from crossdock.values.redaction import MASK, redacted
 
 KEY = "canary-1234567-key@example.com"

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from crossdock.reading.sources.expected_files import Expect, Expectation
+from crossdock.reading.sources.source_context import JobRun, Patience, SourceContext
 from crossdock.runs.intake_logs import NoIntake
-from crossdock.sources.expected_files import Expect, Expectation
-from crossdock.sources.source_context import JobRun, Patience, SourceContext
 from crossdock.state import FileFacts
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent

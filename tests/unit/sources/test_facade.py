@@ -1,4 +1,4 @@
-"""What connectors import from ``crossdock.sources``."""
+"""What connectors import from ``crossdock.reading.sources``."""
 
 from __future__ import annotations
 

@@ -9,9 +9,9 @@ import pytest
 from pydantic import TypeAdapter
 
 from crossdock.errors import RefusedError
-from crossdock.sources.file_order import FileOrder, Order
+from crossdock.reading.sources.file_order import FileOrder, Order
+from crossdock.reading.transport.file_store import RemoteFile
 from crossdock.state import FileFacts
-from crossdock.transport.file_store import RemoteFile
 
 NOW = datetime(2026, 11, 26, tzinfo=UTC)
 AT = 1_764_000_000

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.sources import id_set
-from crossdock.sources.id_set import IdSet
+from crossdock.reading.sources import id_set
+from crossdock.reading.sources.id_set import IdSet
 
 _IDS = st.lists(st.text(max_size=12))
 

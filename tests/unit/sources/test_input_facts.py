@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from crossdock.sources.input_facts import LISTED, InputFacts, ReadFile, found, is_to_remember
+from crossdock.reading.sources.input_facts import LISTED, InputFacts, ReadFile, found, is_to_remember
 from crossdock.state import FileFacts
 
 AT = datetime(2026, 3, 9, tzinfo=UTC)

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.errors import RefusedError
+from crossdock.reading.sources import joined_rows
+from crossdock.reading.sources.joined_rows import Joiner, Rule, StoredRows
 from crossdock.records import LINE
-from crossdock.sources import joined_rows
-from crossdock.sources.joined_rows import Joiner, Rule, StoredRows
 
 Row = dict[str, str | None]
 cells = st.sampled_from(["1", "2", "3", "ü", "", None])

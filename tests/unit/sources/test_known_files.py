@@ -9,9 +9,9 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.sources.known_files import KnownFiles, StreamId
+from crossdock.reading.sources.known_files import KnownFiles, StreamId
+from crossdock.reading.transport.file_store import RemoteFile
 from crossdock.state import FileFacts
-from crossdock.transport.file_store import RemoteFile
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 OWN = StreamId("w.orders", "1")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crossdock.sources.link_header import next_target
+from crossdock.reading.sources.link_header import next_target
 
 
 @pytest.mark.parametrize(

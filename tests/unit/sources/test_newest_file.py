@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from crossdock.formats.delimited_files import DelimitedFormat
-from crossdock.sources import newest_file
-from crossdock.sources.newest_file import warnings_about_newest
-from crossdock.transport.folder_store import FolderStore
+from crossdock.reading.formats.delimited_files import DelimitedFormat
+from crossdock.reading.sources import newest_file
+from crossdock.reading.sources.newest_file import warnings_about_newest
+from crossdock.reading.transport.folder_store import FolderStore
 
 
 def test_what_looks_damaged_in_the_newest_file_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.errors import RefusedError
-from crossdock.runs.intake_logs import NoIntake
-from crossdock.sources import (
+from crossdock.reading.sources import (
     AfterId,
     Api,
     ApiClient,
@@ -26,7 +25,8 @@ from crossdock.sources import (
     PageNumber,
     Paginator,
 )
-from crossdock.sources.source_context import SourceContext
+from crossdock.reading.sources.source_context import SourceContext
+from crossdock.runs.intake_logs import NoIntake
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
 from crossdock.values.progress import Silent

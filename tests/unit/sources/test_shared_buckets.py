@@ -14,10 +14,10 @@ from tests.unit.sources.virtual_threads import VirtualThreads
 
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.rate_limit import RateLimit
-from crossdock.sources.shared_buckets import SharedBucket, SharedBuckets
-from crossdock.sources.source_allowance import SourceAllowance
+from crossdock.reading.sources.shared_buckets import SharedBucket, SharedBuckets
+from crossdock.reading.sources.source_allowance import SourceAllowance
+from crossdock.reading.transport.http_answers import Answer
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.transport.http_answers import Answer
 
 BATCH, LIVE = 400, 60
 

@@ -31,8 +31,8 @@ from tests.unit.sources.simulated_vendors import (
 )
 
 from crossdock.pacing.rate_limit import RateLimit
-from crossdock.sources.shared_buckets import SharedBucket
-from crossdock.sources.source_allowance import SourceAllowance
+from crossdock.reading.sources.shared_buckets import SharedBucket
+from crossdock.reading.sources.source_allowance import SourceAllowance
 from crossdock.testing.manual_clock import ManualClock
 
 BUCKETS = [(2.0, 1), (2.0, 2), (2.0, 40), (10.0, 10), (40.0, 40)]

@@ -6,11 +6,11 @@ from crossdock.pacing.allowance import Allowance
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
 from crossdock.pacing.limit_estimate import LimitEstimate
 from crossdock.pacing.rate_limit import RateLimit
-from crossdock.sources.shared_buckets import SharedBuckets
-from crossdock.sources.source_allowance import SourceAllowance
-from crossdock.sources.target_bucket import TargetBucket
+from crossdock.reading.sources.shared_buckets import SharedBuckets
+from crossdock.reading.sources.source_allowance import SourceAllowance
+from crossdock.reading.sources.target_bucket import TargetBucket
+from crossdock.reading.transport.http_answers import Answer
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.transport.http_answers import Answer
 
 
 def _store(clock: ManualClock) -> MemoryStore:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
 
-from crossdock.sources.unreported_limit import UnreportedLimit
+from crossdock.reading.sources.unreported_limit import UnreportedLimit
 
 
 @settings(max_examples=examples(50), deadline=None)

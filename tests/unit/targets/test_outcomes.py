@@ -17,12 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.delivery.answer_masking import Masks
+from crossdock.reading.transport import problem_answers
+from crossdock.reading.transport.http_answers import AmbiguousError, Answer, NotSentError
+from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.state import Intent, RecordIdentity, Scope
 from crossdock.targets import outcomes
 from crossdock.targets.outcomes import ExpectedRecord, Outcome
-from crossdock.transport import problem_answers
-from crossdock.transport.http_answers import AmbiguousError, Answer, NotSentError
-from crossdock.transport.httpcore_client import HttpClient
 from crossdock.values import exact_json
 
 NOT_SENT = {"ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol", "ProxyError"}

@@ -10,8 +10,8 @@ from urllib.parse import quote, urlencode
 from pydantic import ConfigDict
 
 from crossdock import Connector, SecretRef
+from crossdock.reading.sources import BearerAuth, HttpSettings
 from crossdock.resources import ResourceModel
-from crossdock.sources import BearerAuth, HttpSettings
 from crossdock.targets import (
     Answer,
     ApiTarget,

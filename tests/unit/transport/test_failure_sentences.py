@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.transport.failure_sentences import AMBIGUOUS, NOT_SENT, http_reason, network_reason
+from crossdock.reading.transport.failure_sentences import AMBIGUOUS, NOT_SENT, http_reason, network_reason
 
 
 @pytest.mark.parametrize(

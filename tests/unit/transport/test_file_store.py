@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crossdock.errors import ConfigError
-from crossdock.transport.file_store import (
+from crossdock.reading.transport.file_store import (
     WHILE_READ,
     RemoteFile,
     any_case,

@@ -11,8 +11,7 @@ import httpx
 import pytest
 
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
-from crossdock.runs.intake_logs import NoIntake
-from crossdock.sources import (
+from crossdock.reading.sources import (
     Api,
     ApiClient,
     BasicAuth,
@@ -22,7 +21,8 @@ from crossdock.sources import (
     LoginAuth,
     RefreshTokenAuth,
 )
-from crossdock.sources.source_context import SourceContext
+from crossdock.reading.sources.source_context import SourceContext
+from crossdock.runs.intake_logs import NoIntake
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
 from crossdock.values.config_file import Secret

@@ -7,8 +7,8 @@ from contextlib import closing
 import httpcore
 import pytest
 
-from crossdock.transport.http_answers import AmbiguousError, ExpiredError
-from crossdock.transport.httpcore_client import HttpClient
+from crossdock.reading.transport.http_answers import AmbiguousError, ExpiredError
+from crossdock.reading.transport.httpcore_client import HttpClient
 
 OK = [b"HTTP/1.1 200 OK\r\nX-A: 1\r\nx-a: 2\r\ncontent-length: 2\r\n\r\nok"]
 

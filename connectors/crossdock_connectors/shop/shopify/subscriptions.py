@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from crossdock.errors import RemoteError
-from crossdock.sources import GraphQLError
-from crossdock.sources.api_errors import message_of
+from crossdock.reading.sources import GraphQLError
+from crossdock.reading.sources.api_errors import message_of
 from crossdock.values.json_values import at_path
 from crossdock.vendor_subscriptions import created_once, read_subscription
 from crossdock.webhooks import Subscription, SubscriptionApi

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from crossdock.sources.retried_requests import NotFoundError
+from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.values.json_values import at_path
 from crossdock_connectors.shop.feeds import Pages
 from crossdock_connectors.shop.woocommerce.lists import (

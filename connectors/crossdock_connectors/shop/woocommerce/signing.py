@@ -15,7 +15,7 @@ from urllib.parse import quote
 import httpx
 
 from crossdock import SecretRef
-from crossdock.sources import TimedAuth
+from crossdock.reading.sources import TimedAuth
 
 _PREFIX = "oauth_"
 

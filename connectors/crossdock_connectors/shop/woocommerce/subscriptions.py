@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from crossdock import SecretRef
-from crossdock.sources.retried_requests import NotFoundError
+from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.values.json_values import at_path
 from crossdock.vendor_subscriptions import created_once, read_subscription
 from crossdock.webhooks import Subscription, SubscriptionApi

@@ -24,8 +24,8 @@ from crossdock import (
 )
 from crossdock.cursors import OVERLAP_S, instant_cursor
 from crossdock.errors import CrossdockError
-from crossdock.sources import Checkpoint, CursorInBody
-from crossdock.sources.retried_requests import NotFoundError
+from crossdock.reading.sources import Checkpoint, CursorInBody
+from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.stream_facts import Mode
 from crossdock.values import exact_json
 from crossdock.values.json_values import at_path

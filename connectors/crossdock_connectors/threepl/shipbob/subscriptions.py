@@ -13,8 +13,8 @@ from typing import Any
 
 from crossdock import SecretRef
 from crossdock.errors import ConfigError
-from crossdock.sources import NextUrl
-from crossdock.sources.retried_requests import NotFoundError
+from crossdock.reading.sources import NextUrl
+from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.values.json_values import at_path
 from crossdock.vendor_subscriptions import created_once, read_subscription
 from crossdock.webhooks import Subscription, SubscriptionApi

@@ -1,0 +1,27 @@
+"""The names of columns, of a header or declared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from crossdock.reading.formats.strict_parser import MAX_COLUMNS
+
+
+def check_column_names(names: Sequence[str]) -> Sequence[str]:
+    """Check the names of a header.
+
+    Raises:
+        ValueError: With the number of the column and never its name: where a header is missing, the names are data.
+    """
+    if len(names) > MAX_COLUMNS:
+        raise ValueError(f"{len(names)} columns, more than the limit of {MAX_COLUMNS}")
+    seen: dict[str, int] = {}
+    for number, name in enumerate(names, 1):
+        if not name.strip():
+            raise ValueError(f"column {number} has no name")
+        if name.startswith("_"):
+            raise ValueError(f"the name of column {number} begins with _: such names are reserved")
+        if name in seen:
+            raise ValueError(f"columns {seen[name]} and {number} have the same name")
+        seen[name] = number
+    return names

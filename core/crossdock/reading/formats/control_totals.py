@@ -1,0 +1,165 @@
+"""Counts and control sums that records of a file state about others, compared with what the file has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import NoReturn
+
+import polars as pl
+
+from crossdock.errors import RefusedError
+from crossdock.reading.formats.polars_parser import LINE
+from crossdock.reading.formats.record_types import RecordType, scope_of
+
+NUMBER = r"^-?[0-9]{1,26}(?:\.[0-9]{1,9})?$"
+"""A number that can be part of a control sum."""
+EXACT = pl.Decimal(38, 9)
+_GROUP, _ITEM, _VALUE, _STATED = "_group", "_item", "_value", "_stated"
+_FOUND = {_GROUP: pl.UInt64(), _ITEM: pl.Int32(), _VALUE: EXACT, LINE: pl.UInt64()}
+_HINT = "The file is damaged or incomplete: fetch it again; if it is whole, the layout counts what the sender does not."
+
+
+class ControlTotals:
+    """What the records of one type state, in each group of records or in the file.
+
+    Args:
+        file: The file's name in errors.
+        name: The type that states counts or sums.
+    """
+
+    def __init__(self, file: str, name: str, types: Mapping[str, RecordType]) -> None:
+        self._file, self._name, self._kind = file, name, types[name]
+        self._scope = scope_of(name, types)
+        self._ends_group = self._kind.once == "last"
+        self._items = list(self._kind.counted)
+        self._group = 0 if self._scope else 1  # the number of the last group that has begun
+        self._found = pl.DataFrame(schema=_FOUND)  # of groups that have not ended
+        self._stated = pl.DataFrame(schema=_FOUND)
+
+    def add(self, frames: Mapping[str, pl.DataFrame]) -> None:
+        """Add the next records, by type.
+
+        Raises:
+            RefusedError: If a group has ended that is not as stated.
+        """
+        starts = frames[self._scope][LINE] if self._scope and self._scope in frames else None
+        found, stated = list(self._counted(frames, starts)), self._statements(frames, starts)
+        if self._scope:  # each group has totals, if only zeros
+            found += [self._zeros(starts)] if starts is not None else []
+        self._found = _added([self._found, *found])
+        self._stated = pl.concat([self._stated, *stated])
+        if starts is not None:
+            self._group += len(starts)
+            self._check(pl.col(_GROUP) < self._group)
+            self._found = self._found.filter(pl.col(_GROUP) >= self._group)
+            self._stated = self._stated.filter(pl.col(_GROUP) >= self._group)
+
+    def end(self, line: int) -> None:
+        """Check the last group, at the end of the file; *line* is that of its last record.
+
+        Raises:
+            RefusedError: If it is not as stated.
+        """
+        if not self._scope:
+            zeros = [(1, item, 0, line) for item in range(len(self._items))]
+            self._found = _added([self._found, pl.DataFrame(zeros, schema=_FOUND, orient="row")])
+        self._check(pl.lit(value=True))
+
+    def _groups(self, frame: pl.DataFrame, starts: pl.Series | None) -> pl.Series:
+        """The number of the group of each record."""
+        if self._scope is None or starts is None:
+            return pl.repeat(self._group, frame.height, dtype=pl.UInt64, eager=True)
+        return starts.search_sorted(frame[LINE], side="right").cast(pl.UInt64) + self._group
+
+    def _counted(self, frames: Mapping[str, pl.DataFrame], starts: pl.Series | None) -> Iterator[pl.DataFrame]:
+        for item, column in enumerate(self._items):
+            summed = self._kind.sums.get(column)
+            for name in self._kind.counted[column]:
+                if name not in frames:
+                    continue
+                frame = frames[name]
+                value = pl.lit(1).cast(EXACT) if summed is None else self._number(frame, summed.partition(".")[2])
+                group, number = self._groups(frame, starts).alias(_GROUP), pl.lit(item, pl.Int32).alias(_ITEM)
+                yield _added([frame.select(group, number, value.alias(_VALUE), LINE)])
+
+    def _statements(self, frames: Mapping[str, pl.DataFrame], starts: pl.Series | None) -> list[pl.DataFrame]:
+        if self._name not in frames:
+            return []
+        frame = frames[self._name]
+        groups = self._groups(frame, starts).alias(_GROUP)
+        return [
+            frame.select(
+                groups,
+                pl.lit(item, pl.Int32).alias(_ITEM),
+                self._number(frame, column, stated=True).alias(_VALUE),
+                LINE,
+            )
+            for item, column in enumerate(self._items)
+        ]
+
+    def _zeros(self, starts: pl.Series) -> pl.DataFrame:
+        numbers = pl.int_range(self._group + 1, self._group + 1 + len(starts), dtype=pl.UInt64, eager=True)
+        groups = pl.DataFrame({_GROUP: numbers, LINE: starts})
+        items = pl.DataFrame({_ITEM: pl.int_range(len(self._items), dtype=pl.Int32, eager=True)})
+        zeros = groups.join(items, how="cross").with_columns(pl.lit(0).cast(EXACT).alias(_VALUE))
+        return zeros.select(list(_FOUND))
+
+    def _number(self, frame: pl.DataFrame, column: str, *, stated: bool = False) -> pl.Expr:
+        return exact_numbers(frame, column, file=self._file, may_be_empty=not stated)
+
+    def _check(self, ended: pl.Expr) -> None:
+        found = self._found.filter(ended)
+        stated = self._stated.filter(ended)
+        if (second := stated.filter(pl.struct(_GROUP, _ITEM).is_duplicated())).height:
+            line = second.sort(LINE)[LINE][-1]
+            self._refuse(f"a second record of the type {self._name} where one is allowed", line, _HINT)
+        both = found.join(stated.rename({_VALUE: _STATED}), on=[_GROUP, _ITEM], how="left", suffix="_of").sort(_GROUP)
+        for row in (
+            both.filter(pl.col(_STATED).is_null() | (pl.col(_STATED) != pl.col(_VALUE))).head(1).rows(named=True)
+        ):
+            if row[_STATED] is None:
+                message = f"no record of the type {self._name} follows the records that it counts"
+                self._refuse(message, row[LINE], "The file is truncated or damaged: fetch it again.")
+            item = self._items[row[_ITEM]]
+            what = "sum" if item in self._kind.sums else "number of records"
+            stated_as, has = plain(row[_STATED]), plain(row[_VALUE])
+            self._refuse(
+                f"{self._name}.{item} states the {what} {stated_as}, the file has {has}", row[f"{LINE}_of"], _HINT
+            )
+        if self._ends_group and (late := both.filter(pl.col(LINE) > pl.col(f"{LINE}_of"))).height:
+            self._refuse(f"a record after that of the type {self._name}, which is the last one", late[LINE][0], _HINT)
+
+    def _refuse(self, message: str, line: int, hint: str) -> NoReturn:
+        raise RefusedError(message, where=f"{self._file}:{line}", hint=hint)
+
+
+def first_after(lines: Mapping[str, pl.Series], line: int) -> int | None:
+    """The first of *lines* after *line*."""
+    after = [int(found[0]) for each in lines.values() if len(found := each.filter(each > line))]
+    return min(after, default=None)
+
+
+def _added(totals: list[pl.DataFrame]) -> pl.DataFrame:
+    return pl.concat(totals).group_by(_GROUP, _ITEM).agg(pl.col(_VALUE).sum(), pl.col(LINE).max()).select(list(_FOUND))
+
+
+def exact_numbers(frame: pl.DataFrame, column: str, *, file: str, may_be_empty: bool = True) -> pl.Expr:
+    """A column of text as numbers; an empty cell is zero.
+
+    Raises:
+        RefusedError: If a cell is not a number with at most 26 digits before the point and 9 after it.
+    """
+    text = pl.col(column).str.strip_chars(" ")
+    odd = frame.filter(~(text.str.contains(NUMBER) | ((text == "") & may_be_empty)))
+    if odd.height:
+        message = f"column {column!r} is not a number, which a control sum or count needs"
+        hint = "Correct counts and sums in the config, or ask the sender."
+        raise RefusedError(message, where=f"{file}:{odd[LINE][0]}", hint=hint)
+    return pl.when(text == "").then(pl.lit("0")).otherwise(text).cast(EXACT)
+
+
+def plain(number: Decimal) -> str:
+    """*number* without zeros at the end of its fraction."""
+    text = format(number, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -1,0 +1,227 @@
+"""The rows of one delimited file, checked against its layout."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, NoReturn
+
+import polars as pl
+
+from crossdock.reading.formats.column_names import check_column_names
+from crossdock.reading.formats.leniencies import FittingCells, Leniencies
+from crossdock.reading.formats.polars_parser import LINE, MAX_CELLS, PolarsParser, RecordFormat
+from crossdock.reading.formats.prefetch import prefetched
+from crossdock.reading.formats.row_ends import RowEnds
+from crossdock.reading.formats.strict_parser import StrictParser
+from crossdock.reading.formats.text_decoding import NotText, Piece, as_text, parts, split_last_record
+
+if TYPE_CHECKING:
+    from crossdock.reading.formats.delimited_files import DelimitedFormat, Trailer
+
+_PICKED_BYTES, _PICKED_CELLS = 1 << 20, 100_000  # most of one frame of picked records
+_SMALLEST_PART_BYTES = 64 << 10
+STRICT_BYTES = 2 << 10
+"""Of a piece that the strict parser reads sooner than polars can be called."""
+_STRICT_CELLS = 100_000  # cells that are Python objects at a time
+_OTHER_LINES = 2  # header and trailer
+_BESIDE = "_beside"  # no column has such a name
+_COUNT = re.compile("[0-9]{1,18}")
+
+
+class DelimitedRows:
+    """One file being read: its columns, and the number of rows so far.
+
+    Args:
+        name: The file's name in errors.
+        first: Its first record.
+        row_ends: Declared row ends, if there are any.
+        leniencies: Counts what is read only because the layout declares it.
+    """
+
+    def __init__(
+        self, layout: DelimitedFormat, name: str, first: Piece, row_ends: RowEnds | None, leniencies: Leniencies
+    ) -> None:
+        self._row_ends, marks = row_ends, row_ends.marks if row_ends else ""
+        self._strict_parser = StrictParser(name, layout.delimiter, layout.quote, marks)
+        self._trailer = layout.trailer
+        self._trailer_cells = layout.trailer.prefix.split(layout.delimiter) if layout.trailer else None
+        self._leniencies, self._fitting = leniencies, FittingCells(layout.short_lines, layout.long_lines, leniencies)
+        self._layout, self._crlf = layout, first.data.endswith(b"\r\n")
+        line, cells = next(self._strict_parser.records(self._text(first), first.line))
+        cells = [row_ends.restored(cell) for cell in cells] if row_ends else cells
+        self._names = self._header(cells, layout.names, line) if layout.header else layout.names or ()
+        self.schema = {**dict.fromkeys(self._names, pl.String()), LINE: pl.UInt64()}
+        self._tail: Piece | None = None
+        self.rows = 0
+
+    @cached_property
+    def _polars_parser(self) -> PolarsParser:
+        return PolarsParser(self._form(self._names))
+
+    @cached_property
+    def _wider_parser(self) -> PolarsParser | None:
+        """One that reads as if a last column were without a name."""
+        return PolarsParser(self._form([*self._names, _BESIDE])) if self._fitting.may_be_cut else None
+
+    def _form(self, names: Sequence[str]) -> RecordFormat:
+        marks = self._row_ends.marks if self._row_ends else ""
+        layout = self._layout
+        return RecordFormat(names, layout.delimiter, layout.quote, self._crlf, self._trailer_cells, marks)
+
+    def frames(self, rest: Iterator[Piece]) -> Iterator[pl.DataFrame]:
+        """All rows; then the trailer is checked."""
+        for frame in prefetched(self._frame, self._bodies(rest)):
+            self.rows += frame.height
+            yield frame
+        if self._trailer and self._tail:
+            self._check_trailer(self._trailer, self._tail)
+        elif self._trailer:
+            self._refuse_missing_trailer(1)
+
+    def _bodies(self, rest: Iterator[Piece]) -> Iterator[Piece]:
+        """The pieces that hold rows; the record that must be a trailer is set aside."""
+        for piece in rest:
+            body: Piece | None = piece
+            if self._trailer and piece.last:
+                body, self._tail = split_last_record(piece, self._strict_parser.quote)
+            if body:
+                yield from self._slim(body)
+
+    def _slim(self, body: Piece) -> Iterator[Piece]:
+        """*body* in pieces whose frames have at most `MAX_CELLS`, missing cells of short lines included."""
+        cells, size = body.ends * len(self._names), len(body.data)
+        if cells <= MAX_CELLS or size <= _SMALLEST_PART_BYTES:
+            yield body
+            return
+        for part in parts(body, self._strict_parser.quote, max(size * MAX_CELLS // cells, _SMALLEST_PART_BYTES)):
+            yield from self._slim(part) if len(part.data) < size else (part,)
+
+    def picked(self, records: Iterator[bytes], lines: Sequence[int]) -> Iterator[pl.DataFrame]:
+        """The rows of *records*, which begin at *lines*."""
+        first = 0
+        for batch in self._batches(records):
+            data = b"".join(batch)
+            frame = self._frame(Piece(lines[first], data, data.count(b"\n")))
+            yield frame.with_columns(pl.Series(LINE, lines[first : first + len(batch)], pl.UInt64))
+            first += len(batch)
+
+    def _batches(self, records: Iterator[bytes]) -> Iterator[list[bytes]]:
+        """*records*, as many at a time as give a frame of moderate size."""
+        batch, size, cells = list[bytes](), 0, 0
+        for record in records:
+            batch.append(record)
+            size += len(record)
+            cells += record.count(b"\n") * len(self._names)
+            if size >= _PICKED_BYTES or cells >= _PICKED_CELLS:
+                yield batch
+                batch, size, cells = [], 0, 0
+        if batch:
+            yield batch
+
+    def _frame(self, piece: Piece) -> pl.DataFrame:
+        frame = self._parsed(piece)
+        return self._row_ends.restored_frame(frame) if self._row_ends else frame
+
+    def _parsed(self, piece: Piece) -> pl.DataFrame:
+        frame = self._by_polars(piece) if len(piece.data) > STRICT_BYTES else None
+        if frame is not None:
+            return frame
+        text, fault = as_text(piece, self._strict_parser.quote)
+        rows, frames = self._strict_rows(text, piece.line), list[pl.DataFrame]()
+        while batch := list(islice(rows, _STRICT_CELLS // len(self.schema) + 1)):
+            frames.append(pl.DataFrame(batch, schema=self.schema, orient="row"))
+        if fault:
+            self._refuse_bytes(fault)
+        return pl.concat(frames) if frames else pl.DataFrame(schema=self.schema)
+
+    def _by_polars(self, piece: Piece) -> pl.DataFrame | None:
+        frame = self._polars_parser.frame(piece)
+        if frame is None and self._wider_parser:
+            frame = self._without_beside(self._wider_parser.frame(piece))
+        return frame
+
+    def _without_beside(self, frame: pl.DataFrame | None) -> pl.DataFrame | None:
+        """Rows that all have one empty field more than there are columns, without it; None for others."""
+        if frame is None or not (frame[_BESIDE] == "").all():
+            return None
+        self._leniencies.add("long", frame.height)
+        return frame.drop(_BESIDE)
+
+    def _text(self, record: Piece) -> str:
+        text, fault = as_text(record, self._strict_parser.quote)
+        if fault:
+            self._refuse_bytes(fault)
+        return text
+
+    def _refuse_bytes(self, fault: NotText) -> NoReturn:
+        self._strict_parser.refuse(f"byte {fault.byte:02X} is not utf-8", fault.line, fault.column, hint=fault.hint)
+
+    def _strict_rows(self, text: str, line: int) -> Iterator[tuple[str | int, ...]]:
+        """The rows of *text* as the strict parser reads them."""
+        width = len(self._names)
+        for start, cells in self._strict_parser.records(text, line, crlf=self._crlf):
+            if self._is_trailer(cells):
+                hint = "Were files joined? If it is a row, declare a longer prefix that includes the delimiter."
+                self._strict_parser.refuse("a trailer that is not the last line", start, hint=hint)
+            cells = self._fitting.of(cells, width)  # noqa: PLW2901  as declared
+            if cells == list(self._names):
+                hint = "Were files joined? Ask the sender to send them separately."
+                self._strict_parser.refuse("a header line among the rows", start, hint=hint)
+            if len(cells) != width:
+                few = "the line is truncated, or a trailer that is not declared"
+                many = "a delimiter inside a field lacks quotes"
+                hint = f"Either the declared delimiter is wrong, or {few if len(cells) < width else many}."
+                self._strict_parser.refuse(f"{_fields(len(cells))} instead of {width}", start, hint=hint)
+            yield *cells, start
+
+    def _header(self, cells: list[str], names: Sequence[str] | None, line: int) -> Sequence[str]:
+        if self._is_trailer(cells):
+            hint = "The file begins with its trailer. Fetch it again; if it never has a header, declare header: false."
+            self._strict_parser.refuse("the header is missing", line, hint=hint)
+        while self._fitting.may_be_cut and len(cells) > 1 and not cells[-1]:
+            cells = cells[:-1]
+        try:
+            check_column_names(cells)
+        except ValueError as error:
+            hint = "Ask the sender to correct the header. Only if this line is a row, declare header: false and names."
+            self._strict_parser.refuse(f"header: {error}", line, hint=hint)
+        if names is not None and tuple(cells) != tuple(names):
+            missing = ", ".join(name for name in names if name not in cells) or "nothing"
+            hint = "If the sender changed the layout, change names; their order counts."
+            self._strict_parser.refuse(f"the header is not the declared one; missing: {missing}", line, hint=hint)
+        return cells
+
+    def _is_trailer(self, cells: Sequence[str]) -> bool:
+        if self._trailer_cells is None or len(cells) < len(self._trailer_cells):
+            return False
+        *whole, begin = self._trailer_cells
+        return list(cells[: len(whole)]) == whole and cells[len(whole)].startswith(begin)
+
+    def _check_trailer(self, trailer: Trailer, tail: Piece) -> None:
+        line = tail.line
+        _, cells = next(self._strict_parser.records(self._text(tail), line, crlf=self._crlf))
+        if not self._is_trailer(cells):
+            self._refuse_missing_trailer(line)
+        if trailer.count is None:
+            return
+        number = cells[trailer.count].strip(" ") if trailer.count < len(cells) else ""
+        if not _COUNT.fullmatch(number):
+            hint = "Set trailer.count to the field with the number of rows, counted from 0."
+            self._strict_parser.refuse(f"field {trailer.count} of the trailer is not a count", line, hint=hint)
+        counted = self.rows + trailer.count_includes
+        if int(number) != counted:
+            hint = "The file is not whole: fetch it again."
+            if 0 < int(number) - counted <= _OTHER_LINES:  # a file that lacks rows looks the same
+                hint += " Only if the sender says that it counts header or trailer too, declare count_includes."
+            self._strict_parser.refuse(f"the trailer counts {int(number)}, the file has {counted}", line, hint=hint)
+
+    def _refuse_missing_trailer(self, line: int) -> NoReturn:
+        hint = "The file is truncated or still being written: fetch it again."
+        self._strict_parser.refuse("the last line is not the trailer", line, hint=hint)
+
+
+def _fields(count: int) -> str:
+    return "1 field" if count == 1 else f"{count} fields"

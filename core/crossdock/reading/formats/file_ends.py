@@ -1,0 +1,37 @@
+"""How a file ends: with a whole row, or cut in the middle of one."""
+
+from __future__ import annotations
+
+import codecs
+import os
+
+from crossdock.reading.formats.compression import GZIP_MAGIC, Openable
+
+_LONGEST = 64  # bytes: of a row end of 8 characters in any encoding, and an end mark
+_DOS_END = "\x1a"
+
+
+def is_cut(path: Openable, encoding: str, row_end: str | None) -> bool:
+    """Whether the last row lacks its end, as in a truncated file; gzip has an end mark of its own.
+
+    Args:
+        row_end: None for LF or CRLF, empty where rows have no end.
+    """
+    if row_end == "":
+        return False
+    ends = [row_end or "\n"]
+    if ends[0].endswith("\n"):
+        ends.append(f"{ends[0][:-1]}\r\n")
+    with path.open("rb") as file:
+        if file.read(len(GZIP_MAGIC)) == GZIP_MAGIC:
+            return False
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _LONGEST))
+        tail = file.read()
+    possible = [text.encode(form) for form in _forms(encoding) for end in ends for text in (end, end + _DOS_END)]
+    return not tail.endswith(tuple(possible))
+
+
+def _forms(encoding: str) -> list[str]:
+    """The encodings that the text may have; a byte order mark at the beginning of the file decides."""
+    name = codecs.lookup(encoding).name.removesuffix("-sig")
+    return [f"{name}-le", f"{name}-be"] if name in {"utf-16", "utf-32"} else [name]

@@ -1,0 +1,115 @@
+"""The first records of a file as its layout reads them, with their places; its first lines beside their positions."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from crossdock.errors import RefusedError
+from crossdock.reading.formats.compression import open_stream
+from crossdock.reading.formats.delimited_files import DelimitedFormat
+from crossdock.reading.formats.file_formats import FileFormat, read_rows
+from crossdock.reading.formats.fixed_width_files import FixedWidthFormat
+from crossdock.reading.formats.polars_parser import LINE
+from crossdock.reading.formats.record_types import ancestors
+from crossdock.reading.formats.xlsx_check import cell_name
+
+_MOST_BYTES = 1 << 20
+_LINE_END = re.compile("\r\n|\n|\x85")
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRecords:
+    """What was read of a file.
+
+    Attributes:
+        records: Line and cells by column, each cell with its place.
+        rows: The number of all records, up to an error.
+        error: Why the file is refused, if it is.
+    """
+
+    records: Sequence[tuple[int, Mapping[str, tuple[str, str]]]]
+    rows: int
+    error: RefusedError | None
+
+
+def first_records(path: Path, layout: FileFormat, number: int) -> FirstRecords:
+    """Read *path* to its end, or to its first fault, and keep the first *number* records."""
+    records: list[tuple[int, Mapping[str, tuple[str, str]]]] = []
+    rows, error = 0, None
+    try:
+        for frame in read_rows(path, layout, name=path.name):
+            rows += frame.height
+            for row in frame.head(max(0, number - len(records))).iter_rows(named=True):
+                line = row.pop(LINE)
+                places = places_of(layout, list(row), line)
+                records.append((line, {name: (places[name], cell) for name, cell in row.items()}))
+    except RefusedError as refused:
+        error = refused
+    return FirstRecords(records, rows, error)
+
+
+def places_of(layout: FileFormat, names: Sequence[str], line: int) -> dict[str, str]:
+    """Where the cells of a record that begins in *line* are: positions, fields counted from 0, or names of cells."""
+    if isinstance(layout, DelimitedFormat) and layout.record_types is None:
+        return {name: f"field {number}" for number, name in enumerate(names)}
+    if not isinstance(layout, DelimitedFormat | FixedWidthFormat):
+        return {name: cell_name(line, number) for number, name in enumerate(names, 1)}
+    types = layout.types if isinstance(layout, FixedWidthFormat) else layout.record_types or {}
+    chosen = layout.chosen if isinstance(layout, FixedWidthFormat) else layout.records or ""
+    found = dict[str, str]()
+    for each in [*reversed(ancestors(chosen, types)), chosen]:
+        of = f"{each} " if len(types) > 1 else ""
+        for number, name in enumerate(types[each].own_columns):
+            found[name] = f"{of}field {number}"
+        if isinstance(layout, FixedWidthFormat):
+            columns = layout.types[each].columns
+            found |= {name: f"{of}{column.at}-{column.end}" for name, column in columns.items()}
+    return found
+
+
+def first_lines(path: Path, number: int, *, encoding: str, length: int | None) -> list[str]:
+    """The first *number* lines of *path*, plain or gzip, or its first records of *length* characters.
+
+    Bytes that are no characters become U+FFFD.
+
+    Raises:
+        RefusedError: If the file is empty, or damaged gzip.
+    """
+    with open_stream(path, name=path.name) as stream:
+        data = stream.read(_MOST_BYTES)
+    if not data:
+        raise RefusedError("the file is empty", where=path.name, hint="Fetch it again, or ask the sender.")
+    text = codecs.getincrementaldecoder(encoding)("replace").decode(data)
+    if length is not None:
+        return [text[start : start + length] for start in range(0, min(len(text), number * length), length)]
+    lines = _LINE_END.split(text, number)
+    return lines[:number] if lines[-1] or len(lines) > number else lines[:-1]
+
+
+def ruled(lines: Sequence[str], width: int) -> Iterator[str]:
+    """*lines* below rulers that number the positions, at most *width* positions side by side."""
+    longest = max(map(len, lines), default=0)
+    margin = len(str(len(lines)))
+    for start in range(0, longest, width):
+        end = min(start + width, longest)
+        tens = "".join(f"{position:>10}" for position in range(start + 10, end + 1, 10))
+        yield f"{'':{margin}}  {tens}".rstrip()
+        yield f"{'':{margin}}  {''.join(str(position % 10) for position in range(start + 1, end + 1))}"
+        yield from (f"{number:{margin}}  {line[start:end]}".rstrip() for number, line in enumerate(lines, 1))
+        if end < longest:
+            yield ""
+
+
+def shape(text: str) -> str:
+    """*text* without what it says: letters as ``A`` and ``a``, digits as ``9``; all else stays."""
+    return "".join(map(_shape_of, text))
+
+
+def _shape_of(character: str) -> str:
+    if character.isalpha():
+        return "A" if character.isupper() else "a"
+    return "9" if character.isnumeric() else character

@@ -1,0 +1,195 @@
+"""The records of a fixed-width file, checked against its layout and taken apart by their types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import polars as pl
+
+from crossdock.errors import RefusedError
+from crossdock.reading.formats.compression import Openable, open_stream
+from crossdock.reading.formats.fixed_columns import TEXT, FixedColumn, cell, is_odd
+from crossdock.reading.formats.fixed_width_files import FixedWidthFormat
+from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.reading.formats.polars_parser import LINE, MAX_CELLS
+from crossdock.reading.formats.prefetch import prefetched
+from crossdock.reading.formats.record_lines import RecordLines, record_pieces
+from crossdock.reading.formats.record_sequence import RecordSequence, chosen_rows
+from crossdock.reading.formats.record_types import code_of
+from crossdock.reading.formats.text_decoding import Piece, parts
+from crossdock.reading.formats.text_encodings import FILLER, Widths
+
+_CHUNK_BYTES = 4 << 20  # larger pieces are no faster and take more memory
+
+
+def read_fixed_width(
+    path: Openable,
+    layout: FixedWidthFormat,
+    *,
+    name: str,
+    batch_rows: int = 100_000,
+    leniencies: Leniencies | None = None,
+    _chunk: int = _CHUNK_BYTES,
+) -> Iterator[pl.DataFrame]:
+    """Read the chosen records of a fixed-width file, plain or gzip, in bounded memory.
+
+    Args:
+        name: The file's name in errors.
+        batch_rows: The most rows in one frame.
+        leniencies: Counts what is read only because the layout declares it.
+
+    Returns:
+        Frames with the columns of the parents and of the records as String, never null, and ``_line: UInt64``, the line
+        or, without line ends, the number of the record, from 1. File order is kept. At least one frame.
+
+    Raises:
+        RefusedError: While iterating, at the first deviation in the file, with file, line and often position.
+    """
+    with open_stream(path, name=name) as stream:
+        counted = leniencies if leniencies is not None else Leniencies()
+        cut = record_pieces(stream, layout, name=name, chunk=_chunk, leniencies=counted)
+        first = next(cut, None)
+        if first is None:
+            raise RefusedError("the file is empty", where=name, hint="Fetch it again, or ask the sender.")
+        file = _FixedWidthRows(layout, RecordLines(name, crlf=first.data.endswith(b"\r\n")), counted)
+        sequence = RecordSequence(name, layout.types, layout.chosen)
+
+        def bodies() -> Iterator[Piece]:
+            yield from file.slim(first)
+            for piece in cut:
+                yield from file.slim(piece)
+
+        yield from chosen_rows(prefetched(file.frames, bodies()), sequence, batch_rows)
+
+
+class _FixedWidthRows:
+    """Takes lines apart; keeps nothing between two pieces, so that it is safe for several threads."""
+
+    def __init__(self, layout: FixedWidthFormat, lines: RecordLines, leniencies: Leniencies) -> None:
+        self._layout, self._lines, self._leniencies = layout, lines, leniencies
+        in_bytes = layout.count == "bytes"
+        self._types, self._widths = layout.types, Widths(layout.encoding)
+        self._columns = max(len(kind.columns) for kind in self._types.values())
+        self._cells = {
+            name: [
+                cell(column, layout.encoding, in_bytes=in_bytes).alias(each) for each, column in kind.columns.items()
+            ]
+            for name, kind in self._types.items()
+        }
+        self._odd = {
+            name: [
+                (each, column, odd)
+                for each, column in kind.columns.items()
+                if (odd := is_odd(column, layout.encoding, in_bytes=in_bytes)) is not None
+            ]
+            for name, kind in self._types.items()
+        }
+        codes = {name: code_of(name, kind) for name, kind in self._types.items()}
+        self._codes = {code: name for name, code in codes.items() if code is not None}
+        self._otherwise = next((name for name, code in codes.items() if code is None), None)
+
+    def slim(self, piece: Piece) -> Iterator[Piece]:
+        """*piece* in parts whose frames have about `MAX_CELLS` at most."""
+        cells = (piece.ends + 1) * (self._columns + 2)
+        if cells <= MAX_CELLS:
+            yield piece
+        else:
+            yield from parts(piece, None, max(len(piece.data) * MAX_CELLS // cells, 1))
+
+    def frames(self, piece: Piece) -> dict[str, pl.DataFrame]:
+        """The records of *piece* by type, those without records left out; each with its columns and `LINE`.
+
+        Raises:
+            RefusedError: At the first deviation.
+        """
+        lines, error = self._lines.frame(piece)
+        found = {name: self._checked(name, part) for name, part in self._by_type(lines).items()}
+        if error:
+            raise error
+        return found
+
+    def _by_type(self, lines: pl.DataFrame) -> Mapping[str, pl.DataFrame]:
+        position = self._layout.record_type
+        if position is None:
+            return {name: lines for name in self._types if lines.height}
+        code = pl.col(TEXT).str.slice(position.at - 1, position.length).str.strip_chars_end(f" {FILLER}")
+        names = list(self._codes.values())
+        if self._otherwise is None:
+            unknown = lines.filter(~code.is_in(list(self._codes)))
+            if unknown.height:
+                hint = "Declare its type in record_types, or ask the sender what it is."
+                self._lines.refuse("a record of no declared type", unknown[LINE][0], position.at, hint=hint)
+        told = lines.with_columns(
+            code.replace_strict(list(self._codes), names, default=self._otherwise, return_dtype=pl.String).alias(
+                "_type"
+            )
+        )
+        parts = told.partition_by("_type", as_dict=True, include_key=False, maintain_order=True)
+        return {str(name): part for (name,), part in parts.items()}
+
+    def _checked(self, name: str, lines: pl.DataFrame) -> pl.DataFrame:
+        lines = self._of_full_length(lines, self._layout.length_of(name))
+        odd = self._odd[name]
+        if odd:
+            found = lines.select(pl.any_horizontal(is_odd for _, _, is_odd in odd).any()).item()
+            if found:
+                self._refuse_cell(lines, odd)
+        return (
+            lines.lazy().select(*self._cells[name], LINE).collect()
+        )  # lazily, parts that cells share are computed once
+
+    def _of_full_length(self, lines: pl.DataFrame, length: int) -> pl.DataFrame:
+        layout, sizes, beyond = self._layout, pl.col(TEXT).str.len_chars(), pl.col(TEXT).str.slice(length)
+        if lines.select((sizes == length).all()).item():
+            return lines
+        is_short = sizes < length
+        if layout.short_lines == "pad":
+            is_short = pl.lit(value=False) if layout.count else is_short & self._fills_bytes(length)
+        is_long = sizes > length
+        if layout.long_lines not in {None, "refuse"}:
+            is_long &= (beyond.str.strip_chars(" ") != "") & (layout.long_lines != "drop")
+        bad = lines.filter(is_short | is_long)
+        blank = lines.filter(pl.col(TEXT).str.strip_chars(" ") == "")
+        for row in pl.concat([bad, blank]).sort(LINE).head(1).iter_rows(named=True):
+            size, line = len(row[TEXT]), row[LINE]
+            if not row[TEXT].strip(" "):
+                self._lines.refuse("the line is blank", line, hint="Ask the sender not to write blank lines.")
+            if (
+                size < length
+                and not layout.count
+                and row[TEXT].isascii() is False
+                and self._has_bytes(row[TEXT], length)
+            ):
+                hint = f"It has {length:,} bytes in {layout.encoding}: if positions count bytes, declare count: bytes."
+            elif size < length:
+                hint = (
+                    "It is truncated: fetch the file again, or ask the sender whether it leaves out blanks at the end"
+                )
+                hint += " of lines; only then declare short_lines: pad."
+            else:
+                hint = "Lines were joined, or length or the last column of the layout is wrong."
+            characters = "1 character" if size == 1 else f"{size:,} characters"
+            self._lines.refuse(f"{characters} instead of {length:,}", line, min(size, length) + 1, hint=hint)
+        short, long = lines.select(short=(sizes < length).sum(), long=(sizes > length).sum()).row(0)
+        self._leniencies.add("short", short)
+        self._leniencies.add("long", long)
+        return lines.with_columns(pl.col(TEXT).str.pad_end(length).str.slice(0, length))
+
+    def _fills_bytes(self, length: int) -> pl.Expr:
+        """Whether a line has as many bytes as *length* says, and fewer characters: positions may count bytes."""
+        is_wide = pl.col(TEXT).str.contains(r"[^\x00-\x7F]")
+        fills = pl.col(TEXT).map_elements(lambda text: self._has_bytes(text, length), return_dtype=pl.Boolean)
+        return is_wide & fills
+
+    def _has_bytes(self, text: str, length: int) -> bool:
+        return len(text.translate(self._widths)) == length
+
+    def _refuse_cell(self, lines: pl.DataFrame, odd: list[tuple[str, FixedColumn, pl.Expr]]) -> None:
+        row = lines.filter(pl.any_horizontal(is_odd for _, _, is_odd in odd)).head(1)
+        for name, column, is_odd_here in odd:
+            if row.select(is_odd_here).item():
+                message = f"column {name!r}, positions {column.at} to {column.end}, is not {column.described}"
+                hint = (
+                    "Was a line shifted, or has the layout changed? Correct columns in the format, or ask the sender."
+                )
+                self._lines.refuse(message, row[LINE][0], column.at, hint=hint)

@@ -1,0 +1,109 @@
+"""Lines of a file that are no rows: a preamble of some lines, comments, and blank lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from crossdock.reading.formats.leniencies import BlankLines, Leniencies
+from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES, Block, too_long
+
+
+def without_preamble(blocks: Iterator[bytes], lines: int) -> Iterator[Block]:
+    """*blocks* without their first *lines* lines, whatever those hold."""
+    left = lines
+    for block in blocks:
+        start = 0
+        while left and (end := block.find(b"\n", start) + 1):
+            left -= 1
+            start = end
+        if not left:
+            yield lines
+            yield block[start:]
+            break
+    yield from blocks
+
+
+_END = b"\r\n\x1a"  # the last one ends files of DOS
+
+
+def without_comments(blocks: Iterator[Block], prefix: str, quote: str | None) -> Iterator[Block]:
+    """*blocks* without the lines that begin with *prefix*; inside of quotes, no line is a comment.
+
+    Raises:
+        DecodingError: For an endless line.
+    """
+    begin = prefix.encode()
+    return _without(blocks, lambda line: line.startswith(begin), quote)
+
+
+def without_blank_lines(
+    blocks: Iterator[Block], which: BlankLines, quote: str | None, *, blanks: str, leniencies: Leniencies
+) -> Iterator[Block]:
+    """*blocks* without blank lines, at the end or everywhere; inside of quotes, no line is blank.
+
+    Args:
+        blanks: Characters that a blank line may hold.
+
+    Raises:
+        DecodingError: For an endless line.
+    """
+    empty = blanks.encode() + b"\r"
+
+    def is_blank(line: bytes) -> bool:
+        blank = not line.strip(empty)
+        leniencies.add("blank", blank)
+        return blank
+
+    if which == "skip":
+        return _without(blocks, is_blank, quote, at_end=lambda rest: not rest.strip(empty + _END))
+    return _without_blank_end(blocks, blanks.encode() + _END, leniencies)
+
+
+def _without_blank_end(blocks: Iterator[Block], empty: bytes, leniencies: Leniencies) -> Iterator[Block]:
+    held = b""
+    for block in blocks:
+        if isinstance(block, int):
+            yield held
+            yield block
+            held = b""
+            continue
+        text = held + block
+        end = len(text.rstrip(empty))
+        yield text[:end]
+        held = text[end:]
+        if len(held) > MAX_RECORD_BYTES:
+            raise too_long()
+    last, feed, rest = held.partition(b"\n")
+    yield last + feed
+    rest = rest.rstrip(b"\x1a")
+    leniencies.add("blank", rest.count(b"\n") + (bool(rest) and not rest.endswith(b"\n")))
+
+
+def _without(
+    blocks: Iterator[Block],
+    is_left_out: Callable[[bytes], bool],
+    quote: str | None,
+    at_end: Callable[[bytes], bool] | None = None,
+) -> Iterator[Block]:
+    """*blocks* without some lines; *at_end* judges the rest after the last line end."""
+    mark = quote.encode() if quote else None
+    rest, quotes = b"", 0
+    for block in blocks:
+        if isinstance(block, int):
+            yield block
+            continue
+        *lines, rest = (rest + block).split(b"\n")
+        kept = list[bytes]()
+        for line in lines:
+            if quotes % 2 == 0 and is_left_out(line):
+                yield b"".join(kept)
+                yield 1
+                kept = []
+            else:
+                quotes += line.count(mark) if mark else 0
+                kept += (line, b"\n")
+        yield b"".join(kept)
+        if len(rest) > MAX_RECORD_BYTES:
+            raise too_long()
+    if quotes % 2 or not (at_end or is_left_out)(rest):
+        yield rest

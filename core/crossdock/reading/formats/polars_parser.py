@@ -1,0 +1,293 @@
+"""Delimited text to frames at the speed of polars, where it can be proved that polars reads it right.
+
+polars is lenient about quotes, so a frame of its is only used if one of three checks proves it right; all else goes to
+the strict parser, which also finds the fault and its place.
+
+1. Counts, where quotes are few: each quote is where it may be, and numbers of rows, cells and bytes agree.
+2. A round trip, where they are many: the frame, written again with the writer's rule for quotes, gives the same bytes.
+3. Rewriting, for others: splitting at the quote character gives the text outside and inside of quotes in turn, and
+   the places where the two meet show whether every quote is where it may be. Delimiters and line ends inside of cells
+   become marks (control characters that the text does not hold), so that polars sees one plain line a record. The
+   number of delimiters must fit rows and columns; as polars refuses a line with too many, no line has too few.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from threading import Lock
+
+import polars as pl
+from polars.exceptions import PolarsError
+
+from crossdock.reading.formats.round_trip import RoundTrip
+from crossdock.reading.formats.strict_parser import MAX_COLUMNS
+from crossdock.reading.formats.text_decoding import Piece, count, parts
+
+LINE = "_line"
+MAX_CELLS = 1 << 19
+"""The most cells of a frame: 16 bytes each, even if they are empty, and several frames exist at once."""
+
+_BYTE_ORDER_MARK = "\ufeff".encode()
+_LATER_CONTROLS = re.compile(b"\xc2[\x80-\x9f]")  # U+0080 to U+009F
+_WINDOW = 128 << 10  # bytes searched at once for each control character: they fit the processor's cache
+_QUOTES_AT_ONCE = 50_000  # of text that is rewritten: a hundred bytes of memory each
+_LARGE = 8 << 20  # bytes: a larger piece is a single record, for which the strict parser takes less memory
+_FEW = 64  # bytes per quote, on average, from which counting is faster than a round trip
+_PACKED = (b"\x1f\x8b", b"x\x01", b"x^", b"x\x9c", b"x\xda", b"\x28\xb5\x2f\xfd")  # gzip, zlib, zstd
+_CONTROLS = [bytes([code]) for code in (*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), 0x7F)]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFormat:
+    """The form of the records of one file.
+
+    Attributes:
+        delimiter: One character or several.
+        crlf: Whether lines end with CRLF.
+        never: How no row begins: the trailer's prefix, split at the delimiters. Nor is any row the header.
+        marks: Control characters that cells may hold.
+    """
+
+    names: Sequence[str]
+    delimiter: str
+    quote: str | None
+    crlf: bool
+    never: Sequence[str] | None
+    marks: str = ""
+
+
+class PolarsParser:
+    """Turns whole records of one file into frames; safe for several threads."""
+
+    def __init__(self, form: RecordFormat) -> None:
+        delimiter = form.delimiter.encode()
+        free = [control for control in _CONTROLS[2:9] if control != delimiter]  # the first begins zlib's data
+        self._names = list(form.names)
+        self._delimiter = delimiter
+        self._between = delimiter if len(delimiter) == 1 else free[0]
+        self._marks = dict(zip((delimiter, b"\n", b"\r"), free[1:], strict=False))
+        self._quote = form.quote.encode() if form.quote else None
+        self._crlf = form.crlf
+        self._end = b"\r\n" if form.crlf else b"\n"
+        self._round_trip = (
+            RoundTrip(self._names, form.delimiter, form.quote, self._end.decode())
+            if form.quote and len(delimiter) == 1 and len(self._names) > 1
+            else None
+        )
+        self._quoted = _quoted(self._round_trip.quote.encode(), delimiter, self._end) if self._round_trip else None
+        self._never = form.never if form.never is not None and len(form.never) <= len(self._names) else None
+        allowed = {delimiter, *(mark.encode() for mark in form.marks)}
+        self._controls = [control for control in _CONTROLS if control not in allowed]
+        self._rewriting = Lock()  # rewriting takes much memory: one piece at a time
+        # guesses that save time and decide nothing, so that threads may overwrite each other's
+        self._always: Sequence[str] | None = None  # columns that are quoted in every row; None before the first piece
+        self._failures = 0  # pieces whose round trip failed, less those where it did not
+
+    def frame(self, piece: Piece) -> pl.DataFrame | None:
+        """The rows of *piece*; None if it is not proved that they are right."""
+        data, ends = piece.data, piece.ends
+        if len(data) > _LARGE or ends * len(self._names) > MAX_CELLS or self._is_odd(data) or self._is_crowded(data):
+            return None
+        if not data.endswith(b"\n"):
+            data, ends = data + self._end, ends + 1
+        frame = self._checked_by_counts(data, ends)
+        if frame is None:
+            frame = self._checked_by_round_trip(data, ends)
+        if frame is None:
+            frame = self._rewritten(data, ends)
+        if frame is None or self._holds_no_row(frame):
+            return None
+        lines = pl.int_range(piece.line, piece.line + frame.height, dtype=pl.UInt64, eager=True)
+        inner_ends = ends - frame.height
+        for name in self._names:
+            if not inner_ends:
+                break
+            counts = frame[name].str.count_matches("\n", literal=True).cast(pl.UInt64)
+            lines += counts.cum_sum() - counts  # each line end inside of a cell moves the rows that follow
+            inner_ends -= int(counts.sum())
+        return frame.insert_column(frame.width, lines.alias(LINE))
+
+    def _is_odd(self, data: bytes) -> bool:
+        """Whether it holds characters that no cell may hold."""
+        for start in range(0, len(data), _WINDOW):
+            if any(data.find(control, start, start + _WINDOW) >= 0 for control in self._controls):
+                return True
+        later = b"\xc2" in data and _LATER_CONTROLS.search(data) is not None
+        return later or (b"\xef" in data and _BYTE_ORDER_MARK in data)
+
+    def _is_crowded(self, data: bytes) -> bool:
+        """Whether a line has more delimiters than any row: polars takes 400 bytes of memory for each."""
+        start, longest = 0, MAX_COLUMNS * len(self._delimiter)
+        while len(data) - start > longest:
+            end = data.rfind(b"\n", start, start + longest) + 1
+            if not end:
+                end = data.find(b"\n", start + longest) + 1 or len(data)
+                if data.count(self._delimiter, start, end) >= MAX_COLUMNS:
+                    return True
+            start = end
+        return False
+
+    def _holds_no_row(self, frame: pl.DataFrame) -> bool:
+        """Whether a row of it is the header or the trailer."""
+        if _equal(frame, self._names).height:
+            return True
+        if self._never is None:
+            return False
+        *whole, begin = self._never
+        return bool(_equal(frame, whole)[self._names[len(whole)]].str.starts_with(begin).any())
+
+    def _checked_by_counts(self, data: bytes, ends: int) -> pl.DataFrame | None:
+        """The rows, if quotes are few and all of them where they may be.
+
+        Of such text polars refuses a row with too many cells, and gives nulls for missing ones: so each row is one
+        record, as two parts of one would have a cell too many. The sum of lengths shows that nothing is left out.
+        """
+        quote, quoted = self._quote, self._quoted
+        if quote is None or quoted is None or data.count(quote, 0, _WINDOW) * _FEW > min(len(data), _WINDOW):
+            return None
+        found = quoted.findall(data)
+        inside = b"".join(found)
+        rows = ends - inside.count(b"\n")
+        returns = count(data, b"\r")
+        pairs = data.count(b"\r\n") if returns else 0
+        if quote in found or returns != pairs or pairs - inside.count(b"\r\n") != (rows if self._crlf else 0):
+            return None
+        frame = self._read(data, quote.decode(), nulls=False)
+        if frame is None or frame.height != rows or any(column.null_count() for column in frame):
+            return None
+        cells = sum(frame.select(pl.all().str.len_bytes().sum()).row(0))
+        marks = len(found) + inside.count(quote) // 2  # one of each doubled quote is part of the cell
+        between = rows * (len(self._names) - 1 + len(self._end))
+        return frame if cells + marks + between == len(data) else None
+
+    def _checked_by_round_trip(self, data: bytes, ends: int) -> pl.DataFrame | None:
+        """The rows, if writing what polars made of *data* gives *data*."""
+        round_trip = self._round_trip
+        if round_trip is None or self._failures > 0 or round_trip.quote.encode() not in data:
+            return None
+        frame = self._read(data, round_trip.quote, nulls=True)
+        if frame is None:
+            self._failures += 1
+            return None
+        if self._always is None:
+            self._always = round_trip.quoted_columns(data, frame)
+        same = round_trip.gives(data, frame, self._always)
+        self._failures += -1 if same else 1
+        if not same or self._has_lone_return(data, ends, frame.height):
+            return None
+        empty = [name for name in self._names if frame[name].null_count()]  # empty cells without quotes
+        return frame.with_columns(pl.col(empty).fill_null(""))
+
+    def _has_lone_return(self, data: bytes, ends: int, rows: int) -> bool:
+        """Whether a CR in *data*, whose *rows* end as the file's do, is not followed by LF."""
+        returns = count(data, b"\r")
+        if self._crlf and returns == ends == rows:
+            return False  # all of them end rows
+        return returns > 0 and returns != data.count(b"\r\n")
+
+    def _rewritten(self, data: bytes, ends: int) -> pl.DataFrame | None:
+        """The rows, if every quote and delimiter is where it may be."""
+        quotes = data.count(self._quote) if self._quote else 0
+        if quotes <= _QUOTES_AT_ONCE or not self._quote:
+            return self._rewritten_part(data, ends)
+        frames = list[pl.DataFrame]()
+        for part in parts(Piece(1, data, ends), self._quote.decode(), len(data) * _QUOTES_AT_ONCE // quotes):
+            frame = self._rewritten_part(part.data, part.ends)
+            if frame is None:
+                return None
+            frames.append(frame)
+        return pl.concat(frames)
+
+    def _rewritten_part(self, data: bytes, ends: int) -> pl.DataFrame | None:
+        with self._rewriting:
+            found = self._flat(data)
+        if found is None:
+            return None
+        flat, counts = found
+        rows = ends - counts[b"\n"]
+        if flat.count(self._between) != rows * (len(self._names) - 1):
+            return None
+        frame = self._read(flat, None, nulls=False)
+        if frame is None or frame.height != rows:
+            return None
+        texts = {mark.decode(): special.decode() for special, mark in self._marks.items() if counts[special]}
+        return frame.with_columns(pl.all().str.replace_many(texts)) if texts else frame
+
+    def _flat(self, data: bytes) -> tuple[bytes, Mapping[bytes, int]] | None:
+        """One line a record, cells unquoted and special bytes in them marked; the number of each special byte."""
+        quote = self._quote
+        if quote is None or quote not in data:
+            plain = self._outside(data)
+            return None if plain is None else (plain, dict.fromkeys(self._marks, 0))
+        texts = data.split(quote)
+        outside = self._outside(quote.join(texts[::2]))
+        if outside is None:
+            return None
+        texts[::2] = outside.split(quote)
+        inside = quote.join(texts[1::2])
+        if len(texts) % 2 == 0 or inside.count(b"\r") != inside.count(b"\r\n"):  # an open quote, or a lone CR
+            return None
+        first, *middle, last = texts[::2]
+        ends = (self._between, b"\n")
+        if (first and not first.endswith(ends)) or not last.startswith(ends):
+            return None
+        if not all(part.startswith(ends) and part.endswith(ends) for part in middle if part):
+            return None
+        texts[::2] = [first, *(part or quote for part in middle), last]  # nothing between two quotes: a doubled quote
+        counts = {}
+        for special, mark in self._marks.items():
+            counts[special] = inside.count(special)
+            inside = inside.replace(special, mark)
+        texts[1::2] = inside.split(quote)
+        return b"".join(texts), counts
+
+    def _outside(self, text: bytes) -> bytes | None:
+        """Text outside of quotes with LF as line end and delimiters of one byte; None if line ends differ."""
+        if self._crlf:
+            returns = count(text, b"\r")
+            if returns != count(text, b"\n") or returns != text.count(b"\r\n"):
+                return None
+            text = text.replace(b"\r\n", b"\n")
+        elif b"\r" in text:
+            return None
+        if len(self._names) == 1 and (b"\n\n" in text or text.startswith(b"\n")):
+            return None  # a blank line; with more columns, it lacks delimiters
+        return text if self._between == self._delimiter else text.replace(self._delimiter, self._between)
+
+    def _read(self, text: bytes, quote: str | None, *, nulls: bool) -> pl.DataFrame | None:
+        """What polars makes of *text*. A missing cell is null; so is an empty one without quotes, if *nulls*."""
+        if text.startswith(_PACKED):  # polars would unpack it
+            return None
+        try:
+            if len(self._names) == 1 and quote is None:  # polars drops a line that is one empty cell
+                cells = text.decode().split("\n")[:-1]
+                return pl.DataFrame({self._names[0]: cells}, schema={self._names[0]: pl.String})
+            return pl.read_csv(
+                text,
+                has_header=False,
+                separator=self._between.decode(),
+                quote_char=quote,
+                schema=dict.fromkeys(self._names, pl.String()),
+                empty_string_is_null=nulls,
+                truncate_ragged_lines=False,
+            )
+        except (PolarsError, UnicodeDecodeError):
+            return None
+
+
+def _quoted(quote: bytes, delimiter: bytes, end: bytes) -> re.Pattern[bytes]:
+    """Finds cells in quotes, and each quote that is not where it may be."""
+    mark, before, after = re.escape(quote), re.escape(delimiter), re.escape(end)
+    inside = b"[^%b]*(?:%b%b[^%b]*)*" % (mark, mark, mark, mark)
+    return re.compile(b"%b(?:(?<![^%b\\n]%b)%b%b(?=%b|%b))?" % (mark, before, mark, inside, mark, before, after))
+
+
+def _equal(frame: pl.DataFrame, cells: Sequence[str]) -> pl.DataFrame:
+    """The rows that begin with *cells*."""
+    for name, cell in zip(frame.columns, cells, strict=False):
+        frame = frame.filter(pl.col(name) == cell)
+        if frame.is_empty():
+            break
+    return frame

@@ -1,0 +1,149 @@
+"""The order of records of several types: parents before their records, first and last ones, counts and sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NoReturn
+
+import polars as pl
+
+from crossdock.errors import RefusedError
+from crossdock.reading.formats.control_totals import ControlTotals, first_after
+from crossdock.reading.formats.polars_parser import LINE
+from crossdock.reading.formats.record_types import RecordType, all_columns, ancestors
+
+
+def chosen_rows(
+    parts: Iterator[Mapping[str, pl.DataFrame]], sequence: RecordSequence, batch_rows: int
+) -> Iterator[pl.DataFrame]:
+    """The wanted records of all *parts* of a file, at most *batch_rows* in a frame; at least one frame.
+
+    Raises:
+        RefusedError: If a record is not where it may be, or a count or sum is wrong.
+    """
+    for frames in parts:
+        for rows in sequence.rows(frames):
+            yield from rows.iter_slices(batch_rows)
+    sequence.end()
+    if not sequence.count:
+        yield pl.DataFrame(schema={**dict.fromkeys(sequence.names, pl.String()), LINE: pl.UInt64()})
+
+
+class RecordSequence:
+    """The records of one file, as they come.
+
+    Args:
+        name: The file's name in errors.
+        chosen: The type whose records are wanted.
+
+    Attributes:
+        names: The columns of the wanted records, those of their parents first.
+        count: The number of wanted records so far.
+    """
+
+    def __init__(self, name: str, types: Mapping[str, RecordType], chosen: str) -> None:
+        self._name, self._types, self._chosen = name, types, chosen
+        self._order = sorted(types, key=lambda each: len(ancestors(each, types)))  # parents first
+        self._parents = {kind.parent for kind in types.values() if kind.parent is not None}
+        self._latest: dict[str, pl.DataFrame] = {}  # the last record of each parent
+        self._is_plain = len(types) == 1
+        self._totals = [ControlTotals(name, each, types) for each in types if types[each].counted]
+        self._first = next((each for each, kind in types.items() if kind.once == "first"), None)
+        self._last = next((each for each, kind in types.items() if kind.once == "last" and not kind.parent), None)
+        self._begun, self._ended_at, self._end = False, 0, 0
+        self.names = all_columns(chosen, types)
+        self.count = 0
+
+    def rows(self, frames: Mapping[str, pl.DataFrame]) -> Iterator[pl.DataFrame]:
+        """The wanted ones of the next records, with the columns of their parents before their own.
+
+        Args:
+            frames: Records by type, with `LINE`; types without records may be missing.
+
+        Raises:
+            RefusedError: If a record is not where it may be, or a count or sum is wrong.
+        """
+        if not self._is_plain:
+            self._check_ends(frames)
+            frames = self._with_parents(frames)
+        for totals in self._totals:
+            totals.add(frames)
+        if (found := frames.get(self._chosen)) is not None:
+            self.count += found.height
+            yield found.select(*self.names, LINE)
+
+    def end(self) -> None:
+        """Check what can only be checked at the end of the file.
+
+        Raises:
+            RefusedError: If its last record is missing, or a count or sum is wrong.
+        """
+        if self._last is not None and not self._ended_at:
+            hint = "The file is truncated or still being written: fetch it again."
+            self._refuse(f"the last record is not of the type {self._last}", self._end, hint)
+        for totals in self._totals:
+            totals.end(self._end)
+
+    def _check_ends(self, frames: Mapping[str, pl.DataFrame]) -> None:
+        lines = {name: frame[LINE] for name, frame in frames.items() if frame.height}
+        if not lines:
+            return
+        begin, end = min(each[0] for each in lines.values()), max(each[-1] for each in lines.values())
+        if self._first is not None:
+            firsts = lines.get(self._first)
+            if not self._begun and (firsts is None or firsts[0] != begin):
+                self._refuse(f"the first record is not of the type {self._first}", begin, "Fetch the file again.")
+            again = () if firsts is None else firsts.to_list()[0 if self._begun else 1 :]
+            if again:
+                self._refuse(f"a second record of the type {self._first}", again[0], _JOINED)
+        self._begun, self._end = True, end
+        if self._ended_at:
+            self._refuse(f"a record after that of the type {self._last}, which is the last one", begin, _JOINED)
+        if self._last in lines:
+            self._ended_at = lines[self._last][0]
+            if (after := first_after(lines, self._ended_at)) is not None:
+                self._refuse(f"a record after that of the type {self._last}, which is the last one", after, _JOINED)
+
+    def _with_parents(self, frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+        found = dict[str, pl.DataFrame]()
+        known = dict[str, pl.DataFrame]()  # the parents of this part, and those before it
+        for name in self._order:
+            frame = frames.get(name)
+            parent = self._types[name].parent
+            if frame is not None and parent is not None:
+                frame = self._joined(name, frame, parent, known)
+            if frame is not None:
+                found[name] = frame
+            if name in self._parents:
+                before = [self._latest[name]] if name in self._latest else []
+                both = [*before, *([] if frame is None else [frame])]
+                if both:
+                    known[name] = pl.concat(both)
+                    self._latest[name] = known[name].tail(1)
+        return found
+
+    def _joined(self, name: str, frame: pl.DataFrame, parent: str, known: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+        """*frame* with the columns of the parent's record before each."""
+        parents = known.get(parent)
+        if parents is None:
+            self._refuse_orphan(name, parent, frame[LINE][0])
+        places = parents[LINE].search_sorted(frame[LINE], side="right").cast(pl.Int64) - 1
+        if (orphans := frame.filter(places < 0)).height:
+            self._refuse_orphan(name, parent, orphans[LINE][0])
+        own = parents[places]
+        if (above := self._types[parent].parent) is not None:
+            current = known[above][LINE]
+            stale = current.search_sorted(own[LINE], side="right") != current.search_sorted(frame[LINE], side="right")
+            if (orphans := frame.filter(stale)).height:
+                self._refuse_orphan(name, parent, orphans[LINE][0])
+        return pl.concat([own.drop(LINE), frame], how="horizontal")
+
+    def _refuse_orphan(self, name: str, parent: str, line: int) -> NoReturn:
+        hint = "Lines were lost or reordered: fetch the file again, or ask the sender."
+        self._refuse(f"a record of the type {name} before any {parent} that it belongs to", line, hint)
+
+    def _refuse(self, message: str, line: int, hint: str) -> NoReturn:
+        raise RefusedError(message, where=f"{self._name}:{line}", hint=hint)
+
+
+_JOINED = "Were files joined? Ask the sender to send them separately."

@@ -1,0 +1,242 @@
+"""Sheets of Excel and OpenDocument files, as rows of text."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Annotated, Any, BinaryIO, Literal, NoReturn, Self
+
+import polars as pl
+from pydantic import AfterValidator, Field, model_validator
+
+from crossdock.errors import ConfigError, RefusedError
+from crossdock.reading.formats.column_names import check_column_names
+from crossdock.reading.formats.compression import Openable
+from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.reading.formats.other_kinds import HEAD, refuse_no_sheet
+from crossdock.reading.formats.polars_parser import LINE
+from crossdock.reading.formats.sheet_process import SheetCells, can_read_sheets, opened_sheet
+from crossdock.reading.formats.xlsx_check import CellError, cell_name
+from crossdock.values.config_file import ConfigModel
+
+MAX_BYTES = 64 << 20
+"""Of a file: a sheet is held in memory as a whole, by a process of its own (`crossdock.reading.formats.sheet_process`)."""
+_BATCH_CHARACTERS = 4 << 20
+_EXACT = 10**15  # Excel keeps 15 digits of a number
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_INSTALL = "pip install 'crossdock[sheets]'"
+
+
+OneSheet = Annotated[str, Field(min_length=1, max_length=255)] | Annotated[int, Field(ge=1, le=10_000)]
+_ALL = "*"  # no sheet has such a name
+
+
+class SheetFormat(ConfigModel):
+    """A sheet of an xlsx, xlsm, xlsb, xls or ods file."""
+
+    kind: Literal["sheet"]
+    sheet: OneSheet | Annotated[tuple[OneSheet, ...], Field(min_length=2)] = 1
+    """The name of the sheet, or its number among the sheets that are not hidden, from 1.
+
+    A list of sheets, or ``"*"`` for all that are not hidden and not empty, is read as one table: each has the same
+    header, and the rows of the second are numbered on from those of the first.
+    """
+    skip_rows: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    """How many rows precede the header, or the first row if there is no header."""
+    header: bool = True
+    """Whether the first row names the columns."""
+    names: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(check_column_names)] | None = None
+    """The columns. Required without a header; with one, the header must be exactly this."""
+    error_cells: Literal["refuse", "empty"] = "refuse"
+    """Whether errors such as #N/A and formulas that were never calculated are refused, or read as empty cells.
+
+    They are only found in xlsx and xlsm files; others need ``empty``.
+    """
+
+    leading_zeros: bool = True
+    """Whether a whole number has the leading zeros that its cell shows: 17 in the number format ``00000`` is 00017.
+
+    Number formats are only read in xlsx and xlsm files.
+    """
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if not self.header and self.names is None:
+            raise ValueError("a sheet without a header needs names")
+        return self
+
+    @property
+    def states_rows(self) -> bool:
+        """Whether the file states how many rows it has."""
+        return False
+
+    @property
+    def marks_end(self) -> bool:
+        """Whether a file that is cut is found: these formats have their directory at the end, or state sizes."""
+        return True
+
+
+def read_sheet(
+    path: Openable,
+    layout: SheetFormat,
+    *,
+    name: str,
+    batch_rows: int = 100_000,
+    leniencies: Leniencies | None = None,
+) -> Iterator[pl.DataFrame]:
+    """Read one or several sheets; each is held in memory as a whole, and its file has at most `MAX_BYTES`.
+
+    A whole number has no point, others have their shortest text; times are ISO 8601, durations ``h:mm:ss``, and truth
+    values TRUE and FALSE. Of a formula, the value that was stored last is read.
+
+    Args:
+        name: The file's name in errors.
+        batch_rows: The most rows in one frame.
+        leniencies: Counts the other sheets, if *layout* does not say which one is meant.
+
+    Returns:
+        Frames with the columns of the header as String, empty cells as ``""`` and never null, and ``_line: UInt64``,
+        the number of the row in the sheet, from 1, after those of the sheets before. At least one frame.
+
+    Raises:
+        RefusedError: While iterating, if the file or a cell cannot be read as declared, with file, sheet and cell.
+        ConfigError: If the library that reads sheets is not installed.
+    """
+    if not can_read_sheets():
+        raise ConfigError("sheets need python-calamine", where=name, hint=_INSTALL)
+    try:
+        with path.open("rb") as file:
+            if file.seek(0, 2) > MAX_BYTES:
+                message = f"a sheet file of more than {MAX_BYTES >> 20} MiB"
+                raise RefusedError(message, where=name, hint="Ask for CSV files.")
+            file.seek(0)
+            refuse_no_sheet(file.read(HEAD), name=name)
+            counted = Leniencies() if leniencies is None else leniencies
+            yield from _frames(file, layout, name, batch_rows, counted)
+    except CellError as error:
+        where = f"{name}:{error.cell}" if error.cell else name
+        raise RefusedError(error.message, where=where, hint=error.hint) from error
+
+
+def _frames(
+    file: BinaryIO, layout: SheetFormat, name: str, batch_rows: int, leniencies: Leniencies
+) -> Iterator[pl.DataFrame]:
+    """The rows of the declared sheets, one sheet after the other."""
+    is_all, before = layout.sheet == _ALL, 0
+    names: Sequence[str] | None = layout.names
+    wanted = deque[str | int](layout.sheet if isinstance(layout.sheet, tuple) else [1 if is_all else layout.sheet])
+    while wanted:
+        chosen, finds_errors = wanted.popleft(), layout.error_cells == "refuse"
+        with opened_sheet(file, chosen, finds_errors=finds_errors, shows_zeros=layout.leading_zeros) as cells:
+            if is_all and chosen == 1:
+                wanted.extend(range(2, cells.visible + 1))
+            if "sheet" not in layout.model_fields_set:
+                leniencies.add("sheet", cells.visible - 1)
+            if is_all and cells.is_empty and (wanted or before):
+                continue
+            sheet = _Sheet(cells, layout, names, name)
+            names = sheet.names
+            schema = {**dict.fromkeys(sheet.names, pl.String()), LINE: pl.UInt64()}
+            for batch in _batches(sheet.rows(before), batch_rows):
+                yield pl.DataFrame(batch, schema=schema, orient="row")
+            before += sheet.row
+
+
+def _batches(rows: Iterator[tuple[Any, ...]], most: int) -> Iterator[list[tuple[Any, ...]]]:
+    """*rows* in lists of at most *most*, or of fewer that are long; at least one list."""
+    batch, size = list[tuple[Any, ...]](), 0
+    for number, row in enumerate(rows):
+        if number and (len(batch) == most or size > _BATCH_CHARACTERS):
+            yield batch
+            batch, size = [], 0
+        batch.append(row)
+        size += sum(map(len, row[:-1]))
+    yield batch
+
+
+class _Sheet:
+    """The cells of one sheet."""
+
+    def __init__(self, sheet: SheetCells, layout: SheetFormat, names: Sequence[str] | None, name: str) -> None:
+        self._place, self._sheet = f"{name}:{sheet.title}", sheet
+        self._cells = sheet.rows
+        self.row = 0
+        for _ in range(layout.skip_rows or 0):
+            next(self._cells, None)
+            self.row += 1
+        first = self.row + 1
+        self.names: Sequence[str] = self._header(names) if layout.header else names or ()
+        self._check_merged(first)
+
+    def rows(self, before: int) -> Iterator[tuple[str | int, ...]]:
+        """The rows as texts and the number of each after *before*; empty ones at the end are left out."""
+        blank = 0
+        for cells in self._cells:
+            self.row += 1
+            texts = self._texts(cells)
+            if not any(texts):
+                blank = blank or self.row
+                continue
+            if blank:
+                self._refuse("a blank row among the rows", f"A{blank}", "Ask the sender not to leave rows blank.")
+            width = len(self.names)
+            if extra := next((n for n, text in enumerate(texts[width:], width) if text), None):
+                self._refuse("a cell beside the columns", cell_name(self.row, extra + 1), "Name its column.")
+            yield *(texts + [""] * (width - len(texts)))[:width], before + self.row
+
+    def _header(self, declared: Sequence[str] | None) -> Sequence[str]:
+        self.row += 1
+        names, place = self._texts(next(self._cells, [])), cell_name(self.row, 1)
+        while names and not names[-1]:
+            names.pop()
+        hint = "Correct skip_rows, header and names in the format, or ask the sender."
+        if not names:
+            self._refuse("the header is empty", place, hint)
+        try:
+            check_column_names(names)
+        except ValueError as error:
+            self._refuse(f"header: {error}", place, hint)
+        if declared is not None and tuple(names) != tuple(declared):
+            self._refuse("the header is not the declared one, or not that of the sheet before", place, hint)
+        return names
+
+    def _check_merged(self, first: int) -> None:
+        """Only the first of merged cells has the value, and what the others mean is not known."""
+        for (row, column), (last, _) in self._sheet.merged:
+            if last + 1 >= first:
+                self._refuse("merged cells", cell_name(row + 1, column + 1), "Ask for a table without merged cells.")
+
+    def _texts(self, cells: Sequence[Any]) -> list[str]:
+        return [cell if cell == "" else self._text(cell, number) for number, cell in enumerate(cells, 1)]
+
+    def _text(self, cell: Any, column: int) -> str:
+        match cell:
+            case str():
+                if _CONTROL.search(cell):
+                    self._refuse("a control character", cell_name(self.row, column), "Correct the text.")
+                return cell
+            case bool():
+                return "TRUE" if cell else "FALSE"
+            case datetime() | date() | time():
+                return cell.isoformat()
+            case timedelta():
+                return _duration(cell)
+        number = Decimal(repr(cell))
+        if number == number.to_integral_value():
+            if abs(number) >= _EXACT:
+                hint = "Excel keeps 15 digits: ask for a cell that is text."
+                self._refuse("a number of more than 15 digits", cell_name(self.row, column), hint)
+            return str(int(number))
+        return format(number, "f")
+
+    def _refuse(self, message: str, cell: str, hint: str) -> NoReturn:
+        raise RefusedError(message, where=f"{self._place}!{cell}", hint=hint)
+
+
+def _duration(value: timedelta) -> str:
+    seconds = abs(value) // timedelta(seconds=1)
+    sign = "-" if value < timedelta() else ""
+    return f"{sign}{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"

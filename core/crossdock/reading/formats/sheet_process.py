@@ -1,0 +1,274 @@
+"""A process that reads one sheet, with limits of its own: the reader of sheets allocates what a file declares.
+
+It runs this module alone, without what takes long to import, and writes JSON lines: the sheet, then its rows, then how
+many there were; or what was wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from importlib.util import find_spec
+from io import BytesIO, UnsupportedOperation
+from os import fdopen
+from pathlib import Path
+from shutil import copyfileobj
+from typing import IO, TYPE_CHECKING, Any, BinaryIO
+
+from crossdock.reading.formats.xlsx_check import CellError, check_cells, check_parts
+
+if TYPE_CHECKING:
+    from python_calamine import CalamineSheet, CalamineWorkbook
+
+    from crossdock.reading.formats.shown_zeros import ShownZeros
+
+Range = tuple[tuple[int, int], tuple[int, int]]
+
+_BASE_BYTES, _BYTES_PER_BYTE, _MOST_BYTES = 128 << 20, 64, 2 << 30
+"""Memory that a file may take: tables take 17 bytes for each byte of an xlsx file, and 53 if all cells are alike."""
+_BASE_S, _BYTES_PER_S = 30, 1 << 17
+"""Time of a processor that it may take: a sheet needs about two seconds for each megabyte."""
+_MAX_ROW = 16 << 20
+"""Characters of the JSON of one row."""
+_HOME = str(Path(__file__).parents[2])
+_START = """\
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+from crossdock.reading.formats.sheet_process import main
+main()
+"""
+_NO_MEMORY = 77
+"""The exit code of a process that may not have more memory."""
+_DAMAGED = "It is damaged, still being written, or no xlsx, xlsb, xls or ods file: fetch it again."
+_TOO_MUCH = (
+    "It holds cells far from its table, or texts or cells many times over: delete all rows and columns beside the "
+    "table, save the file, and send it again; or ask for CSV."
+)
+_TIMES = {"d": date.fromisoformat, "s": datetime.fromisoformat, "t": time.fromisoformat}
+
+
+@dataclass(frozen=True, slots=True)
+class SheetCells:
+    """One sheet.
+
+    Attributes:
+        visible: How many sheets of the file are not hidden.
+        is_empty: Whether it has no cell with a value.
+        merged: The first and the last of merged cells, as row and column from 0.
+        rows: Its cells from A1 on; ends with an error if the process does.
+    """
+
+    title: str
+    visible: int
+    is_empty: bool
+    merged: Sequence[Range]
+    rows: Iterator[list[Any]]
+
+
+def can_read_sheets() -> bool:
+    """Whether the library that reads sheets is installed."""
+    return find_spec("python_calamine") is not None
+
+
+@contextmanager
+def opened_sheet(file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_zeros: bool) -> Iterator[SheetCells]:
+    """The cells of a sheet, read by another process that ends with the context.
+
+    Args:
+        sheet: Its name, or its number among the visible ones, from 1.
+        finds_errors: Refuse cells with errors, and files in which they cannot be found.
+        shows_zeros: Whole numbers have the leading zeros that their cells show, where the file is xlsx.
+
+    Raises:
+        CellError: If the file cannot be read, or takes more memory or time than one of its size may; also by the rows.
+    """
+    size = file.seek(0, 2)
+    memory = min(_BASE_BYTES + _BYTES_PER_BYTE * size, _MOST_BYTES)
+    seconds = _BASE_S + size // _BYTES_PER_S
+    with _real_file(file) as readable:
+        request = {"file": readable.fileno(), "sheet": sheet, "errors": finds_errors, "zeros": shows_zeros}
+        limits = {"memory": memory, "seconds": seconds}
+        command = [
+            sys.executable,
+            "-I",
+            "-S",
+            "-c",
+            _START,
+            json.dumps([_HOME, *sys.path]),
+            json.dumps({**request, **limits}),
+        ]
+        process = subprocess.Popen(  # noqa: S603
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,  # a panic of the reader quotes cells
+            pass_fds=(readable.fileno(),),
+        )
+        assert process.stdout is not None
+        try:
+            answers = _answers(process, process.stdout, f"{memory >> 20:,} MiB of memory", f"{seconds:,} s")
+            first = next(answers)
+            merged = [((row, column), (last, end)) for (row, column), (last, end) in first["merged"]]
+            yield SheetCells(first["title"], first["visible"], first["empty"], merged, answers)
+        finally:
+            process.kill()
+            process.stdout.close()
+            process.wait()
+
+
+@contextmanager
+def _real_file(file: BinaryIO) -> Iterator[BinaryIO]:
+    """*file*, or a copy of one that has no descriptor."""
+    file.seek(0)
+    try:
+        file.fileno()
+    except UnsupportedOperation:
+        with tempfile.TemporaryFile() as copy:
+            copyfileobj(file, copy)
+            copy.flush()
+            yield copy
+    else:
+        yield file
+
+
+def _answers(process: subprocess.Popen[bytes], lines: IO[bytes], memory: str, seconds: str) -> Iterator[Any]:
+    while line := lines.readline(_MAX_ROW + 2):
+        answer = json.loads(line) if line.endswith(b"\n") else None
+        if isinstance(answer, list):
+            yield list(map(_restored, answer))
+        elif answer is None or "end" in answer:
+            break
+        elif "error" in answer:
+            raise CellError(*answer["error"])
+        else:
+            yield answer
+    if line.endswith(b"\n"):
+        return
+    ended = process.wait()
+    if ended not in {_NO_MEMORY, -signal.SIGABRT, -signal.SIGKILL, -signal.SIGXCPU}:
+        raise CellError("the reader of sheets fails at it", "", _DAMAGED)
+    most = seconds if ended == -signal.SIGXCPU else memory
+    raise CellError(f"reading it takes more than {most}, too much for a file of its size", "", _TOO_MUCH)
+
+
+def _restored(cell: Any) -> Any:
+    if not isinstance(cell, list):
+        return cell
+    kind, *values = cell
+    return timedelta(*values) if kind == "e" else _TIMES[kind](values[0])
+
+
+def _plain(cell: Any) -> list[Any]:
+    """A value that JSON does not have, as a list."""
+    match cell:
+        case datetime():
+            return ["s", cell.isoformat()]
+        case date():
+            return ["d", cell.isoformat()]
+        case time():
+            return ["t", cell.isoformat()]
+    return ["e", cell.days, cell.seconds, cell.microseconds]
+
+
+def main() -> None:
+    """Read the sheet that the arguments name, in the process that is limited."""
+    request = json.loads(sys.argv[2])
+    memory, seconds = request["memory"], request["seconds"]
+    for kind, limits in (
+        (resource.RLIMIT_AS, (memory, memory)),
+        (resource.RLIMIT_CPU, (seconds, seconds + 5)),  # a signal that says why comes with the first
+        (resource.RLIMIT_CORE, (0, 0)),
+    ):
+        with suppress(OSError, ValueError):  # a lower limit is set
+            resource.setrlimit(kind, limits)
+    out = sys.stdout
+    try:
+        file = fdopen(request["file"], "rb")
+        file.seek(0)
+        data = BytesIO(file.read())
+        for answer in _read(data, request["sheet"], finds_errors=request["errors"], shows_zeros=request["zeros"]):
+            text = json.dumps(answer, default=_plain)
+            if len(text) > _MAX_ROW:
+                raise CellError(f"a row of more than {_MAX_ROW >> 20} MiB", "", _TOO_MUCH)
+            out.write(text + "\n")
+        out.write('{"end": true}\n')
+    except CellError as error:
+        out.write(json.dumps({"error": [error.message, error.cell, error.hint]}) + "\n")
+    except MemoryError:
+        sys.exit(_NO_MEMORY)
+    out.flush()
+
+
+def _read(file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_zeros: bool) -> Iterator[Any]:
+    from python_calamine import CalamineError, CalamineWorkbook, PasswordError  # noqa: PLC0415  an optional extra
+
+    try:
+        check_parts(file)
+        file.seek(0)
+        workbook = CalamineWorkbook.from_filelike(file)
+        visible = _visible(workbook)
+        title = _title(workbook, visible, sheet)
+        zeros = _check_cells(file, title, finds_errors=finds_errors) if finds_errors or shows_zeros else None
+        found = workbook.get_sheet_by_name(title)
+    except PasswordError as error:
+        raise CellError("is protected by a password", "", "Ask for a file without one.") from error
+    except (CalamineError, OSError) as error:
+        raise CellError("cannot be read as a sheet file", "", _DAMAGED) from error
+    counts = {"visible": len(visible), "empty": not found.height}
+    yield {"title": title, "merged": found.merged_cell_ranges or (), **counts}
+    yield from _rows(found, zeros if shows_zeros else None)
+
+
+def _check_cells(file: BinaryIO, title: str, *, finds_errors: bool) -> ShownZeros | None:
+    try:
+        zeros = check_cells(file, title, finds_errors=finds_errors)
+    except CellError as error:
+        raise CellError(error.message, f"{title}!{error.cell}" if error.cell else "", error.hint) from error
+    if zeros is None and finds_errors:
+        hint = "Ask for xlsx; or declare error_cells: empty, if errors in formulas may be read as empty cells."
+        raise CellError("errors in cells can only be found in xlsx files", "", hint)
+    return zeros
+
+
+def _rows(sheet: CalamineSheet, zeros: ShownZeros | None) -> Iterator[list[Any]]:
+    """The rows from A1 on."""
+    first, column = sheet.start or (0, 0)
+    for _ in range(first):
+        yield []
+    before = [""] * column
+    for row, cells in enumerate(sheet.iter_rows(), first + 1):
+        found = before + cells
+        if zeros:
+            zeros.apply(row, found)
+        yield found
+
+
+def _visible(workbook: CalamineWorkbook) -> list[str]:
+    """The names of the sheets that are not hidden."""
+    from python_calamine import SheetTypeEnum, SheetVisibleEnum  # noqa: PLC0415  an optional extra
+
+    return [
+        each.name
+        for each in workbook.sheets_metadata
+        if each.visible == SheetVisibleEnum.Visible and each.typ == SheetTypeEnum.WorkSheet
+    ]
+
+
+def _title(workbook: CalamineWorkbook, visible: Sequence[str], sheet: str | int) -> str:
+    """The name of the declared sheet."""
+    if isinstance(sheet, str):
+        if sheet in workbook.sheet_names:
+            return sheet
+        raise CellError(f"there is no sheet {sheet!r}", "", "Correct sheet, or ask the sender.")
+    if sheet > len(visible):
+        hint = "Correct sheet, or ask the sender; hidden sheets are only read by their names."
+        raise CellError(f"has {len(visible)} visible sheets, but sheet {sheet} is declared", "", hint)
+    return visible[sheet - 1]

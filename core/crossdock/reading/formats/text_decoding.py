@@ -1,0 +1,310 @@
+"""Bytes in any encoding to pieces of UTF-8 that begin and end where records do, in bounded memory.
+
+Input that is declared as UTF-8 is passed on unchecked; `as_text` checks it.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from crossdock.errors import RefusedError
+from crossdock.reading.formats.compression import Readable
+from crossdock.reading.formats.other_kinds import HEAD, refuse_other_kind
+
+MAX_RECORD_BYTES = 16 << 20
+"""Of one record; a quote that is never closed makes one record of the rest of the file."""
+
+_DOS_END = b"\x1a"
+_WINDOW = 64 << 10
+_RARE = 32  # bytes for each mark, on average, from which `replace` finds marks faster than `count`
+_MARKS = {
+    codecs.BOM_UTF8: ("utf-8", {"utf-8"}),
+    codecs.BOM_UTF32_LE: ("utf-32", {"utf-32", "utf-32-le"}),  # before the other mark that begins it
+    codecs.BOM_UTF32_BE: ("utf-32", {"utf-32", "utf-32-be"}),
+    codecs.BOM_UTF16_LE: ("utf-16", {"utf-16", "utf-16-le"}),
+    codecs.BOM_UTF16_BE: ("utf-16", {"utf-16", "utf-16-be"}),
+}
+_ASK = "Ask the sender for the encoding and declare it; utf-8 is the most common."
+_MARKED = {  # codecs that need a mark, and their forms without one
+    "utf-16": "utf-16-le (what Windows writes) or utf-16-be",
+    "utf-32": "utf-32-le or utf-32-be",
+}
+
+Block = bytes | int
+"""Text as UTF-8, or the number of lines that were left out where a record would begin."""
+Prepare = Callable[[Iterator[bytes]], Iterator[Block]]
+"""Makes lines, one or several for each record, of decoded text."""
+
+
+class DecodingError(Exception):
+    """The stream cannot be decoded beyond what was read so far."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class NotText:
+    """A byte that is not UTF-8, and its place, from 1; *after_utf_8* if characters of several bytes precede it."""
+
+    line: int
+    column: int
+    byte: int
+    after_utf_8: bool
+
+    @property
+    def hint(self) -> str:
+        """What to do; another encoding is only advised where what was read before it has none."""
+        if self.after_utf_8:
+            return "The text before it is UTF-8: the file is damaged, or joins texts in two encodings. Fetch it again."
+        return "Ask the sender for the encoding and declare it, such as cp1252 (Windows); others give other letters."
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some whole records as UTF-8.
+
+    Attributes:
+        line: The number of its first line in the file, from 1.
+        data: Not empty; only the last piece may lack the line end.
+        ends: The number of line ends.
+        last: Whether the file ends with it.
+    """
+
+    line: int
+    data: bytes
+    ends: int
+    last: bool = False
+
+
+def pieces(
+    stream: Readable, encoding: str, quote: str | None, *, name: str, chunk: int, prepare: Prepare = iter
+) -> Iterator[Piece]:
+    """Split *stream* into pieces of about *chunk* bytes; the first one is the first record alone.
+
+    Records end at line ends outside of quotes; whether the quotes are right is not checked here.
+
+    Raises:
+        RefusedError: For bytes that are not in *encoding*, for endless records, and for what *prepare* refuses, after
+            all records before them.
+    """
+    held: Piece | None = None
+    cut = _cut(prepare(_decoded(stream, encoding, name, chunk)), quote.encode() if quote else None, name)
+    try:
+        for piece in cut:
+            if held:
+                yield held
+            held = piece
+    except RefusedError:
+        if held:
+            yield held
+        raise
+    if held:
+        yield replace(held, last=True)
+
+
+def split_last_record(piece: Piece, quote: str | None) -> tuple[Piece | None, Piece]:
+    """The part of *piece* before its last record, and that record."""
+    end = _last_end(piece.data[:-1], quote.encode() if quote else None)
+    if not end:
+        return None, piece
+    ends = piece.data.count(b"\n", 0, end)
+    body = Piece(piece.line, piece.data[:end], ends)
+    return body, Piece(piece.line + ends, piece.data[end:], piece.ends - ends, piece.last)
+
+
+def parts(piece: Piece, quote: str | None, size: int) -> Iterator[Piece]:
+    """*piece* in pieces of at most *size* bytes, unless a record is longer."""
+    mark, data, line, start = quote.encode() if quote else None, piece.data, piece.line, 0
+    while start < len(data):
+        length, end = size, 0
+        while not end and start + length < len(data):
+            end = _last_end(data[start : start + length], mark)
+            length *= 2
+        part = data[start : start + end] if end else data[start:]
+        yield Piece(line, part, ends := part.count(b"\n"))
+        line += ends
+        start += len(part)
+
+
+def as_text(piece: Piece, quote: str | None) -> tuple[str, NotText | None]:
+    """The text of *piece*, up to the record with the first byte that is not UTF-8, if there is one."""
+    try:
+        return piece.data.decode(), None
+    except UnicodeDecodeError as error:
+        data, at = piece.data, error.start
+        begin = data.rfind(b"\n", 0, at) + 1
+        line, column = piece.line + data.count(b"\n", 0, at), len(data[begin:at].decode()) + 1
+        fault = NotText(line, column, data[at], not data[:at].isascii())
+        return data[: _last_end(data[:at], quote.encode() if quote else None)].decode(), fault
+
+
+def records_at(
+    stream: Readable,
+    encoding: str,
+    quote: str | None,
+    lines: Iterator[int],
+    *,
+    name: str,
+    chunk: int,
+    prepare: Prepare = iter,
+) -> Iterator[bytes]:
+    """The records that begin at *lines* (ascending), with line ends, of a stream that `pieces` has read to its end."""
+    mark, number = quote.encode() if quote else None, next(lines, None)
+    begun, quotes = list[bytes](), 0
+    for first, found in _lines(prepare(_decoded(stream, encoding, name, chunk))):
+        if number is None:
+            return
+        place = 0 if begun else number - first
+        while number is not None and place < len(found):
+            line = found[place]
+            begun.append(line)
+            quotes += line.count(mark) if mark else 0
+            place += 1
+            if quotes % 2 == 0:  # else this line end is inside of quotes
+                yield b"".join(begun)
+                begun, quotes, number = [], 0, next(lines, None)
+                place = place if number is None else number - first
+
+
+def _lines(blocks: Iterator[Block]) -> Iterator[tuple[int, list[bytes]]]:
+    """The lines of *blocks* with their ends, many at a time, and the number of the first of them."""
+    rest, number = b"", 1
+    for block in blocks:
+        if isinstance(block, int):
+            number += block
+            continue
+        found = (rest + block).splitlines(keepends=True)
+        rest = found.pop() if found and not found[-1].endswith(b"\n") else b""
+        yield number, found
+        number += len(found)
+    yield number, [rest.removesuffix(_DOS_END)]
+
+
+def _cut(blocks: Iterator[Block], quote: bytes | None, name: str) -> Iterator[Piece]:
+    rest, line, find_end = b"", 1, _first_end
+    try:
+        for block in blocks:
+            if isinstance(block, int):
+                line += block
+                continue
+            left, quotes = block, rest.count(quote) if quote else 0
+            if len(rest) > len(block):  # a long record is a piece of its own
+                find_end = _first_end
+            while end := find_end(left, quote, quotes):
+                data = b"".join((rest, memoryview(left)[:end]))
+                piece = Piece(line, data, count(data, b"\n"))
+                yield piece
+                line += piece.ends
+                rest, left, quotes, find_end = b"", left[end:], 0, _last_end
+            rest += left
+            if len(rest) > MAX_RECORD_BYTES:
+                yield Piece(line, rest, rest.count(b"\n"))
+                raise too_long()
+    except DecodingError as error:
+        line += rest.count(b"\n")
+        raise RefusedError(error.message, where=f"{name}:{line}", hint=error.hint) from error
+    if rest := rest.removesuffix(_DOS_END):
+        yield Piece(line, rest, rest.count(b"\n"))
+
+
+def too_long() -> DecodingError:
+    """A record of more than `MAX_RECORD_BYTES`."""
+    message = f"a record of more than {MAX_RECORD_BYTES:,} bytes"
+    return DecodingError(message, "Check the declared quote and encoding, and that it is a text file.")
+
+
+def _first_end(data: bytes, quote: bytes | None, quotes: int = 0) -> int:
+    """The index after the first line end outside of quotes, of which *quotes* came before; 0 if there is none."""
+    start = end = 0
+    while end := data.find(b"\n", end) + 1:
+        quotes += data.count(quote, start, end) if quote else 0
+        if quotes % 2 == 0:
+            return end
+        start = end
+    return 0
+
+
+def _last_end(data: bytes, quote: bytes | None, quotes: int = 0) -> int:
+    """The index after the last line end outside of quotes, of which *quotes* came before; 0 if there is none."""
+    size = len(data)
+    if quote is None:
+        return data.rfind(b"\n") + 1
+    quotes += count(data, quote)
+    while end := data.rfind(b"\n", 0, size) + 1:
+        quotes -= data.count(quote, end, size)
+        if quotes % 2 == 0:
+            return end
+        size = max(0, data.rfind(quote, 0, end))
+        quotes -= 1
+    return 0
+
+
+def count(data: bytes, mark: bytes) -> int:
+    """The number of the byte *mark* in *data*; `bytes.replace` skips bytes that `bytes.count` looks at one by one."""
+    if data.count(mark, 0, _WINDOW) * _RARE > min(_WINDOW, len(data)):
+        return data.count(mark)
+    windows = (data[start : start + _WINDOW] for start in range(0, len(data), _WINDOW))
+    return len(data) - sum(len(window.replace(mark, b"")) for window in windows)
+
+
+def _decoded(stream: Readable, encoding: str, name: str, chunk: int) -> Iterator[bytes]:
+    encoding = codecs.lookup(encoding).name.removesuffix("-sig")  # a byte order mark is optional in any case
+    head = b""
+    while len(head) < HEAD and (more := stream.read(HEAD - len(head))):
+        head += more
+    mark = _check_mark(head, encoding, name)
+    refuse_other_kind(head, encoding, name=name)
+    if encoding == "utf-8":
+        yield head[len(mark) :]
+        while raw := stream.read(chunk):
+            yield raw
+        return
+    decoder = codecs.getincrementaldecoder(encoding)("strict")
+    offset = 0
+    if encoding not in _MARKED:  # their codecs need the mark, the others would return it as text
+        offset, head = len(mark), head[len(mark) :]
+    raw, final = head, False
+    while not final:
+        raw = raw or stream.read(chunk)
+        final = not raw
+        state = decoder.getstate()
+        try:
+            text = decoder.decode(raw, final)
+        except UnicodeDecodeError as error:
+            decoder.setstate(state)
+            start = error.start - len(state[0])
+            yield from _blocks(decoder.decode(raw[: max(0, start)]), chunk)
+            message, hint = f"byte {offset + start} of the file (from 0) is not {encoding}", _ASK
+            if final:  # only then is a character incomplete
+                message = f"the file ends in the middle of a character, at byte {offset + start} (from 0)"
+                hint = f"It is truncated or still being written: fetch it again. If it is whole, it is not {encoding}."
+            raise DecodingError(message, hint) from error
+        yield from _blocks(text, chunk)
+        offset += len(raw)
+        raw = b""
+
+
+def _blocks(text: str, size: int) -> Iterator[bytes]:
+    """*text* as UTF-8, *size* bytes at a time: it may be three times as long as in its encoding."""
+    data = text.encode()
+    for start in range(0, len(data), size):
+        yield data[start : start + size]
+
+
+def _check_mark(head: bytes, encoding: str, name: str) -> bytes:
+    """The byte order mark at the start of a file, if there is one and the encoding agrees."""
+    for mark, (declare, allowed) in _MARKS.items():
+        if head.startswith(mark):
+            if encoding not in allowed:
+                message = f"the file begins with the byte order mark of {declare}, but {encoding} is declared"
+                raise RefusedError(message, where=f"{name}:1", hint=f"Declare encoding: {declare}")
+            return mark
+    if encoding in _MARKED and head:
+        hint = f"Declare encoding: {_MARKED[encoding]}." if b"\0" in head else _ASK  # half of the bytes of most texts
+        raise RefusedError(f"the {encoding} byte order mark is missing", where=f"{name}:1", hint=hint)
+    return b""

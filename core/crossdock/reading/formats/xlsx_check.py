@@ -1,0 +1,242 @@
+"""What the reader of sheets does not tell about an xlsx file: damage, cells with errors, missing results, formats.
+
+An xlsx file is a zip archive of XML parts (ECMA-376, Office Open XML, part 1: ``workbook``, ``c``, ``f`` and ``v``).
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from posixpath import join, normpath
+from typing import BinaryIO
+from xml.parsers import expat
+
+from crossdock.reading.formats.shown_zeros import Shape, ShownZeros, shape_of
+
+MAX_UNPACKED = 512 << 20
+"""Bytes of all parts of an archive together."""
+_MAX_EXPANSION, _FREE_BYTES = 200, 10_000_000
+"""Sheets shrink 5 to 50 times, bombs about 1,000 times; parts that share packed bytes even more."""
+_MAX_DIRECTORY = 4 << 20
+"""Bytes of the list of all parts, which has about a hundred for each: workbooks have hundreds of parts at most."""
+_END, _END_BYTES = b"PK\5\6", 22
+_CELLS_APART, _FREE_CELLS = 32, 2_000_000
+"""The rectangle around all cells, as a multiple of their number: the reader of sheets holds every place in it."""
+_BLOCK = 1 << 20
+_WORKBOOK, _RELATIONS, _STYLES = "xl/workbook.xml", "xl/_rels/workbook.xml.rels", "xl/styles.xml"
+_AGAIN = "It is damaged or still being written: fetch it again."
+
+Start = Callable[[str, dict[str, str]], None]
+Text = Callable[[str], None]
+
+
+class CellError(Exception):
+    """A cell, or the whole file if *cell* is empty, cannot be read."""
+
+    def __init__(self, message: str, cell: str, hint: str) -> None:
+        super().__init__(message)
+        self.message, self.cell, self.hint = message, cell, hint
+
+
+def check_parts(file: BinaryIO) -> None:
+    """Unpack all parts of a zip archive, as xlsx, xlsb and ods files are, whose checksums are verified; pass others.
+
+    Raises:
+        CellError: If a part is damaged, or all together have more than `MAX_UNPACKED`, or far more than the archive.
+    """
+    file.seek(0)
+    if file.read(2) != b"PK":
+        return
+    total, packed = 0, file.seek(0, 2)
+    _check_directory(file, packed)
+    with _archive(file) as archive:
+        for part in archive.infolist():
+            for block in _blocks(archive, part.filename):
+                total += len(block)
+                if total > MAX_UNPACKED or (total > _FREE_BYTES and total > _MAX_EXPANSION * packed):
+                    message = f"unpacks to more than {total >> 20} MiB, too much for a file of {packed:,} bytes"
+                    raise CellError(message, "", "If the file is genuine, ask for it in parts or as CSV.")
+
+
+def _check_directory(file: BinaryIO, size: int) -> None:
+    """Check the length of the list of parts, which its readers hold in memory (APPNOTE.TXT, 4.3.16)."""
+    file.seek(max(0, size - _END_BYTES - 0xFFFF))
+    _, found, end = file.read().rpartition(_END)
+    if found and int.from_bytes(end[8:12], "little") > _MAX_DIRECTORY:
+        raise CellError("is a zip archive of too many parts", "", "No program writes such sheets: do not use it.")
+
+
+def check_cells(file: BinaryIO, title: str, *, finds_errors: bool) -> ShownZeros | None:
+    """Look for cells without a value in the sheet *title*, and for cells that show leading zeros.
+
+    Returns:
+        None if it is no xlsx file, whose cells cannot be checked.
+
+    Raises:
+        CellError: If a part is missing, a cell is far from all others, or *finds_errors* and a cell holds an error, or
+            a formula that was never calculated.
+    """
+    if not zipfile.is_zipfile(file):
+        return None
+    with _archive(file) as archive:
+        if _WORKBOOK not in archive.namelist():
+            return None
+        cells = _Cells(ShownZeros(_shapes(archive)), finds_errors=finds_errors)
+        _parse(archive, _part_of(archive, title), cells.start, cells.end, cells.text)
+        cells.check_extent()
+        return cells.zeros
+
+
+def _shapes(archive: zipfile.ZipFile) -> dict[int, Shape]:
+    """The styles of cells whose number formats show leading zeros, by their numbers."""
+    if _STYLES not in archive.namelist():
+        return {}
+    shapes, styles, above = dict[str, Shape](), list[str](), list[str]()
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        if _local(name) == "numFmt" and (shape := shape_of(attributes.get("formatCode", ""))):
+            shapes[attributes.get("numFmtId", "")] = shape
+        if _local(name) == "xf" and above[-1:] == ["cellXfs"]:
+            styles.append(attributes.get("numFmtId", ""))
+        above.append(_local(name))
+
+    _parse(archive, _STYLES, start, lambda _: above.pop())
+    return {number: shapes[code] for number, code in enumerate(styles) if code in shapes}
+
+
+def cell_name(row: int, column: int) -> str:
+    """The name of a cell, such as B7, by its numbers from 1."""
+    letters = ""
+    while column:
+        column, letter = divmod(column - 1, 26)
+        letters = chr(ord("A") + letter) + letters
+    return f"{letters}{row}"
+
+
+@contextmanager
+def _archive(file: BinaryIO) -> Iterator[zipfile.ZipFile]:
+    try:
+        with zipfile.ZipFile(file) as archive:
+            yield archive
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+        raise CellError("a part of the file is damaged", "", _AGAIN) from error
+    except expat.ExpatError as error:
+        raise CellError("a part of the file is not XML", "", _AGAIN) from error
+
+
+def _blocks(archive: zipfile.ZipFile, part: str) -> Iterator[bytes]:
+    with archive.open(part) as stream:
+        while block := stream.read(_BLOCK):
+            yield block
+
+
+def _parse(
+    archive: zipfile.ZipFile,
+    part: str,
+    start: Start,
+    end: Callable[[str], object] | None = None,
+    text: Text | None = None,
+) -> None:
+    def no_dtd(*_: object) -> None:
+        raise CellError(
+            "holds a document type declaration", "", "No program that writes sheets adds one: do not use it."
+        )
+
+    parser = expat.ParserCreate(namespace_separator=" ")
+    parser.StartDoctypeDeclHandler = no_dtd
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.CharacterDataHandler = text
+    for block in _blocks(archive, part):
+        parser.Parse(block, False)
+    parser.Parse(b"", True)
+
+
+def _local(name: str) -> str:
+    return name.rpartition(" ")[2]
+
+
+def _part_of(archive: zipfile.ZipFile, title: str) -> str:
+    """The part that holds the sheet *title*."""
+    relations, targets = list[str](), dict[str, str]()
+
+    def sheet(name: str, attributes: dict[str, str]) -> None:
+        if _local(name) == "sheet" and attributes.get("name") == title:
+            relations.extend(value for key, value in attributes.items() if key != "id" and _local(key) == "id")
+
+    def relation(name: str, attributes: dict[str, str]) -> None:
+        if _local(name) == "Relationship":
+            targets[attributes.get("Id", "")] = attributes.get("Target", "")
+
+    _parse(archive, _WORKBOOK, sheet)
+    if _RELATIONS in archive.namelist():
+        _parse(archive, _RELATIONS, relation)
+    target = targets.get(relations[0]) if relations else None
+    part = normpath(join("xl", target)).lstrip("/") if target else ""
+    if part not in archive.namelist():
+        raise CellError("a part of the file is missing", "", _AGAIN)
+    return part
+
+
+class _Cells:
+    """The cell that is being read; cells and rows may lack their names, and then follow the one before."""
+
+    def __init__(self, zeros: ShownZeros, *, finds_errors: bool) -> None:
+        self.zeros, self._finds_errors = zeros, finds_errors
+        self._row = self._column = self._style = 0
+        self._has_formula = self._has_value = self._in_value = False
+        self._cell = ""
+        self._count = 0
+        self._last_row = self._last_column = (0, "")  # the number, and the cell that is there
+
+    def check_extent(self) -> None:
+        """Check that no cell is far from all others."""
+        (rows, lowest), (columns, rightmost) = self._last_row, self._last_column
+        if rows * columns > max(_FREE_CELLS, _CELLS_APART * self._count):
+            cell = lowest if rows > columns else rightmost
+            hint = "Delete all rows below the table and all columns beside it, save the file, and send it again."
+            raise CellError("a cell far from the others", cell, hint)
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        match _local(name):
+            case "row":
+                self._row, self._column = int(attributes.get("r", self._row + 1)), 0
+            case "c":
+                self._column += 1
+                self._cell = attributes.get("r") or cell_name(self._row, self._column)
+                self._has_formula, self._has_value = False, attributes.get("t") == "str"  # a text may be empty
+                self._style = int(attributes.get("s", 0))
+                if attributes.get("t") == "e" and self._finds_errors:
+                    hint = "Correct the formula, and export the sheet again."
+                    raise CellError("the cell holds an error such as #N/A", self._cell, hint)
+            case "f":
+                self._has_formula = True
+            case "is":  # a text in its place
+                self._has_value = True
+            case "v":
+                self._in_value = True
+
+    def _place(self, cell: str) -> None:
+        self._count += 1
+        letters = cell.rstrip("0123456789")
+        row, column = int(cell[len(letters) :][:9] or 0), 0
+        for letter in letters[:4]:
+            column = column * 26 + ord(letter) - 64
+        self._last_row = max(self._last_row, (row, cell))
+        self._last_column = max(self._last_column, (column, cell))
+        self.zeros.add(row, column, self._style)
+
+    def text(self, _: str) -> None:
+        self._has_value = self._has_value or self._in_value
+
+    def end(self, name: str) -> None:
+        self._in_value = False
+        if _local(name) != "c":
+            return
+        if self._has_value:
+            self._place(self._cell)
+        elif self._has_formula and self._finds_errors:
+            hint = "Open and save the file in a spreadsheet program, which calculates it."
+            raise CellError("the formula was never calculated", self._cell, hint)

@@ -1,0 +1,70 @@
+"""How a connector declares the HTTP API that a connection reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from crossdock.errors import ConfigError
+from crossdock.pacing.rate_limit import LimitSettings, RateLimit
+from crossdock.reading.transport.http_connection import DIRECT, HttpConnection
+from crossdock.reading.transport.httpcore_client import MAX_RESPONSE_BYTES, TOTAL_TIMEOUT_S
+from crossdock.values.addresses import base_url
+
+if TYPE_CHECKING:
+    import httpx
+
+    from crossdock.reading.sources.api_request import ApiAnswer
+
+
+def never(_: ApiAnswer) -> bool:
+    """No answer but 429 shows throttling."""
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """The HTTP API of one connection.
+
+    Attributes:
+        base_url: https, or http on this machine, without a user, a password or a query.
+        auth: Authorizes requests.
+        headers: Sent with every request; may contain credentials.
+        rate: The rate limit, as far as it is known.
+        throttled: Recognizes an answer by which the API limits the rate other than by 429, such as a 403.
+        timeout_s: Longest silence of the server.
+        total_timeout_s: Limit from the start of a request to the last byte of its answer.
+        max_answer_bytes: Limit for the body of an answer, before and after decompression.
+        max_file_bytes: Limit for a file of `ApiClient.download`.
+        total_download_s: Limit for the time of a download.
+        download_hosts: Other hosts from which files may be downloaded, without credentials.
+        connection: Proxy, trusted certificates and client certificate, such as `HttpSettings`; also for token requests
+            and, without the client certificate, for files of other hosts.
+        transport: Replaces the network in tests, such as an `httpx.MockTransport`.
+        plain_headers: Further headers of every request, without credentials: errors may show their values.
+
+    Raises:
+        ConfigError: If *base_url* is not such an address.
+    """
+
+    base_url: str
+    auth: httpx.Auth | None = None
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    rate: LimitSettings = field(default_factory=RateLimit)
+    throttled: Callable[[ApiAnswer], bool] = never
+    timeout_s: float = 30.0
+    total_timeout_s: float = TOTAL_TIMEOUT_S
+    max_answer_bytes: int = MAX_RESPONSE_BYTES
+    max_file_bytes: int = 10 * 1024**3
+    total_download_s: float = 3600.0
+    download_hosts: tuple[str, ...] = ()
+    connection: HttpConnection = DIRECT
+    transport: httpx.BaseTransport | None = None
+    plain_headers: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        try:
+            base_url(self.base_url)
+        except ValueError as error:
+            raise ConfigError(f"the base URL {error}") from None

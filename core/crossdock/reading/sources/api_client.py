@@ -1,0 +1,327 @@
+"""Reads an HTTP API: paced by its rate limit, retried, page after page."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
+
+from crossdock.errors import ConnectorError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
+from crossdock.pacing.rate_headers import age_s, behind_s
+from crossdock.reading.sources import graphql_errors, json_rpc_errors
+from crossdock.reading.sources.api import Api
+from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest, Params, pairs
+from crossdock.reading.sources.http_exchange import HttpExchange
+from crossdock.reading.sources.list_evidence import ListEvidence, repeated
+from crossdock.reading.sources.pagination import LinkHeader, Offset, PageNumber, Paginator, SizedPages
+from crossdock.reading.sources.retried_requests import RetriedRequests
+from crossdock.reading.sources.source_allowance import SourceAllowance
+from crossdock.reading.sources.source_context import SourceContext
+
+MAX_PAGES = 100_000
+MAX_ADDRESS = 8_000  # characters; RFC 9110 section 4.1 recommends to support at least as many
+
+
+class ApiClient(AbstractContextManager["ApiClient"]):
+    """Reads the API of one connection. For one thread.
+
+    Requests must only read: one that fails is sent again, up to five times in all. A request that the rate limit
+    refuses is sent again until it is answered, for up to half an hour.
+
+    Args:
+        run: Where the run is executed; ``ctx.run``.
+        connection: Its name; `SourceContext.limits` has the rate limit as the last run left it, and
+            `SourceContext.buckets` what runs that read the API at the same time share.
+
+    Attributes:
+        allowance: What the rate limit permits, and how much of it was used.
+    """
+
+    def __init__(self, api: Api, run: SourceContext, connection: str = "api") -> None:
+        self._api, self._run, self._base_url = api, run, api.base_url.rstrip("/")
+        self._connection = connection
+        self._http = HttpExchange(api, run.clock, run.transport, run.recorded)
+        self._leave = ExitStack()
+        bucket = run.buckets.join(connection, run.clock, api.rate, run.limits.get(connection))
+        self._leave.callback(run.buckets.leave, bucket)
+        self.allowance = SourceAllowance(run.clock, bucket, run.progress.waiting, live=run.live)
+        self._answers: dict[int, int] = {}  # how many were given by address
+        self._pages_given: dict[int, int] = {}  # hashes of pages with records, and of the requests for them
+        rng = random.Random()  # noqa: S311  jitter needs no secrecy
+        self._retried = RetriedRequests(run.clock, self.allowance, api.throttled, self._http.redacted, rng)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Params | None = None,
+        json: Any = None,
+        form: Mapping[str, str] | None = None,
+        graphql: str | None = None,
+        variables: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> ApiAnswer:
+        """Send one request.
+
+        Args:
+            path: Below the base URL.
+            params: A list is a repeated parameter, None is left out. Values are never shown.
+            json: The body as a JSON value.
+            form: The body as the fields of a form.
+            graphql: A query, sent as JSON with *variables*.
+
+        Raises:
+            UnauthorizedError: If the credentials are refused.
+            UnavailableError: If the request failed five times, or was throttled for half an hour.
+            RemoteError: If the API refused it for another reason; a `GraphQLError` if a GraphQL query has errors.
+            RefusedError: If the answer is not JSON.
+        """
+        request = ApiRequest(method, path, params or {}, {}, json, form, graphql, variables or {}, headers or {})
+        return self._exchange(request, Paginator(), frozenset())[1]
+
+    def get(self, path: str, params: Params | None = None) -> ApiAnswer:
+        """`request` with GET."""
+        return self.request("GET", path, params=params)
+
+    def post(self, path: str, *, json: Any = None, form: Mapping[str, str] | None = None) -> ApiAnswer:
+        """`request` with POST, for a search or a login; the request may be sent more than once."""
+        return self.request("POST", path, json=json, form=form)
+
+    def pages(
+        self,
+        path: str,
+        params: Params | None = None,
+        *,
+        paginator: Paginator | None = None,
+        json: Any = None,
+        graphql: str | None = None,
+        variables: Mapping[str, Any] | None = None,
+        records: str | None = None,
+        key: str | Sequence[str] = (),
+    ) -> Iterator[ApiAnswer]:
+        """The pages of a list. An empty page does not end it, unless *paginator* counts pages or records.
+
+        A page that has only records of earlier pages is refused: an API that does not know a parameter ignores it.
+
+        Args:
+            paginator: Of `crossdock.reading.sources`; by default `LinkHeader`.
+            records: A JSON pointer to the list of records. By default it is where *paginator* says, or the only list of
+                objects in a page.
+            key: The dotted paths of a record's key, by which records are known again. By default all of a record is
+                compared, which finds no repeated page if a member has another value in each answer.
+            json: A JSON body, posted with each request.
+            graphql: A query, posted with *variables*.
+
+        Raises:
+            ConnectorError: If the request is a POST, and *paginator* does not say where its parameters are.
+            MovedListError: After the last page, if the list has changed while it was read, so that records may be
+                missing.
+            RefusedError: If the next page's address is invalid, on another host or a loop; if the API states another
+                number of records than it gave; or as *paginator*.
+            CrossdockError: As `request`.
+        """
+        paginator, method = paginator or LinkHeader(), "GET" if json is None and graphql is None else "POST"
+        if method == "POST" and paginator.has_params and paginator.place is None:
+            message = f"{type(paginator).__name__} does not say where a POST has its parameters"
+            hint = "give it place='body', place='variables' or place='query'"
+            raise ConnectorError(message, where=path, hint=hint)
+        made = ApiRequest(method, path, params or {}, json=json, graphql=graphql, variables=variables or {})
+        paths = (key,) if isinstance(key, str) else key
+        evidence = None if paginator.repeats else ListEvidence(paths, counted=paginator.counted)
+        with self._run.open_lists.opened(counted=paginator.counted):
+            yield from self._pages(paginator.first(made), paginator, evidence, records, frozenset(pairs(params or {})))
+
+    def _pages(
+        self,
+        request: ApiRequest,
+        paginator: Paginator,
+        evidence: ListEvidence | None,
+        records: str | None,
+        sent: frozenset[tuple[str, str]],
+    ) -> Iterator[ApiAnswer]:
+        seen = {hash(request.position)}  # hashes, since the addresses could take a gigabyte
+        page: ApiAnswer | None = None
+        is_end_stated = False
+        for _ in range(MAX_PAGES):
+            try:
+                request, answer = self._exchange(request, paginator, sent)
+                found = None if evidence is None else _records_in(answer, paginator, records)
+            except (RefusedError, RemoteError) as error:
+                if not is_end_stated or isinstance(error, UnauthorizedError | UnavailableError):
+                    raise
+                break  # some APIs refuse the page after the last one, or have no list there
+            if is_end_stated and not found:
+                break
+            if evidence is not None and found is not None and not _take(evidence, found, paginator, answer):
+                if not is_end_stated or evidence.pages < 2:
+                    raise repeated(answer)
+                break  # others give the last one again
+            page = answer
+            self._question(request, page, is_empty=not found)
+            yield page
+            is_end_stated = paginator.is_stated_last(request, page) or (
+                evidence is not None and paginator.counted and evidence.has_all
+            )
+            following = self._following(request, page, paginator)
+            if following is None:
+                break
+            place = hash(following.position)
+            if place in seen and not paginator.repeats:
+                raise repeated(page)
+            seen.add(place)
+            request = following
+        else:
+            raise RefusedError(f"more than {MAX_PAGES} pages", where=None if page is None else page.address)
+        if evidence is not None and page is not None:
+            self._check_end(evidence, paginator, page)
+
+    def _question(self, request: ApiRequest, page: ApiAnswer, *, is_empty: bool) -> None:
+        """Note what lets a page be that of another moment or request: caches give such answers."""
+        lists, asked = self._run.open_lists, hash(repr((request.path, request.query, request.content)))
+        if not is_empty and self._pages_given.setdefault(self._http.digest, asked) != asked:
+            lists.read_again()
+        if (age := age_s(page.headers)) and lists.doubt(text := f"the list comes from a cache, and is {age:,} s old"):
+            self._warn(page, text)
+
+    def _check_end(self, evidence: ListEvidence, paginator: Paginator, page: ApiAnswer) -> None:
+        evidence.check_end(page)
+        doubt, cap = evidence.doubt, paginator.cap if isinstance(paginator, PageNumber | Offset) else None
+        if doubt is None or cap is not None:
+            return
+        self._run.open_lists.doubt(doubt)
+        advice = "; if it is whole, declare a larger cap" if isinstance(paginator, PageNumber | Offset) else ""
+        self._warn(page, f"{doubt}{advice}")
+
+    def _warn(self, page: ApiAnswer, text: str) -> None:
+        self._run.warn(self._run.open_lists.reader or self._connection, f"{page.address}: {text}")
+
+    def _following(self, request: ApiRequest, page: ApiAnswer, paginator: Paginator) -> ApiRequest | None:
+        """The request for the page after *page*, of the same host."""
+        following = paginator.following(request, page)
+        if following is not None and following.path != request.path:
+            following = following.following(_joined(page, self._address(request), following.path))
+            self._refuse_other_host(following.path, page.address)
+        return following
+
+    def download(self, url: str, path: Path) -> int:
+        """Stream a file, such as a bulk export, to *path*; the number of its bytes.
+
+        Credentials are sent to the API's own host only. Only `Api.download_hosts` are read besides.
+
+        Raises:
+            RefusedError: If *url* is on another host, or the file is larger than `Api.max_file_bytes`.
+            CrossdockError: As `request`.
+        """
+        address = urljoin(f"{self._base_url}/", url)
+        parts, own = urlsplit(address), urlsplit(address)[:2] == urlsplit(self._base_url)[:2]
+        shown = self._http.redacted(parts._replace(query="").geturl())
+        if not own and not (parts.scheme == "https" and parts.netloc in self._api.download_hosts):
+            hint = "name it in download_hosts of the Api; it must be https"
+            raise RefusedError("the file is on another host", where=shown, hint=hint)
+        _, answer = self._retried.answer(
+            ApiRequest("GET", address), shown, lambda _: self._http.download(address, path, authorized=own)
+        )
+        if answer.status != 200:
+            raise RefusedError(f"has no file (HTTP {answer.status})", where=shown)
+        return path.stat().st_size
+
+    def _address(self, request: ApiRequest) -> str:
+        return urljoin(f"{self._base_url}/", request.path.lstrip("/"))
+
+    def _exchange(
+        self, request: ApiRequest, paginator: Paginator, sent: frozenset[tuple[str, str]]
+    ) -> tuple[ApiRequest, ApiAnswer]:
+        """The answer, and the request that it answers, which is smaller than *request* after a time-out."""
+        address = self._address(request)
+        shown = self._http.redacted(_shown(address, request, sent))
+        self._refuse_other_host(address, shown)
+        request, answer = self._retried.answer(
+            request, shown, lambda wanted: self._http.send(address, wanted), paginator.smaller
+        )
+        self._measure_clock(answer)
+        graphql_errors.check(request, answer, shown, self._http.redacted)
+        json_rpc_errors.check(request, answer, shown, self._http.redacted)
+        return request, replace(answer, address=self._distinct(self._http.redacted(_shown(address, request, sent))))
+
+    def _measure_clock(self, answer: ApiAnswer) -> None:
+        """Note by how much the API's clock is behind ours, as its freshest answer shows."""
+        found, clocks = behind_s(answer.headers, self._run.clock.now().timestamp()), self._run.clocks_behind_s
+        if found is not None:
+            clocks[self._connection] = min(found, clocks.get(self._connection, found))
+
+    def _distinct(self, shown: str) -> str:
+        """*shown* with a number from its second answer on: bodies and masked values do not show in an address."""
+        number = self._answers[hash(shown)] = self._answers.get(hash(shown), 0) + 1
+        return shown if number == 1 else f"{shown} ({number})"
+
+    def _refuse_other_host(self, address: str, where: str) -> None:
+        if urlsplit(address)[:2] != urlsplit(self._base_url)[:2]:
+            hint = "The credentials would be sent to another host."
+            raise RefusedError("the address is on another host", where=where, hint=hint)
+
+    def close(self) -> None:
+        self._leave.close()
+        self._http.close()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _records_in(answer: ApiAnswer, paginator: Paginator, records: str | None) -> list[Any] | None:
+    """The records of a page; None if their place is not known, or has no list: then the page's reader says so.
+
+    Raises:
+        ConnectorError: If *paginator* compares a total, and the place is not known.
+        RefusedError: If the page has no list where *paginator* needs it.
+    """
+    found = answer.at(records) if records is not None else paginator.listed(answer) or _only_list(answer.body)
+    if isinstance(found, list):
+        return found
+    if records is None and isinstance(paginator, SizedPages) and paginator.total is not None:
+        message = "the place of the records is not known, so that they cannot be compared with the total"
+        raise ConnectorError(message, where=answer.address, hint="give ctx.api.pages the records, a JSON pointer")
+    return None
+
+
+def _take(evidence: ListEvidence, found: list[Any], paginator: Paginator, answer: ApiAnswer) -> bool:
+    """Whether a page brings something new to *evidence*, or has no records."""
+    total = paginator.stated_total(answer) if found or not evidence.pages else None
+    return evidence.take(found, total)
+
+
+def _only_list(body: Any) -> list[Any] | None:
+    """The list of objects in *body*, unless there are several."""
+    found, inner = list[list[Any]](), [body]
+    while inner:
+        value = inner.pop()
+        if isinstance(value, dict):
+            inner += value.values()
+        elif isinstance(value, list) and all(isinstance(each, dict) for each in value):
+            found.append(value)
+    return found[0] if len(found) == 1 else None
+
+
+def _shown(address: str, request: ApiRequest, sent: frozenset[tuple[str, str]]) -> str:
+    """*address* with the paginator's parameters, in which parameters that were *sent* are masked."""
+    parts = urlsplit(address)
+    members = parse_qsl(parts.query, keep_blank_values=True)
+    if not sent.isdisjoint(members):
+        masked = [(name, "***" if (name, value) in sent else value) for name, value in members]
+        address = parts._replace(query=urlencode(masked, safe="*")).geturl()
+    shown = urlencode(request.shown_params)
+    return f"{address}{'&' if parts.query else '?'}{shown}" if shown else address
+
+
+def _joined(page: ApiAnswer, address: str, following: str) -> str:
+    if len(following) > MAX_ADDRESS:
+        reason = f"the address of the next page has more than {MAX_ADDRESS:,} characters"
+        raise RefusedError(reason, where=page.address)
+    try:
+        return urljoin(address, following)
+    except ValueError:  # its text would quote the address
+        raise RefusedError("the link to the next page is not a URL", where=page.address) from None

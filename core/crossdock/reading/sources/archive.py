@@ -1,0 +1,53 @@
+"""Moves files to another folder of their store, once all of their records are settled or kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from crossdock.errors import CrossdockError
+from crossdock.reading.sources.known_files import KnownFiles
+from crossdock.reading.sources.listed_files import FileListing
+from crossdock.reading.transport.file_store import ArchivingStore, FileStore, RemoteFile, split_pattern
+
+
+def _folder(value: str) -> str:
+    folder = value.rstrip("/")
+    try:
+        split_pattern(f"{folder}/x")
+    except CrossdockError as error:
+        raise ValueError(error.message) from None
+    if not folder:
+        raise ValueError("must be a folder, such as done/")
+    return folder
+
+
+ArchiveFolder = Annotated[str, AfterValidator(_folder)]
+"""A folder, relative to the same place as the files."""
+
+
+def archive(
+    store: FileStore, folder: str, listing: FileListing, known: KnownFiles, fetched: Mapping[RemoteFile, str]
+) -> None:
+    """Move all files that every stream has finished to *folder*, the oldest first, each with its marker.
+
+    The marker goes first: without its file it would make a later file of that name look complete.
+
+    Args:
+        fetched: The content hashes of the files that this run has fetched.
+
+    Raises:
+        CrossdockError: If one cannot be moved; then neither are those after it. Nothing is lost.
+    """
+    finished = known.finished_by_all(listing.all_files(store), fetched)
+    if not finished:
+        return
+    if not isinstance(store, ArchivingStore):
+        raise CrossdockError("this store cannot move files", where=folder, hint="remove 'archive' from the config")
+    markers = listing.markers(store)
+    for file in finished:
+        if marker := markers.get(listing.marker_name(file)):
+            store.move(marker, folder)
+        store.move(file, folder)

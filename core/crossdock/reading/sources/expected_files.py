@@ -1,0 +1,143 @@
+"""Expected files: whether a stream must find a new file, and the error if it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta, tzinfo
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+from crossdock.errors import UnavailableError
+from crossdock.reading.sources.input_facts import InputFacts, found, newest_of
+from crossdock.reading.sources.source_context import JobRun, SourceContext
+from crossdock.state import FileFacts
+from crossdock.values.config_file import ConfigModel
+from crossdock.values.times_and_durations import TimeOfDay, duration_schema, is_duration, span
+from crossdock.values.times_in_text import instant_text
+
+_UNITS = "mhd"
+_LONGEST = timedelta(days=366)
+_A_DAY = "1d"
+
+
+def _interval(value: Any) -> str:
+    if not is_duration(value, _UNITS) or span(value) > _LONGEST:
+        raise ValueError(f"{str(value)!r} is not an interval such as 6h, 1d or 7d, up to 366d")
+    return str(value)
+
+
+Interval = Annotated[str, BeforeValidator(_interval), duration_schema(_UNITS)]
+
+
+class Expect(ConfigModel):
+    """How often a new file must come; judged by the modification times of the files."""
+
+    every: Interval = _A_DAY
+    """At least one new file in this interval."""
+    by: TimeOfDay | None = None
+    """A time of day, such as "05:00", in quotes: the interval ends there, so that a file may be late until then."""
+
+    def begin(self, now: datetime, zone: tzinfo | None) -> datetime:
+        """The start of the last interval that has ended at *now*, in UTC.
+
+        A time of day that occurs twice on a day counts when it occurs first; one that is skipped counts as much later
+        as the clocks jumped.
+        """
+        end = now.astimezone(UTC)
+        if self.by is not None:
+            at, today = time.fromisoformat(self.by), now.astimezone(zone).date()
+            days = (datetime.combine(today - timedelta(days=number), at, zone) for number in (0, 1, 2))
+            end = next(each for each in (day.astimezone(UTC) for day in days) if each <= end)
+        return end - span(self.every)
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """Whether a stream must find a new file in a run.
+
+    Attributes:
+        required: Each run needs a new file; in a scheduled run, one that came since the previous run of its job. None
+            for the default: *is_usual* in scheduled runs, and false in others.
+        expect: How often a new file must come; replaces *required*.
+        is_usual: The default in a scheduled run.
+    """
+
+    required: bool | None = None
+    expect: Expect | None = None
+    is_usual: bool = False
+
+    def compare(
+        self, run: SourceContext, stream: str, taken: Sequence[FileFacts], unread: Sequence[FileFacts], files: str
+    ) -> InputFacts:
+        """Tell *run* what *stream* found, and what is missing; the arguments are those of `found` and `violation`."""
+        known = run.intake.known(stream)
+        facts = run.inputs[stream] = found(known, taken, unread)
+        if not facts.has_arrived and (error := self.violation(known, run, files)):
+            run.failures[stream] = error
+        return facts
+
+    def violation(self, known: Iterable[FileFacts], run: SourceContext, files: str) -> UnavailableError | None:
+        """The error of a stream that finds no new file in this run; None if it may do without.
+
+        Args:
+            known: All files that the stream has accepted before.
+            files: The source's pattern, for the message.
+        """
+        missing, newest = self._missing(run), newest_of(known)
+        if missing is None or (newest is not None and missing.is_met_by(newest, by_file_time=self.expect is not None)):
+            return None
+        last = "there was none before"
+        if newest is not None:
+            last = f"newest: {newest.name} of {instant_text(newest.modified_at.astimezone(UTC))}"
+        hint = "ask the sender; run 'crossdock sync' when it has arrived. 'required: false' in the config expects none"
+        return UnavailableError(f"{missing.text}; {last}", where=files, hint=hint)
+
+    def _missing(self, run: SourceContext) -> _Missing | None:
+        """What is missing if this run finds no new file; None if nothing is."""
+        job = run.job
+        if self.expect is not None:
+            begin = self.expect.begin(run.clock.now(), run.patience.zone if run.patience else None)
+            return _Missing(f"no new file since {instant_text(begin)}", begin)
+        if not ((self.is_usual and job is not None) if self.required is None else self.required):
+            return None
+        if job is None:
+            return _Missing("no new file", None)
+        if job.previous_end is None:
+            return _Missing("no new file", datetime.min.replace(tzinfo=UTC))
+        if _is_caught_up_with(job, run.clock.now()):
+            return None
+        ended = instant_text(job.previous_end.astimezone(UTC))
+        return _Missing(f"no new file since the job's last run ({ended})", job.previous_end)
+
+
+NO_FILE_EXPECTED = Expectation()
+
+
+def _is_caught_up_with(job: JobRun, now: datetime) -> bool:
+    """Whether the previous run ended after this one was due, and just now: no file can have come in between.
+
+    A run that is started once a day by another program is due before the previous one ends, if the program names the
+    business date of yesterday. A day has passed since, so that a file must have come.
+    """
+    if job.previous_end is None or job.previous_end < job.due:
+        return False
+    return job.previous_due is None or now - job.previous_end < (job.due - job.previous_due) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    """What is missing.
+
+    Attributes:
+        begin: An earlier run may have found it after that; None if only this run counts.
+    """
+
+    text: str
+    begin: datetime | None
+
+    def is_met_by(self, newest: FileFacts, *, by_file_time: bool) -> bool:
+        accepted = newest.accepted_at or newest.modified_at
+        at = min(newest.modified_at, accepted) if by_file_time else accepted
+        return self.begin is not None and at > self.begin

@@ -1,0 +1,318 @@
+"""Which of two files is the newer one: as declared, or by their names and times where these leave no doubt."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from datetime import datetime
+from itertools import pairwise
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, Discriminator, Tag
+
+from crossdock.errors import RefusedError
+from crossdock.reading.sources.name_templates import Rank, parse_all
+from crossdock.reading.sources.natural_names import Named, NaturalNames, Shape, extended
+from crossdock.reading.transport.file_store import RemoteFile
+from crossdock.state import FileFacts
+from crossdock.values.config_file import ConfigModel
+
+Dated = RemoteFile | FileFacts
+F = TypeVar("F", RemoteFile, FileFacts)
+Fault = Literal["tie", "disagree", "older"]
+"""Why a file does not follow another: nothing says which is newer, name and time disagree, or it is the older one."""
+_EXAMPLE = 'such as order: {name: ["X_{date:%Y%m%d}.csv", "X_{date:%Y%m%d}-CORR.csv"]}, a later form last'
+_LATE = (
+    "ask the sender to send its rows again in a new file, or move this one away; declare order_by if a column says "
+    "which row is newer, or 'order: any' if no record is in two files"
+)
+_NO_RANK: Rank = ((), (), (), 0)
+
+
+def _orders(value: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    parse_all([value] if isinstance(value, str) else value)
+    return value
+
+
+Templates = Annotated[
+    Annotated[
+        Annotated[str, Tag("one")] | Annotated[tuple[str, ...], Tag("several")],
+        Discriminator(lambda value: "one" if isinstance(value, str) else "several"),
+    ],
+    AfterValidator(_orders),
+]
+
+
+class NameOrder(ConfigModel):
+    """Files in the order of what their names say."""
+
+    name: Templates
+    """The form of the names: text with ``{date:%Y%m%d}``, ``{time:%H%M}``, ``{number}`` and ``{text}``. Of several
+    forms, a name of a later one follows one of an earlier one that has the same dates, times and numbers."""
+
+
+def _word_or_section(value: Any) -> str:
+    return "word" if isinstance(value, str) else "section"
+
+
+Order = Annotated[
+    Annotated[Literal["modified", "any"], Tag("word")] | Annotated[NameOrder, Tag("section")],
+    Discriminator(_word_or_section),
+]
+
+
+class FileOrder:
+    """The order of the files of one pattern.
+
+    Args:
+        declared: None if it is derived.
+        snapshot: Whether only the newest file counts.
+        ignore_case: Whether names are read in upper and lower case alike.
+    """
+
+    def __init__(self, declared: Order | None = None, *, snapshot: bool = False, ignore_case: bool = False) -> None:
+        self.declared, self.snapshot, self.ignore_case = declared, snapshot, ignore_case
+        self._templates = (
+            parse_all([declared.name] if isinstance(declared.name, str) else declared.name, ignore_case=ignore_case)
+            if isinstance(declared, NameOrder)
+            else None
+        )
+
+    def rank(self, name: str) -> Rank | None:
+        """What *name* says; None if it has none of the declared forms."""
+        ranks = (template.rank(name, number) for number, template in enumerate(self._templates or ()))
+        return next((rank for rank in ranks if rank is not None), None)
+
+    def is_outside(self, name: str) -> bool:
+        """Whether the declared order says nothing about *name*."""
+        return self._templates is not None and self.rank(name) is None
+
+    def moment(self, name: str) -> str | None:
+        """The first date in *name*, with the first time, as the declared order reads them, as sortable text."""
+        rank = self.rank(name)
+        if rank is None or not rank[0]:
+            return None
+        moment = datetime.combine(rank[0][0], rank[1][0].time()) if rank[1] else rank[0][0]
+        return moment.isoformat().removesuffix("T00:00:00")
+
+    def newest(self, files: Sequence[RemoteFile], now: datetime) -> RemoteFile:
+        """The newest of *files*.
+
+        Raises:
+            RefusedError: If another one may be newer.
+        """
+        compared = self._compared(files, now)
+        newest = max(files, key=compared.key)
+        for file in files:
+            if file is not newest and (fault := compared.fault(file, newest)):
+                raise self._refusal(fault, file, newest, compared)
+        return newest
+
+    def in_order(self, files: Sequence[FileFacts], now: datetime) -> list[FileFacts]:
+        """*files* from the oldest to the newest, as far as that is known."""
+        return sorted(files, key=self._compared(files, now).key)
+
+    def distinct(self, files: Sequence[FileFacts], now: datetime) -> list[FileFacts]:
+        """As `in_order`, without files whose content a newer one has."""
+        found = dict[str, FileFacts]()
+        for facts in self.in_order(files, now):
+            found.pop(facts.content_hash, None)  # so that it is where the newer one is
+            found[facts.content_hash] = facts
+        return list(found.values())
+
+    def is_older(self, one: FileFacts, other: FileFacts, now: datetime) -> bool:
+        """Whether it is known that *one* is older than *other*."""
+        return self._compared([one, other], now).fault(other, one) == "older"
+
+    def follows(self, one: FileFacts, other: FileFacts, now: datetime) -> bool:
+        """Whether *one* is the newer version of *other*, or a later file whose name is of the same form."""
+        if self.declared == "any" or self.is_outside(one.name):
+            return False
+        compared = self._compared([other, one], now)
+        if one.name == other.name:
+            return one.at > other.at
+        return compared.are_alike(other.name, one.name) and compared.fault(other, one) is None
+
+    def check(
+        self,
+        unread: Sequence[FileFacts],
+        known: Sequence[FileFacts],
+        now: datetime,
+        *,
+        late: bool = False,
+        returned: Collection[str] = (),
+    ) -> None:
+        """Check that of *unread* files, which are in order, each is newer than those before it and than *known* ones.
+
+        Files that were taken in before, and are read again, have only to be newer than those that are not.
+
+        Args:
+            late: Accept a file that is older than a known one.
+            returned: The content hashes of files that were taken in before, and count as new ones.
+
+        Raises:
+            RefusedError: If one is not, or if nothing says so.
+        """
+        if self.declared == "any" or not unread:
+            return
+        before = {facts.content_hash: facts for facts in known if not self.is_outside(facts.name)}
+        again = {facts.content_hash for facts in unread if facts.content_hash in before}.difference(returned)
+        new = [facts for facts in unread if facts.content_hash not in again]
+        compared = self._compared([*before.values(), *unread], now)
+        for first, second in compared.pairs(new):
+            if fault := compared.fault(first, second):
+                raise self._refusal(fault, first, second, compared)
+        of_new = compared.last(list(before.values()))
+        of_others = compared.last([facts for content, facts in before.items() if content not in again])
+        for facts in unread:
+            is_again = facts.content_hash in again
+            for last in of_others(facts.name) if is_again else of_new(facts.name):
+                fault = compared.fault(last, facts, taken=True)
+                if fault and (not late if fault == "older" else self.snapshot or not is_again):
+                    raise self._refusal(fault, last, facts, compared, taken=True)
+
+    def _compared(self, files: Iterable[Dated], now: datetime) -> _ByTime | _ByRank | _Derived:
+        if self._templates is not None:
+            return _ByRank(self)
+        return _Derived(files, now) if self.declared is None else _ByTime()
+
+    def _refusal(
+        self, fault: Fault, first: Dated, second: Dated, compared: _ByTime | _ByRank | _Derived, *, taken: bool = False
+    ) -> RefusedError:
+        """*second* does not follow *first*."""
+        where = second.path if isinstance(second, RemoteFile) else second.name
+        other = ("the snapshot " if self.snapshot and taken else "") + f"{first.name!r}"
+        other += " taken in before" if taken else ""
+        if fault == "older":
+            hint = "ask the sender for a fresh one" if self.snapshot else _LATE
+            other = "the version of it that was taken in before" if first.name == second.name else other
+            return RefusedError(f"is older than {other}", where=where, hint=hint)
+        if fault == "disagree":
+            by_name, by_time = ("older", "newer") if first.at < second.at else ("newer", "older")
+            message = f"is {by_name} than {other} by its name, and {by_time} by its time of change"
+        else:
+            message = f"is as new as {other}: neither name nor time of change says which of them is newer"
+        return RefusedError(message, where=where, hint=compared.advice(first.name, second.name))
+
+
+class _ByTime:
+    """The time of change decides."""
+
+    def key(self, file: Dated) -> Any:
+        return file.at
+
+    def fault(self, first: Dated, second: Dated, *, taken: bool = False) -> Fault | None:
+        if first.at != second.at:
+            return "older" if second.at < first.at else None
+        return None if taken and first.name == second.name else "tie"
+
+    def pairs(self, files: Sequence[F]) -> Iterator[tuple[F, F]]:
+        """Those of *files*, which are in order, that must follow each other."""
+        return pairwise(files)
+
+    def last(self, known: Sequence[FileFacts]) -> Callable[[str], Iterable[FileFacts]]:
+        """Those of *known* that a file of some name must follow; it then follows all of them."""
+        newest = [max(known, key=self.key)] if known else []
+        return lambda _: newest
+
+    def are_alike(self, one: str, other: str) -> bool:
+        """Whether the order says which of two names is the later one."""
+        del one, other
+        return True
+
+    def advice(self, one: str, other: str) -> str:
+        del one, other
+        return f"files were changed in the same second: declare the order of their names, {_EXAMPLE}"
+
+
+class _ByRank(_ByTime):
+    """The names decide, as declared; of names that say the same, the time of change does."""
+
+    def __init__(self, order: FileOrder) -> None:
+        self._order = order
+
+    def key(self, file: Dated) -> Any:
+        return self._order.rank(file.name) or _NO_RANK, file.at
+
+    def fault(self, first: Dated, second: Dated, *, taken: bool = False) -> Fault | None:
+        one, other = (self._order.rank(file.name) or _NO_RANK for file in (first, second))
+        if one != other:
+            return "older" if other < one else None
+        if first.name == second.name:
+            return None  # the same file, written again
+        return "tie" if self._order.snapshot else super().fault(first, second, taken=taken)
+
+    def advice(self, one: str, other: str) -> str:
+        del one, other
+        return "use a template in which they differ, or a pattern for `files` that matches one of them"
+
+
+class _Derived(_ByTime):
+    """Names and times decide, where they agree."""
+
+    def __init__(self, files: Iterable[Dated], now: datetime) -> None:
+        self._names = NaturalNames([Named(file.name, file.at) for file in files], now)
+        self._extended = set(extended(self._names))
+
+    def key(self, file: Dated) -> Any:
+        return file.at, self._names.shape(file.name), self._names.position(file.name)
+
+    def fault(self, first: Dated, second: Dated, *, taken: bool = False) -> Fault | None:
+        later = (second.at > first.at) - (second.at < first.at)
+        if first.name == second.name:
+            return "older" if later < 0 else None
+        turns = self._names.turns(first.name, second.name) if self._names.are_alike(first.name, second.name) else {0}
+        if turns == {0} and (second.name, first.name) in self._extended:
+            turns = {-1} if later else {0}
+        elif turns == {0} and taken and not later:
+            return None  # the order in which they came
+        if turns == {1}:
+            return None if later >= 0 else "disagree"
+        if turns == {-1}:
+            return "disagree" if later > 0 else "older"
+        return (None, "tie", "older")[1 - later]
+
+    def are_alike(self, one: str, other: str) -> bool:
+        return self._names.are_alike(one, other) and self._names.turns(one, other) == {1}
+
+    def pairs(self, files: Sequence[F]) -> Iterator[tuple[F, F]]:
+        yield from pairwise(files)
+        alike = dict[Shape, F]()
+        for file in files:
+            shape = self._names.shape(file.name)
+            if shape in alike:
+                yield alike[shape], file
+            alike[shape] = file
+        places = {file.name: place for place, file in enumerate(files)}
+        for base, other in self._extended:
+            if base in places and other in places:
+                first, second = sorted((places[base], places[other]))
+                yield files[first], files[second]
+
+    def last(self, known: Sequence[FileFacts]) -> Callable[[str], Iterable[FileFacts]]:
+        newest = super().last(known)
+        alike, extending = dict[Shape, FileFacts](), defaultdict[str, list[FileFacts]](list)
+        for facts in sorted(known, key=lambda facts: self._names.position(facts.name)):
+            alike[self._names.shape(facts.name)] = facts
+        by_name = {facts.name: facts for facts in known}
+        for base, other in self._extended:
+            if other in by_name:
+                extending[base].append(by_name[other])
+
+        def last_of(name: str) -> Iterator[FileFacts]:
+            yield from newest(name)
+            yield from filter(None, [alike.get(self._names.shape(name))])
+            yield from extending[name]
+
+        return last_of
+
+    def advice(self, one: str, other: str) -> str:
+        if self._names.are_alike(one, other) and (templates := self._names.templates(one)):
+            shown = " or ".join(f'order: {{name: "{template}"}}' for template in templates)
+            return f"declare what decides: {shown}, or order: modified"
+        base, later = (other, one) if (other, one) in self._extended else (one, other)
+        forms = [template for name in (base, later) for template in self._names.templates(name)[:1]]
+        if (base, later) in self._extended and len(forms) > 1:
+            shown = ", ".join(f'"{template}"' for template in forms)
+            return f"if {later!r} is the newer one, declare order: {{name: [{shown}]}}; else order: modified"
+        return f"use a pattern that matches one of them, or declare the order, {_EXAMPLE}; or order: modified"

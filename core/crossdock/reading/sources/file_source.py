@@ -1,0 +1,350 @@
+"""Files -> batches of rows, through checks: no file that is incomplete, damaged, stale or known is taken in.
+
+A file is taken in as a whole: it is fetched into the spool and checked to its last line before its rows count (law 4).
+Several streams may share one source, which is then read once in a run.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+import polars as pl
+
+from crossdock.errors import CrossdockError, RefusedError
+from crossdock.reading.formats.file_formats import FileFormat, looks_cut, read_lines, read_rows
+from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.reading.sources.archive import archive
+from crossdock.reading.sources.expected_files import NO_FILE_EXPECTED, Expectation
+from crossdock.reading.sources.file_order import FileOrder, Order
+from crossdock.reading.sources.input_facts import ReadFile
+from crossdock.reading.sources.known_files import YOUNG, KnownFiles, StreamId
+from crossdock.reading.sources.late_files import LateError, LateFileWatch, Wait
+from crossdock.reading.sources.listed_files import FileListing, facts_of
+from crossdock.reading.sources.looks import Look
+from crossdock.reading.sources.manifests import Entry, Manifest, read_entries
+from crossdock.reading.sources.source_context import SourceContext, writing
+from crossdock.reading.sources.spool import Spool
+from crossdock.reading.sources.stated_sums import StatedSums
+from crossdock.reading.transport.file_store import FileStore, RemoteFile
+from crossdock.records import Again, Empty, Proof, RawBatch, kept
+from crossdock.state import FileFacts
+from crossdock.values.local_files import create_private, private_folder
+
+__all__ = ["FileSource", "StreamId"]
+
+OpenStore = Callable[[], FileStore]
+
+
+@dataclass(slots=True)
+class TakenFile:
+    """A file of this run.
+
+    Attributes:
+        facts: In a plan, a name may replace its content hash (`crossdock.reading.sources.spool`).
+        parts: Arrow files with its rows, in order, once one of several streams has read it.
+        rows: Their number, once they are read to the end.
+    """
+
+    facts: FileFacts
+    parts: Sequence[Path] = ()
+    proof: Proof | None = None
+    rows: int | None = None
+
+
+class FileSource:
+    """The files of one pattern, of one layout, in one store, for one run.
+
+    Args:
+        files: Folder and name pattern, such as ``out/LOT_*.txt``.
+        settle_s: How long files must keep their size and time before they are read.
+        snapshot: Whether each file lists everything: then only the newest counts, and it must have rows.
+        stream_ids: All streams that read this source.
+        kept: How long copies of finished files are kept, for sources that are joined; of a snapshot, the newest is.
+        parts: Whether the newest snapshot may consist of several files with the same date in their names.
+        wait: How long to wait for a file that is new to all of them, in a run that waits.
+        ready: The name of a file's done marker, such as ``{name}.done``; files without one are not there yet.
+        manifest: Where the sender states what files hold.
+        archive_to: The folder to which files are moved once all of their records are settled or kept.
+        order: Which file is the newer one; None if names and times say it.
+        ordered_by_rows: The streams whose rows say themselves which is the newest.
+        takes_late: Whether older files may come later, because `in_order` is used.
+        empty: What a snapshot without rows, or a file without a byte, is.
+        ignore_case: Whether files match in upper and lower case alike.
+    """
+
+    def __init__(
+        self,
+        files: str,
+        layout: FileFormat,
+        open_store: OpenStore,
+        run: SourceContext,
+        *,
+        settle_s: float,
+        snapshot: bool,
+        stream_ids: Sequence[StreamId],
+        kept: timedelta | None = None,
+        parts: bool = False,
+        wait: Wait | None = None,
+        ready: str | None = None,
+        manifest: Manifest | None = None,
+        archive_to: str | None = None,
+        order: Order | None = None,
+        ordered_by_rows: Collection[StreamId] = (),
+        takes_late: bool = False,
+        empty: Empty = "refuse",
+        ignore_case: bool = False,
+    ) -> None:
+        self._files_pattern, self._empty = files, empty
+        self._layout, self._open_store, self._run = layout, open_store, run
+        self._snapshot, self._parts, self._stream_ids = snapshot, parts, stream_ids
+        self._manifest, self._archive_to = manifest, archive_to
+        self._entries: dict[str, Entry] = {}  # by content hash
+        manifests = manifest.files if manifest else None
+        self._order, stream = FileOrder(order, snapshot=snapshot, ignore_case=ignore_case), stream_ids[0].stream
+        self._listing = FileListing(
+            files, run, stream, self._order, settle_s=settle_s, parts=parts, ready=ready, manifests=manifests
+        )
+        self._known = KnownFiles(
+            run,
+            stream_ids,
+            snapshot=snapshot and not parts,
+            order=self._order,
+            kept=kept,
+            keeps_newest=snapshot and parts,
+            ordered_by_rows=ordered_by_rows,
+            takes_late=takes_late,
+            looked_twice=settle_s >= YOUNG.total_seconds(),
+        )
+        self._files: list[TakenFile] | None = None
+        self._read: dict[StreamId, list[ReadFile]] = {}
+        self._failure: CrossdockError | None = None
+        self._spool = Spool(run)
+        self._fetched: dict[RemoteFile, str] = {}  # their names in the spool
+        self._copies = set[FileFacts]()  # files with the content of a newer one
+        patience = run.patience
+        self._late_file_watch = LateFileWatch(wait, files, run, patience) if wait and patience else None
+
+    @property
+    def looks(self) -> Sequence[Look]:
+        """The look at its files, as long as they were not taken in."""
+        return [self._listing.look] if self._files is None and self._failure is None else []
+
+    def read(self, stream_id: StreamId, expectation: Expectation = NO_FILE_EXPECTED) -> Iterator[RawBatch]:
+        """The rows of all files that *stream_id* has not finished: those of earlier runs, then by file name.
+
+        A new file that is missing against *expectation* is an error of the stream that does not end it.
+
+        Raises:
+            RefusedError: If one file fails a check; then none is taken in.
+            LateError: If the run must wait for a file; it may then read again.
+        """
+        _, unread = self.current(stream_id, expectation)
+        try:
+            for file in unread:
+                again = self._again(file.facts)
+                for rows in file.parts or self._parsed(file):
+                    yield RawBatch(file.facts.name, rows, proof=self.proof(file), again=again)
+            self.accept(stream_id)
+        finally:
+            self.forget_unaccepted()
+
+    def current(
+        self, stream_id: StreamId, expectation: Expectation = NO_FILE_EXPECTED
+    ) -> tuple[list[TakenFile], list[TakenFile]]:
+        """The files of this run and those that are kept; and those of them that *stream_id* has not finished.
+
+        Both are in the order in which they were accepted; those of this run are the last, by name.
+
+        The run learns what was found, and what *expectation* misses.
+
+        Raises:
+            RefusedError: See `read`.
+            LateError: See `read`.
+        """
+        taken = self._taken(stream_id)
+        facts = [file.facts for file in taken]
+        unread = self._known.unread(stream_id, facts)
+        found = expectation.compare(self._run, stream_id.stream, facts, unread, self._files_pattern)
+        self._read[stream_id] = found.files
+        if self._late_file_watch and self._late_file_watch.without:
+            self._run.note(stream_id.stream, self._late_file_watch.without)
+        older = self._known.not_passed(stream_id, self._listing.older)
+        for note in self._listing.notes(older, self._known.repeated(stream_id, facts, self._copies)):
+            self._run.note(stream_id.stream.partition(":")[0], note)  # older snapshots once
+        wanted = {each.content_hash for each in unread}
+        return taken, [file for file in taken if file.facts.content_hash in wanted]
+
+    def in_order(self, files: Sequence[TakenFile]) -> list[TakenFile]:
+        """*files* from the oldest to the newest."""
+        by_facts = {file.facts: file for file in files}
+        return [by_facts[facts] for facts in self._order.in_order([*by_facts], self._run.clock.now())]
+
+    def finished_before(self, stream_id: StreamId) -> Collection[str]:
+        """The content hashes of the files that earlier runs have finished under any version."""
+        return self._known.finished(stream_id).keys()
+
+    def rows(self, file: TakenFile) -> Iterator[pl.DataFrame]:
+        """The rows of *file*, one of `current`."""
+        return map(kept, file.parts) if file.parts else self._parsed(file)
+
+    def proof(self, file: TakenFile) -> Proof:
+        """What *file* shows about its completeness."""
+        file.proof = file.proof or self._proof(file.facts)
+        return file.proof
+
+    def accept(self, stream_id: StreamId) -> None:
+        """Record that *stream_id* has read the files of `current` as a whole."""
+        rows = {file.facts.name: file.rows for file in self._files or ()}
+        for read in self._read[stream_id]:
+            read.rows = rows.get(read.name)
+        self._known.accept(stream_id, [file.facts for file in self._files or ()])
+        self._known.pass_over(stream_id, self._listing.older)
+
+    def finished(self, stream_id: StreamId) -> None:
+        """Every record of *stream_id* is settled or kept: remove the copies that are not needed any more."""
+        self._known.finish(stream_id)
+        for content_hash in self._known.outdated([file.facts.content_hash for file in self._files or ()]):
+            self._spool.forget(content_hash)
+        if self._archive_to is not None and self._files is not None:
+            self._archive(stream_id, self._archive_to)
+
+    def _archive(self, stream_id: StreamId, folder: str) -> None:
+        """Move finished files; a failure is only noted, because their records are settled or kept."""
+        try:
+            with self._open_store() as store:
+                archive(store, folder, self._listing, self._known, self._fetched)
+        except CrossdockError as failure:
+            advice = f" ({failure.hint})" if failure.hint else ""
+            self._run.note(stream_id.stream, f"files were not moved to {folder!r}: {failure.message}{advice}")
+
+    def forget_unaccepted(self) -> None:
+        """Remove the copies of files that were refused, or that every stream has finished."""
+        if not self._spool.lasting:
+            return
+        accepted = {facts.content_hash for facts in self._known.unfinished()}
+        for content_hash in self._spool.fetched - accepted - self._known.kept().keys():
+            done = self._known.done_by(content_hash)
+            if not any(done) or all(done):
+                self._spool.forget(content_hash)
+
+    def _taken(self, stream_id: StreamId) -> list[TakenFile]:
+        """The files of this run; a failure is kept for the other streams, so that a failed log-in is not repeated."""
+        if self._failure is not None:
+            raise self._failure
+        if self._files is None:
+            try:
+                files = self._awaited(stream_id) if self._late_file_watch else self._take()
+                self._files = [TakenFile(facts) for facts in files]
+            except LateError:
+                self.forget_unaccepted()
+                raise
+            except CrossdockError as failure:
+                self._failure = failure
+                self.forget_unaccepted()
+                raise
+        return self._files
+
+    def _awaited(self, stream_id: StreamId) -> list[FileFacts]:
+        assert self._late_file_watch is not None
+
+        def take() -> list[FileFacts]:
+            files = self._take()
+            self._known.unread(stream_id, files)  # a stale file does not end the wait
+            return files
+
+        return self._late_file_watch.look(take, self._known.arrived)
+
+    def _take(self) -> list[FileFacts]:
+        """The files of this run, in the spool or in place; accepted ones first, then by name."""
+        with writing(self._run.spool):
+            private_folder(self._run.spool)
+        with self._open_store() as store:
+            new = self._new_files(store)
+            if self._late_file_watch and self._late_file_watch.early and set(self._fetched).issuperset(new):
+                new = []  # nothing has arrived since the last attempt
+            entries = read_entries(self._manifest, store, self._run, new) if self._manifest else {}
+            names = self._spool.take(store, new, lambda: self._known.sizes(new))
+            fetched = [facts_of(file, name, self._order) for file, name in zip(new, names, strict=True)]
+            self._fetched.update(zip(new, names, strict=True))
+            for facts in fetched if self._manifest else ():
+                entry = self._entries[facts.content_hash] = entries[facts.name]
+                entry.check_content(facts.name, self._spool.bytes_of(facts.content_hash))
+        stored = self._known.stored(self._spool.has)
+        ordered = self._order.distinct([*stored, *fetched], self._run.clock.now())
+        self._copies = set(fetched).difference(ordered)
+        if self._snapshot and self._parts:
+            newest = max((facts.stamp for facts in ordered), default="")
+            ordered = list({facts.name: facts for facts in ordered if facts.stamp == newest}.values())
+        if self._snapshot and not self._parts:
+            return ordered[-1:]
+        return self._known.as_accepted(ordered)
+
+    def _new_files(self, store: FileStore) -> list[RemoteFile]:
+        offered = self._listing.offered(store)
+        if not offered and not self._listing.left_out and not self._late_file_watch:
+            self._note(f"no file matches {self._files_pattern}")
+        self._known.mark_seen(offered)
+        self._listing.older.extend(passed := [file for file in offered if self._known.is_passed(file)])
+        new = [file for file in self._known.new(offered, self._spool.has) if file not in passed]
+        self._listing.check_complete(store, new)
+        return new
+
+    def _note(self, text: str) -> None:
+        """Note *text* for each stream that reads this source."""
+        for stream in dict.fromkeys(each.stream for each in self._stream_ids):
+            self._run.note(stream, text)
+
+    def _parsed(self, file: TakenFile) -> Iterator[pl.DataFrame]:
+        """The rows of *file*, kept for the other streams; so is a failure."""
+        facts, parts, rows = file.facts, list[Path](), 0
+        path, leniencies = self._spool.bytes_of(facts.content_hash), Leniencies()
+        entry = self._entries.get(facts.content_hash)
+        sums = StatedSums(facts.name, entry.where, entry.sums) if entry else None
+        try:
+            self._run.reading.file(facts.name, facts.content_hash)
+            is_no_change = self._empty == "no_change" and not facts.size
+            rows_of_file = read_rows(path, self._layout, name=facts.name, leniencies=leniencies)
+            for frame in () if is_no_change else rows_of_file:
+                if len(self._stream_ids) > 1:
+                    parts.append(self._run.work / f"{secrets.token_hex(16)}.arrow")  # the folder is shared
+                    with writing(parts[-1].parent), create_private(parts[-1]) as part:
+                        frame.write_ipc(part)
+                rows += frame.height
+                if sums:
+                    sums.add(frame)
+                yield frame
+            if entry and sums:
+                entry.check(facts.name, "rows", rows)
+                sums.check()
+            if self._snapshot and not rows and self._empty != "all_gone":
+                hint = "check the export; a file without rows does not show that records are gone"
+                raise RefusedError("is a snapshot without rows", where=facts.name, hint=hint)
+        except CrossdockError as failure:
+            self._failure = failure
+            raise
+        file.parts, file.rows = parts, rows
+        if leniencies or is_no_change:
+            self._note(f"{facts.name}: {leniencies or 'has no byte, which means no change'}")
+
+    def _again(self, facts: FileFacts) -> Again:
+        file, layout = self._spool.bytes_of(facts.content_hash), self._layout
+
+        def again(lines: Sequence[int] | None) -> Iterator[pl.DataFrame]:
+            if lines is None:
+                return read_rows(file, layout, name=facts.name)
+            return read_lines(file, layout, lines, name=facts.name)
+
+        return again
+
+    def _proof(self, facts: FileFacts) -> Proof:
+        layout = self._layout
+        entry = self._entries.get(facts.content_hash)
+        # what counts the rows is right, or the file is refused
+        counted = layout.states_rows or (entry is not None and entry.counted)
+        cut = not counted and looks_cut(self._spool.bytes_of(facts.content_hash), layout)
+        return Proof(partial(self._spool.content_hash, facts.content_hash), counted=counted, cut=cut)

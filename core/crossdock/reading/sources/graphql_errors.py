@@ -1,0 +1,56 @@
+"""Errors of GraphQL queries, which come in answers with the status 200."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from crossdock.errors import RemoteError
+from crossdock.reading.sources import api_errors
+from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest
+
+THROTTLED = "THROTTLED"
+_FAILED = frozenset({"INTERNAL_SERVER_ERROR", "TIMEOUT"})
+
+
+class GraphQLError(RemoteError):
+    """An answer with GraphQL errors.
+
+    Attributes:
+        codes: ``extensions.code`` of each error that has one.
+    """
+
+    def __init__(self, message: str, codes: frozenset[str], *, where: str) -> None:
+        super().__init__(message, where=where)
+        self.codes = codes
+
+
+def codes_of(request: ApiRequest, answer: ApiAnswer) -> frozenset[str]:
+    """The codes of the errors of a GraphQL query; none of another request."""
+    errors = answer.at("/errors") if request.graphql is not None else None
+    found = [item for item in errors if isinstance(item, dict)] if isinstance(errors, list) else []
+    codes = (item.get("extensions") for item in found)
+    return frozenset(code["code"] for code in codes if isinstance(code, dict) and isinstance(code.get("code"), str))
+
+
+def is_throttled(request: ApiRequest, answer: ApiAnswer) -> bool:
+    """Whether the answer to a GraphQL query says that its cost is too high for the moment."""
+    return THROTTLED in codes_of(request, answer)
+
+
+def is_failed(request: ApiRequest, answer: ApiAnswer) -> bool:
+    """Whether the server failed at a GraphQL query; it may answer later."""
+    return not _FAILED.isdisjoint(codes_of(request, answer))
+
+
+def check(request: ApiRequest, answer: ApiAnswer, shown: str, redacted: Callable[[str], str]) -> None:
+    """Raise GraphQLError if *answer* has GraphQL errors, even beside data.
+
+    Args:
+        redacted: Removes credentials from a text.
+    """
+    errors: Any = answer.at("/errors") if request.graphql is not None else None
+    if errors:
+        reason = api_errors.message_of(errors, redacted)
+        message = f"answered with GraphQL errors: {reason or 'without a message'}"
+        raise GraphQLError(message, codes_of(request, answer), where=shown)

@@ -1,0 +1,251 @@
+"""Rows with columns and rows of other sources: look-ups and joins, in chunks of bounded size.
+
+A look-up NAME adds its columns as ``NAME.COLUMN``, and ``NAME``: ``found``, ``missing``, or null if the row names none.
+A join NAME adds ``NAME`` (its rows as JSON text, null without any), ``NAME.content`` (a digest of them in any order),
+``NAME.at`` (``FILE:LINE`` of each, one per line) and ``NAME.problem`` (see `PROBLEMS`, else null).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+import polars as pl
+
+from crossdock.errors import RefusedError
+from crossdock.printable import printable
+from crossdock.reading.sources.source_context import writing
+from crossdock.records import LINE
+from crossdock.values.local_files import create_private
+
+FILE, NUMBER = "_file", "_file_number"
+AT_ONCE = 100_000  # rows of the main source per join, each of which reads the other source once
+MAX_ORPHANS = 100_000
+Problem = Literal[
+    "no_main_row",  # rows of the join without a row of the main source
+    "several_files",  # different rows of one record in several files, and no key that tells a repeated row
+    "contradiction",  # two different rows of one file with the same key
+    "empty_key",  # a row whose key is empty, so that repeated rows cannot be told
+]
+PROBLEMS = get_args(Problem)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How rows of another source are found.
+
+    Attributes:
+        on: Columns of the main source, and the columns of the other source that must have the same text.
+        key: Of a join: what identifies a row within its record; of repeated rows the one of the newest file counts.
+    """
+
+    on: Mapping[str, str]
+    key: Sequence[str] = ()
+
+    @property
+    def theirs(self) -> list[str]:
+        return list(self.on.values())
+
+
+class StoredRows:
+    """The rows of another source, kept on disk.
+
+    Args:
+        columns: Those that are needed; None for all.
+        work: The run's folder.
+    """
+
+    def __init__(self, columns: Sequence[str] | None, work: Path) -> None:
+        self._columns, self._work = columns, work
+        self._parts: list[Path] = []
+        self._old: list[int] = []  # numbers of files
+
+    def add(self, file: str, number: int, rows: pl.DataFrame, *, is_new: bool = True) -> None:
+        """Add *rows* of *file*, the *number*-th from the oldest; *is_new* unless an earlier run has finished it.
+
+        Raises:
+            RefusedError: If a needed column is missing.
+        """
+        present = [name for name in rows.columns if name != LINE]
+        if missing := [name for name in self._columns or () if name not in present]:
+            names = ", ".join(map(repr, missing))
+            raise RefusedError(f"missing column {names}", where=file, hint=f"its columns: {', '.join(present)}")
+        kept = rows.select(*(self._columns or present), LINE).with_columns(
+            pl.lit(printable(file)).alias(FILE), pl.lit(number, pl.UInt32).alias(NUMBER)
+        )
+        if not is_new:
+            self._old.append(number)
+        path = self._work / f"{secrets.token_hex(16)}.arrow"
+        with writing(self._work), create_private(path) as part:
+            kept.write_ipc(part)
+        self._parts.append(path)
+
+    def matching(self, keys: pl.DataFrame, rule: Rule, how: Literal["semi", "anti"] = "semi") -> pl.DataFrame:
+        """The rows whose columns ``rule.theirs`` are among *keys* (``semi``), or the new ones that are not (``anti``).
+
+        They are in the order of files and lines.
+        """
+        if not self._parts:
+            return pl.DataFrame(
+                schema={**dict.fromkeys((*rule.theirs, FILE), pl.String), LINE: pl.UInt64, NUMBER: pl.UInt32}
+            )
+        rows = pl.concat([pl.scan_ipc(part, glob=False) for part in self._parts], how="diagonal")
+        found = rows.join(keys.lazy(), left_on=rule.theirs, right_on=list(rule.on), how=how)
+        if how == "anti":
+            found = found.filter(~pl.col(NUMBER).is_in(self._old)).head(MAX_ORPHANS + 1)
+        return found.collect(engine="streaming").sort(NUMBER, LINE)
+
+
+class Joiner:
+    """Adds the columns of look-ups and joins to rows of the main source.
+
+    Args:
+        lookups: By name; a later one may use the columns of an earlier one.
+        joins: By name.
+        stored: The rows of each, by name.
+        work: The run's folder.
+    """
+
+    def __init__(
+        self, lookups: Mapping[str, Rule], joins: Mapping[str, Rule], stored: Mapping[str, StoredRows], work: Path
+    ) -> None:
+        self._lookups, self._joins, self._stored, self._work = lookups, joins, stored, work
+        self._seen: dict[str, list[pl.DataFrame]] = {name: [] for name in joins}  # keys of the main source
+        self._matched = dict.fromkeys(joins, False)
+
+    def add_columns(self, rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
+        """*rows* of the main source with the columns of all look-ups and joins, in chunks.
+
+        Raises:
+            RefusedError: If a file of a look-up lists a key twice with different rows.
+        """
+        for chunk in rows.iter_slices(AT_ONCE):
+            for name, rule in self._lookups.items():
+                chunk = self._looked_up(chunk, name, rule)  # noqa: PLW2901  each adds columns
+            for name, rule in self._joins.items():
+                chunk = self._joined(chunk, name, rule)  # noqa: PLW2901
+            yield chunk
+
+    def orphans(self, columns: Sequence[str]) -> Iterator[tuple[str, pl.DataFrame]]:
+        """New joined rows without a row of the main source: file, and one row for each record; *columns* are null.
+
+        Raises:
+            RefusedError: If no row at all has one, or more than `MAX_ORPHANS` do not.
+        """
+        for name, rule in self._joins.items():
+            seen = pl.concat([_keys(pl.DataFrame(schema=dict.fromkeys(rule.on, pl.String)), rule), *self._seen[name]])
+            rows = self._stored[name].matching(seen, rule, "anti")
+            if rows.height and (rows.height > MAX_ORPHANS or (seen.height and not self._matched[name])):
+                number = f"more than {MAX_ORPHANS:,}" if rows.height > MAX_ORPHANS else f"all {rows.height:,}"
+                raise RefusedError(
+                    f"{number} rows of join {name!r} have no row of the main source",
+                    where=f"{rows[FILE][0]}:{rows[LINE][0]}",
+                    hint="check that 'on' names the right columns, and that the files belong together",
+                )
+            yield from self._orphan_rows(rows, name, rule, columns)
+
+    def _orphan_rows(
+        self, rows: pl.DataFrame, name: str, rule: Rule, columns: Sequence[str]
+    ) -> Iterator[tuple[str, pl.DataFrame]]:
+        if not rows.height:
+            return
+        grouped = _grouped(rows, name, rule, pl.col(FILE).first(), pl.col(LINE).first())
+        grouped = grouped.rename({theirs: ours for ours, theirs in rule.on.items()})
+        others = [column for column in columns if column not in grouped.columns]
+        grouped = grouped.with_columns(
+            pl.lit("no_main_row").alias(f"{name}.problem"), *(pl.lit(None, pl.String).alias(other) for other in others)
+        )
+        for (file,), part in grouped.group_by(FILE, maintain_order=True):
+            yield str(file), part.drop(FILE)
+
+    def _looked_up(self, rows: pl.DataFrame, name: str, rule: Rule) -> pl.DataFrame:
+        found = self._stored[name].matching(_keys(rows, rule), rule)
+        newest = found.unique(rule.theirs, keep="last", maintain_order=True)
+        _refuse_contradictions(found, name, rule)
+        text = [column for column in newest.columns if column not in {FILE, NUMBER, LINE}]
+        # the columns of the key stay, under the name of the look-up as well
+        keys = {f"_{number}": theirs for number, theirs in enumerate(rule.theirs)}
+        renamed = newest.select(
+            *(pl.col(theirs).alias(alias) for alias, theirs in keys.items()),
+            *(pl.col(column).alias(f"{name}.{column}") for column in text),
+            pl.lit("found").alias(name),
+        )
+        joined = rows.join(renamed, left_on=list(rule.on), right_on=list(keys), how="left", maintain_order="left")
+        is_named = pl.all_horizontal(pl.col(column).fill_null("") != "" for column in rule.on)
+        return joined.with_columns(pl.when(is_named).then(pl.col(name).fill_null("missing")).alias(name))
+
+    def _joined(self, rows: pl.DataFrame, name: str, rule: Rule) -> pl.DataFrame:
+        keys = _keys(rows, rule)
+        self._seen[name].append(keys)
+        found = self._stored[name].matching(keys, rule)
+        self._matched[name] = self._matched[name] or found.height > 0
+        grouped = _grouped(found, name, rule)
+        return rows.join(grouped, left_on=list(rule.on), right_on=rule.theirs, how="left", maintain_order="left")
+
+
+def _keys(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
+    """The keys that *rows* name, without empty ones."""
+    is_named = pl.all_horizontal(pl.col(column).fill_null("") != "" for column in rule.on)
+    return rows.select(list(rule.on)).filter(is_named).unique()
+
+
+def _grouped(rows: pl.DataFrame, name: str, rule: Rule, *more: pl.Expr) -> pl.DataFrame:
+    """One row per record, with the columns of a join."""
+    text = [column for column in rows.columns if column not in {FILE, NUMBER, LINE}]
+    rows = rows.with_columns(pl.struct(text).struct.json_encode().alias("_json"))
+    rows = _newest_by_key(rows, rule) if rule.key else _newest_by_file(rows, rule)
+    grouped = rows.group_by(rule.theirs, maintain_order=True).agg(
+        pl.concat_str(pl.lit("["), pl.col("_json").str.join(","), pl.lit("]")).alias(name),
+        pl.col("_json").sort().str.join(",").alias(f"{name}.content"),
+        pl.concat_str(FILE, LINE, separator=":").str.join("\n").alias(f"{name}.at"),
+        pl.col("_problem").first().alias(f"{name}.problem"),
+        *more,
+    )
+    digests = [hashlib.blake2b(text.encode(), digest_size=16).hexdigest() for text in grouped[f"{name}.content"]]
+    return grouped.with_columns(pl.Series(f"{name}.content", digests, pl.String))
+
+
+def _newest_by_key(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
+    """Of rows with the same key only that of the newest file, and the problem of each record."""
+    has_key = pl.all_horizontal(pl.col(column).fill_null("") != "" for column in rule.key)
+    differs = pl.col("_json").n_unique().over([*rule.theirs, *rule.key, NUMBER]) > 1
+    rows = rows.with_columns(has_key.alias("_has_key"), (differs & has_key).alias("_contradicts"))
+    newest = rows.filter("_has_key").unique([*rule.theirs, *rule.key], keep="last", maintain_order=True)
+    problem = (
+        pl.when(pl.col("_contradicts").any().over(rule.theirs))
+        .then(pl.lit("contradiction"))
+        .when((~pl.col("_has_key")).any().over(rule.theirs))
+        .then(pl.lit("empty_key"))
+    )
+    kept = pl.concat([newest, rows.filter(~pl.col("_has_key"))]).sort(NUMBER, LINE)
+    return kept.with_columns(problem.alias("_problem"))
+
+
+def _newest_by_file(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
+    """Of files that repeat all rows of a record only the newest, and the problem of each record."""
+    of_file = pl.col("_json").sort().str.join(",").over([*rule.theirs, NUMBER])
+    rows = rows.with_columns(of_file.alias("_of_file"))
+    differs = pl.col("_of_file").n_unique().over(rule.theirs) > 1
+    rows = rows.with_columns(pl.when(differs).then(pl.lit("several_files")).alias("_problem"))
+    is_newest = pl.col(NUMBER) == pl.col(NUMBER).max().over(rule.theirs)
+    return rows.filter(is_newest | pl.col("_problem").is_not_null())
+
+
+def _refuse_contradictions(found: pl.DataFrame, name: str, rule: Rule) -> None:
+    """A file lists each key of a look-up once; identical repetitions are accepted."""
+    text = [column for column in found.columns if column not in {FILE, NUMBER, LINE}]
+    differing = found.filter(pl.struct(text).n_unique().over([*rule.theirs, NUMBER]) > 1)
+    if not differing.height:
+        return
+    first = differing.row(0, named=True)
+    same = differing.filter(pl.all_horizontal(pl.col(column) == first[column] for column in (*rule.theirs, NUMBER)))
+    places = [f"{file}:{line}" for file, line in same[[FILE, LINE]].rows()]
+    raise RefusedError(
+        f"look-up {name!r} finds the key of {places[0]} again, with different content",
+        where=places[1],
+        hint="name all columns of the key in 'on'",
+    )

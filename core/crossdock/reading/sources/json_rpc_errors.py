@@ -1,0 +1,48 @@
+"""Errors of JSON-RPC calls, which come with the status 200, and errors that another attempt cannot change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from crossdock.errors import RemoteError
+from crossdock.reading.sources import api_errors
+from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest
+
+_PERMANENT = frozenset({-32700, -32600, -32601, -32602})
+"""Codes of JSON-RPC 2.0, section 5.1: not JSON, no request, no such method, wrong parameters."""
+_WRONG_QUERY = frozenset({
+    "BAD_REQUEST", "BAD_USER_INPUT", "GRAPHQL_PARSE_FAILED", "GRAPHQL_VALIDATION_FAILED",
+    "OPERATION_RESOLUTION_FAILURE",
+})  # fmt: skip
+"""Codes that GraphQL servers give a query which they do not carry out."""
+_NOT_IMPLEMENTED = frozenset({501, 505})
+
+
+def check(request: ApiRequest, answer: ApiAnswer, shown: str, redacted: Callable[[str], str]) -> None:
+    """Raise RemoteError if *answer* to a JSON-RPC call is an error.
+
+    Args:
+        redacted: Removes credentials from a text.
+    """
+    call = request.json
+    if not (isinstance(call, dict) and isinstance(call.get("method"), str) and ("jsonrpc" in call or "params" in call)):
+        return
+    if (error := answer.at("/error")) and answer.at("/result") is None:
+        found = [error, error.get("data")] if isinstance(error, dict) else [error]
+        code = f" {error['code']}" if isinstance(error, dict) and isinstance(error.get("code"), int) else ""
+        reason = api_errors.message_of(found, redacted) or "without a message"
+        raise RemoteError(f"answered with the JSON-RPC error{code}: {reason}", where=shown)
+
+
+def is_permanent(status: int, body: Any) -> bool:
+    """Whether an answer of 500 or above, or its body, says that another attempt fails, too."""
+    if status in _NOT_IMPLEMENTED:
+        return True
+    if not isinstance(body, dict):
+        return False
+    error, errors = body.get("error"), body.get("errors")
+    if isinstance(error, dict) and error.get("code") in _PERMANENT:
+        return True
+    codes = [each.get("extensions") for each in errors if isinstance(each, dict)] if isinstance(errors, list) else []
+    return bool(codes) and all(isinstance(each, dict) and each.get("code") in _WRONG_QUERY for each in codes)

@@ -1,0 +1,339 @@
+"""Which files the streams of a source have taken in before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+from typing import Any, TypeVar
+
+from crossdock.reading.sources.file_order import FileOrder
+from crossdock.reading.sources.input_facts import is_to_remember
+from crossdock.reading.sources.late_files import has_come
+from crossdock.reading.sources.listed_files import described, description, facts_of
+from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.transport.file_store import RemoteFile
+from crossdock.state import Digests, FileDescription, FileFacts
+
+ONE_DAY = timedelta(days=1)
+_NOT_YET = datetime.max.replace(tzinfo=UTC)
+YOUNG = timedelta(seconds=2)  # modification times are whole seconds
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamId:
+    """A stream that reads a source: its name in the state, and its version."""
+
+    stream: str
+    version: str
+
+
+class KnownFiles:
+    """The intake log, as the streams of one source see it.
+
+    Args:
+        stream_ids: All streams that read the source.
+        order: Which of its files is the newer one; none is passed for parts of a snapshot.
+        kept: How long copies of finished files are kept, under any version; None if they are not.
+        keeps_newest: Keep those with the newest stamp however old they are.
+        ordered_by_rows: Streams whose rows say themselves which is the newest, so that files may come in any order.
+        takes_late: Whether older files may come later, because all are put in order.
+        looked_twice: Whether files are read only if they kept still for `YOUNG`, so that a later change shows.
+    """
+
+    def __init__(
+        self,
+        run: SourceContext,
+        stream_ids: Sequence[StreamId],
+        *,
+        snapshot: bool,
+        order: FileOrder | None = None,
+        kept: timedelta | None = None,
+        keeps_newest: bool = False,
+        ordered_by_rows: Collection[StreamId] = (),
+        takes_late: bool = False,
+        looked_twice: bool = False,
+    ) -> None:
+        self._run, self._intake, self._snapshot = run, run.intake, snapshot
+        self._stream_ids, self._order = stream_ids, order or FileOrder(snapshot=snapshot)
+        self._kept_for, self._keeps_newest = kept, keeps_newest
+        self._ordered_by_rows, self._takes_late = ordered_by_rows, takes_late
+        self._looked_twice = looked_twice
+        self._repeated = dict[StreamId, set[FileDescription]]()  # listed, and not read because of their content
+        self._looked_up: dict[tuple[Callable[..., Any], str, str], Any] = {}  # until this source changes it
+
+    def _look_up(self, what: Callable[..., T], stream: str, version: str = "") -> T:
+        """What the intake log says; asked once, since a run alone writes to it."""
+        key = what, stream, version
+        if key not in self._looked_up:
+            self._looked_up[key] = what(stream, version) if version else what(stream)
+        found: T = self._looked_up[key]
+        return found
+
+    def _all_done(self, stream_id: StreamId) -> dict[str, FileFacts]:
+        return self._look_up(self._intake.done, stream_id.stream, stream_id.version)
+
+    def _unfinished(self, stream_id: StreamId) -> dict[str, FileFacts]:
+        return self._look_up(self._intake.unfinished, stream_id.stream)
+
+    def _known(self, stream_id: StreamId) -> list[FileFacts]:
+        return self._look_up(self._intake.known, stream_id.stream)
+
+    def done(self, stream_id: StreamId) -> dict[str, FileFacts]:
+        """The files to skip: all that are finished; of snapshots only the last, since an older one may return.
+
+        No snapshot is skipped after one that is not finished, because some of its records may have been delivered.
+        """
+        done = self._all_done(stream_id)
+        if not self._snapshot:
+            return done
+        return {} if self._unfinished(stream_id).keys() - done.keys() else dict(list(done.items())[-1:])
+
+    def done_by(self, content_hash: str) -> list[bool]:
+        """For each stream whether it has finished this file."""
+        return [content_hash in self.done(stream_id) for stream_id in self._stream_ids]
+
+    def unfinished(self) -> Iterator[FileFacts]:
+        """Files accepted by a run that did not finish them; the source may have removed them since."""
+        for stream_id in self._stream_ids:
+            yield from self._unfinished(stream_id).values()
+
+    def unread(self, stream_id: StreamId, files: Sequence[FileFacts]) -> list[FileFacts]:
+        """Those of *files*, which are in order, that *stream_id* has not finished.
+
+        Raises:
+            RefusedError: If one is older than a file that was taken in before, or if nothing says which is newer.
+        """
+        unread = self.new_to(stream_id, files)
+        if not unread or self._keeps_newest or (stream_id in self._ordered_by_rows and not self._snapshot):
+            return unread
+        returned = {facts.content_hash for facts in unread if self._returns(stream_id, facts)}
+        now = self._run.clock.now()
+        self._order.check(unread, self._known(stream_id), now, late=self._takes_late, returned=returned)
+        return unread
+
+    def repeated(self, stream_id: StreamId, files: Sequence[FileFacts], copies: Collection[FileFacts]) -> list[str]:
+        """The names of files that are not read because of their content, once each: they may be meant to be newer.
+
+        Args:
+            copies: Files whose content a newer one of *files* has.
+        """
+        if self._snapshot:
+            return []
+        unread = {facts.content_hash for facts in self.new_to(stream_id, files)}
+        read = [facts for facts in files if facts.content_hash not in unread and not self._is_known(stream_id, facts)]
+        self._repeated[stream_id] = {described(facts) for facts in (*read, *copies)}
+        last, before = next(reversed(self.done(stream_id)), None), self._passed(stream_id)
+        named = [facts for facts in read if facts.content_hash != last and not self._is_touched(stream_id, facts)]
+        return [facts.name for facts in (*named, *sorted(copies, key=described)) if described(facts) not in before]
+
+    def _is_known(self, stream_id: StreamId, facts: FileFacts) -> bool:
+        known = self.done(stream_id).get(facts.content_hash)
+        return known is not None and described(known) == described(facts)
+
+    def _is_touched(self, stream_id: StreamId, facts: FileFacts) -> bool:
+        """Whether the last file of its name had the same content."""
+        last = self._last_of(stream_id, facts.name)
+        return last is not None and last.content_hash == facts.content_hash
+
+    def is_passed(self, snapshot: RemoteFile) -> bool:
+        """Whether a stream passed over *snapshot* before, and has taken in a newer one."""
+        facts = facts_of(snapshot, "", self._order)
+        return self._snapshot and any(
+            description(snapshot) in self._passed(stream_id)
+            and any(self._order.is_older(facts, known, self._run.clock.now()) for known in self._known(stream_id))
+            for stream_id in self._stream_ids
+        )
+
+    def _passed(self, stream_id: StreamId) -> set[FileDescription]:
+        return self._look_up(self._intake.passed, stream_id.stream)
+
+    def not_passed(self, stream_id: StreamId, older: Sequence[RemoteFile]) -> list[RemoteFile]:
+        """Those of *older* snapshots that *stream_id* has neither taken in nor passed over before."""
+        known = self._passed(stream_id) | {described(facts) for facts in self._known(stream_id)}
+        return [file for file in older if description(file) not in known]
+
+    def pass_over(self, stream_id: StreamId, older: Sequence[RemoteFile]) -> None:
+        """Record that *older* snapshots, all that are listed, are not needed; nor are files that repeat others."""
+        files = {description(file) for file in older} | self._repeated.get(stream_id, set())
+        if files != self._passed(stream_id):
+            self._intake.pass_over(stream_id.stream, files)
+            self._looked_up.clear()
+
+    def new_to(self, stream_id: StreamId, files: Sequence[FileFacts]) -> list[FileFacts]:
+        """Those of *files* that *stream_id* has not finished, stale ones included."""
+        done = self.done(stream_id)
+        unread = [facts for facts in files if facts.content_hash not in done or self._returns(stream_id, facts)]
+        if self._snapshot or not unread:
+            return unread
+        forgotten = self._forgotten(stream_id)
+        return [facts for facts in unread if facts.content_hash not in forgotten or self._follows_last(facts, done)]
+
+    def _returns(self, stream_id: StreamId, facts: FileFacts) -> bool:
+        """Whether the stream must read a file again, because its content has come before and other content since."""
+        done = self.done(stream_id)
+        if self._snapshot or facts.content_hash not in done or self._is_known(stream_id, facts):
+            return False
+        last = self._last_of(stream_id, facts.name)
+        is_written_again = last is not None and last.content_hash != facts.content_hash and last.at < facts.at
+        return is_written_again or self._follows_last(facts, done)
+
+    def _last_of(self, stream_id: StreamId, name: str) -> FileFacts | None:
+        """What was read last under *name*."""
+        return self._look_up(self._done_by_name, stream_id.stream, stream_id.version).get(name)
+
+    def _done_by_name(self, stream: str, version: str) -> dict[str, FileFacts]:
+        return {facts.name: facts for facts in self._all_done(StreamId(stream, version)).values()}
+
+    def _follows_last(self, facts: FileFacts, done: dict[str, FileFacts]) -> bool:
+        """Whether a file follows the last of those that are *done*, and has other content."""
+        last = next(reversed(done.values()), None)
+        if last is None or last.content_hash == facts.content_hash:
+            return False
+        return self._order.follows(facts, last, self._run.clock.now())
+
+    def _forgotten(self, stream_id: StreamId) -> Digests:
+        return self._look_up(self._intake.forgotten, stream_id.stream, stream_id.version)
+
+    def kept(self) -> dict[str, FileFacts]:
+        """Finished files whose copies are kept, by content hash: of snapshots the last, else those of some time."""
+        if self._kept_for is None:
+            return {}
+        oldest, kept = self._run.clock.now() - self._kept_for, dict[str, FileFacts]()
+        for stream_id in self._stream_ids:
+            finished = self.finished(stream_id)
+            newest = max((facts.stamp for facts in finished.values()), default="") if self._keeps_newest else None
+            kept |= (
+                dict(list(finished.items())[-1:])
+                if self._snapshot
+                else {
+                    content_hash: facts
+                    for content_hash, facts in finished.items()
+                    if facts.accepted_at is None or facts.accepted_at >= oldest or facts.stamp == newest
+                }
+            )
+        return kept
+
+    def stored(self, has_copy: Callable[[str], bool]) -> list[FileFacts]:
+        """Kept and unfinished files, as far as there is a copy of their content hash."""
+        return [facts for facts in (*self.kept().values(), *self.unfinished()) if has_copy(facts.content_hash)]
+
+    def finished(self, stream_id: StreamId) -> dict[str, FileFacts]:
+        """The files that the stream has finished under any version, by content hash, oldest first.
+
+        A file counts as of when it was first accepted; a snapshot, which may return, as of the last time.
+        """
+        unfinished = self._unfinished(stream_id)
+        finished = dict[str, FileFacts]()
+        for facts in self._known(stream_id):
+            if facts.content_hash in unfinished:
+                continue
+            if self._snapshot:
+                finished.pop(facts.content_hash, None)
+            finished.setdefault(facts.content_hash, facts)
+        return finished
+
+    def as_accepted(self, files: Sequence[FileFacts]) -> list[FileFacts]:
+        """*files* as the streams have first accepted them, under any version; then those that are new or return."""
+        accepted = dict[str, datetime]()
+        for facts in chain.from_iterable(self._known(stream_id) for stream_id in self._stream_ids):
+            if facts.accepted_at is not None:
+                at = accepted.get(facts.content_hash, facts.accepted_at)
+                accepted[facts.content_hash] = min(at, facts.accepted_at)
+        for facts in files:
+            if any(self._returns(stream_id, facts) for stream_id in self._stream_ids):
+                accepted.pop(facts.content_hash, None)
+        return sorted(files, key=lambda facts: accepted.get(facts.content_hash, _NOT_YET))
+
+    def outdated(self, taken: Sequence[str]) -> list[str]:
+        """The content hashes of finished files whose copies are not needed: of *taken*, and of older ones if kept."""
+        kept = self.kept()
+        finished = [content_hash for content_hash in taken if all(self.done_by(content_hash))]
+        if self._kept_for is not None:
+            finished += [each for stream_id in self._stream_ids for each in self.finished(stream_id)]
+        return [content_hash for content_hash in finished if content_hash not in kept]
+
+    def new(self, offered: Sequence[RemoteFile], has_copy: Callable[[str], bool] = lambda _: True) -> list[RemoteFile]:
+        """Those of *offered* that a stream has not finished, as far as their descriptions show it.
+
+        Args:
+            has_copy: Whether there is a copy of a content hash; a file whose copy should be kept is new without it.
+        """
+        lost = {each for each in self.kept() if not has_copy(each)}
+        known = [
+            {
+                described(facts)
+                for facts in self.done(stream_id).values()
+                if facts.content_hash not in lost and self._is_steady(facts)
+            }
+            for stream_id in self._stream_ids
+        ]
+        return [file for file in offered if not all(description(file) in done for done in known)]
+
+    def finished_by_all(self, listed: Sequence[RemoteFile], fetched: Mapping[RemoteFile, str]) -> list[RemoteFile]:
+        """Those of *listed* that every stream has read and finished, the oldest first.
+
+        Args:
+            fetched: The content hashes of those that this run has fetched.
+        """
+        done = [self._all_done(stream_id) for stream_id in self._stream_ids]
+        read = [{described(facts) for facts in files.values() if self._is_steady(facts)} for files in done]
+        now = self._run.clock.now()
+        finished = [
+            file
+            for file in listed
+            if all(description(file) in each for each in read)
+            or (file in fetched and self._kept_still(file.at, now) and all(fetched[file] in files for files in done))
+        ]
+        return sorted(finished, key=lambda file: (file.mtime, file.name))
+
+    def sizes(self, new: Sequence[RemoteFile]) -> Iterator[int]:
+        """The sizes of all files that any stream has accepted; forgotten ones may have any of *new*."""
+        for stream_id in self._stream_ids:
+            yield from (facts.size for facts in self._known(stream_id))
+        if any(map(self._forgotten, self._stream_ids)):
+            yield from (file.size for file in new)
+
+    def mark_seen(self, listed: Sequence[RemoteFile]) -> None:
+        """Mark known files that are still listed, once a day, so that the state keeps them."""
+        there, day_ago = {description(file) for file in listed}, self._run.clock.now() - ONE_DAY
+        for stream_id in self._stream_ids:
+            seen = [
+                facts.content_hash
+                for facts in self.done(stream_id).values()
+                if (facts.seen_at or facts.accepted_at or day_ago) <= day_ago and described(facts) in there
+            ]
+            if seen:
+                self._intake.seen(stream_id.stream, stream_id.version, seen)
+                self._looked_up.clear()
+
+    def arrived(self, files: Sequence[FileFacts]) -> bool:
+        """Whether one of *files* is new to every stream, or has come since the run was due."""
+        new = [{facts.content_hash for facts in self.new_to(stream_id, files)} for stream_id in self._stream_ids]
+        streams = [stream_id.stream for stream_id in self._stream_ids]
+        return bool(set.intersection(*new)) or has_come(self._run, streams, files, snapshot=self._snapshot)
+
+    def accept(self, stream_id: StreamId, files: Sequence[FileFacts]) -> None:
+        """Record that *stream_id* has read *files* as a whole."""
+        done = self.done(stream_id)  # a listed file that was forgotten is remembered again
+        returned = {facts for facts in files if self._returns(stream_id, facts)}
+        self._repeated.setdefault(stream_id, set()).update(described(done[facts.content_hash]) for facts in returned)
+        snapshot = self._snapshot
+        listed = [each for each in files if each in returned or is_to_remember(each, done, snapshot=snapshot)]
+        if listed:
+            self._intake.accept(stream_id.stream, stream_id.version, listed)
+            self._looked_up.clear()
+
+    def finish(self, stream_id: StreamId) -> None:
+        """Record that every record of the files that *stream_id* has accepted is settled or kept."""
+        self._intake.finish(stream_id.stream, stream_id.version)
+        self._looked_up.clear()
+
+    def _is_steady(self, facts: FileFacts) -> bool:
+        """Whether a file that is still described like this has not changed since it was read."""
+        return facts.accepted_at is not None and self._kept_still(facts.at, facts.accepted_at)
+
+    def _kept_still(self, changed: int, read: datetime) -> bool:
+        return self._looked_twice or read.timestamp() - changed >= YOUNG.total_seconds()

@@ -1,0 +1,211 @@
+"""Whether a list was read to its end: what the API says about it, compared with the records that it gave."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from crossdock.errors import RefusedError
+from crossdock.reading.sources.api_request import ApiAnswer
+from crossdock.reading.sources.id_set import IdSet
+from crossdock.values import exact_json
+from crossdock.values.json_values import at_path, text_of
+
+_IGNORED = (
+    "an API that does not know a parameter ignores it, and repeats its first page: check the paginator's parameters,"
+    " and where a POST has them; an API that lists everything in one answer has a single page"
+)
+_ENDED = "the list is cut off, or the total counts records that are not listed: check where the paginator finds it"
+_MORE = "check where the paginator finds the total: it must be the number of all records, not that of one page"
+_MOVED = (
+    "what was read is delivered, nothing counts as gone, and the next run reads the list again; request it sorted by"
+    " id or creation, in smaller parts, or with a cursor of the API. If several records have one key, change the key;"
+    " if the total is that of a page, correct its place"
+)
+
+
+class IncompleteListError(RefusedError):
+    """A list ended, and nothing proves that all of it was read."""
+
+
+class MovedListError(IncompleteListError):
+    """A list that was read to its end has changed meanwhile, so that pages may have passed over some records."""
+
+
+class OpenLists:
+    """Which streams are reading a list of which only the end shows whether records were passed over.
+
+    Attributes:
+        reader: The stream whose code runs now; empty if none does.
+        begun: Streams that have begun any list of an API, until this is asked anew.
+        unproved: Those whose list has to be the same when it is read again, before a record that it lacks is gone.
+        doubted: Why a list that a stream has read is no proof at all, by the stream's name.
+    """
+
+    def __init__(self) -> None:
+        self.reader = ""
+        self.begun, self.unproved = set[str](), set[str]()
+        self.doubted = dict[str, str]()
+        self._open = Counter[str]()
+
+    @contextmanager
+    def read_by(self, stream: str) -> Iterator[None]:
+        """Lists that are begun meanwhile are those of *stream*."""
+        before, self.reader = self.reader, stream
+        try:
+            yield
+        finally:
+            self.reader = before
+
+    @contextmanager
+    def opened(self, *, counted: bool) -> Iterator[None]:
+        """A list that is read meanwhile; *counted* as in `ListEvidence`."""
+        reader = self.reader
+        self.begun.add(reader)
+        if counted:
+            self.unproved.add(reader)
+            self._open[reader] += 1
+        try:
+            yield
+        finally:
+            if counted:
+                self._open[reader] -= 1
+
+    def begin_anew(self, stream: str) -> None:
+        """Forget what was found about the last list of *stream*."""
+        self.begun.discard(stream)
+        self.unproved.discard(stream)
+        self.doubted.pop(stream, None)
+
+    def read_again(self) -> None:
+        """The list that is read now has to be read again before a record that it lacks is gone."""
+        self.unproved.add(self.reader)
+
+    def doubt(self, text: str) -> bool:
+        """The list that is read now is no proof; false if that is known."""
+        return self.doubted.setdefault(self.reader, text) is text
+
+    def __contains__(self, stream: str) -> bool:
+        return self._open[stream] > 0
+
+
+USUAL_CAPS = frozenset({1_000, 5_000, 10_000, 50_000, 100_000, 500_000, 1_000_000})
+"""Numbers of records at which APIs are known to end lists without saying so, even in the total that they state."""
+
+
+class ListEvidence:
+    """The distinct records of one list, page after page, and what the API says about their number.
+
+    Args:
+        key: The dotted paths of a record's key. Without one, records are compared as a whole, and equal ones may be
+            several.
+        counted: Whether the client cuts the pages off by a position, so that a list that changes meanwhile moves past
+            it.
+
+    Attributes:
+        pages: How many pages brought a record that none before had.
+    """
+
+    def __init__(self, key: Sequence[str] = (), *, counted: bool = False) -> None:
+        self._key, self._counted = tuple(key), counted
+        self._seen = IdSet()
+        self._contents, self._orders, self._order = IdSet(), IdSet(), ""  # where records may be listed again
+        self._alike = 0  # records that may be others with the same key, such as two on one page
+        self._again = 0  # records that an earlier page had
+        self._totals: tuple[int, int] | None = None  # the lowest and the highest
+        self._total: int | None = None
+        self.pages = 0
+
+    def take(self, records: Sequence[Any], total: int | None = None) -> bool:
+        """Add a page; false if it has records, and earlier pages had each of them.
+
+        Where the API marks the places of pages, a record that changes may be listed again: it has another content then,
+        and its page other records than an earlier one.
+
+        Args:
+            total: How many records there are, as the API says.
+        """
+        names = [self._name(record) for record in records]
+        distinct, new = len(set(names)), self._seen.add(names)
+        if not self._may_follow(names, records) and names and not new:
+            return False
+        self._alike += len(names) - distinct
+        if self._key:
+            self._again += distinct - new
+        else:
+            self._alike += distinct - new
+        if total is not None:
+            low, high = self._totals or (total, total)
+            self._totals, self._total = (min(low, total), max(high, total)), total
+        self.pages += bool(new)
+        return True
+
+    def _may_follow(self, names: Sequence[str], records: Sequence[Any]) -> bool:
+        """Whether a page of known records has other contents, and is none of the earlier pages."""
+        if self._counted or not self._key:
+            return False
+        order, before = "\n".join(names), self._order
+        self._order, is_other_order = order, bool(self._orders.add([order]))
+        changed = self._contents.add([exact_json.dumps(record).decode() for record in records])
+        return bool(changed) and (is_other_order or (len(names) == 1 and order != before))
+
+    @property
+    def has_all(self) -> bool:
+        """Whether the API says that there are as many records as were read."""
+        return self._total is not None and self._is_stated(self._total)
+
+    @property
+    def doubt(self) -> str | None:
+        """A sentence about a whole list that has as many records as a cut one would have; None if it has not."""
+        if len(self._seen) not in USUAL_CAPS:
+            return None
+        return (
+            f"the list has exactly {len(self._seen):,} records, a number at which some APIs cut lists: compare it with"
+            " what the API itself counts, and read it in smaller parts if it is cut"
+        )
+
+    def check_end(self, page: ApiAnswer) -> None:
+        """Compare the whole list with what the API says; *page* is the last one.
+
+        Raises:
+            MovedListError: If it changed while it was read.
+            IncompleteListError: If the API says another number of records.
+        """
+        if self._counted and self._has_moved:
+            low, high = self._totals or (0, 0)
+            sign = f"its total was {low:,} and {high:,}" if low < high else f"{self._again:,} were on two pages"
+            message = f"the list changed while it was read ({sign}), so that records may have been passed over"
+            raise MovedListError(message, where=page.address, hint=_MOVED)
+        if self._totals is None or any(map(self._is_stated, {*self._totals, self._total or 0})):
+            return
+        low, high = self._totals
+        if not self._counted and low < len(self._seen) < high:
+            return
+        read = len(self._seen)
+        if read < high:
+            message = f"the list ended after {read:,} of {high:,} records"
+            raise IncompleteListError(message, where=page.address, hint=_ENDED)
+        message = f"the list has {read:,} records, although the API says {high:,}"
+        raise IncompleteListError(message, where=page.address, hint=_MORE)
+
+    @property
+    def _has_moved(self) -> bool:
+        """A record on two pages took the place of another one, so that a total that fits is a coincidence."""
+        return self._again > 0 or (self._totals is not None and self._totals[0] != self._totals[1])
+
+    def _is_stated(self, total: int) -> bool:
+        return len(self._seen) <= total <= len(self._seen) + self._alike
+
+    def _name(self, record: Any) -> str:
+        parts = [text_of(at_path(record, path)) for path in self._key]
+        if not parts or None in parts:
+            return exact_json.dumps(record).decode()
+        return "|".join(f"{len(part or '')}:{part}" for part in parts)
+
+
+def repeated(page: ApiAnswer) -> IncompleteListError:
+    """The error for a page that has only records of earlier pages."""
+    message = "has only records that earlier pages had: pagination loop"
+    return IncompleteListError(message, where=page.address, hint=_IGNORED)

@@ -1,0 +1,203 @@
+"""Which files a source offers: those that match its pattern and are not being written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime
+
+from crossdock.errors import RefusedError
+from crossdock.reading.formats.compression import MAX_BYTES
+from crossdock.reading.sources.file_order import FileOrder
+from crossdock.reading.sources.input_facts import LISTED
+from crossdock.reading.sources.markers import Markers
+from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.transport.file_store import FileStore, RemoteFile, any_case, list_below, matches, split_pattern
+from crossdock.state import FileDescription, FileFacts
+
+UNFINISHED_SUFFIXES = (".tmp", ".temp", ".part", ".partial", ".filepart", ".uploading", "~")
+_DAY_IN_NAME = re.compile(r"(?<!\d)(20\d\d)[-/]?(\d\d)[-/]?(\d\d)(?!\d)")
+
+
+class FileListing:
+    """The files of one pattern in a store.
+
+    Args:
+        stream: One of those that read it; its connection is that of the store.
+        order: Of its files; for snapshots, only the newest one counts.
+        settle_s: How long files must keep their size and time before they are read; 0 for a second look at once.
+        parts: Whether all files with the date of the newest count.
+        ready: The name of a file's marker; without its marker, a file does not count.
+        manifests: Folder and name pattern of manifests, which are no data.
+
+    Attributes:
+        newest: The name of the newest snapshot, and `older` older ones, as of the last time that files were offered.
+        left_out: Why files that match the pattern do not count, by name, as of the last look.
+    """
+
+    def __init__(
+        self,
+        files: str,
+        run: SourceContext,
+        stream: str,
+        order: FileOrder,
+        *,
+        settle_s: float,
+        parts: bool = False,
+        ready: str | None = None,
+        manifests: str | None = None,
+    ) -> None:
+        self._folder, pattern = split_pattern(files, folders=True)
+        self._pattern = any_case(pattern) if order.ignore_case else pattern
+        self._run, self._connection, self._settle_s = run, stream.partition(".")[0], settle_s
+        self._order, self._parts = order, parts
+        self._since: dict[RemoteFile, float] = {}  # of the last look: the time paused when they were first seen so
+        self._ahead = set[str](), 0.0  # names of the last look before this source is read, and when it was
+        self.newest, self.older = "", list[RemoteFile]()
+        self.left_out: dict[str, str] = {}
+        self._markers = Markers(ready, self._folder) if ready else None
+        self._manifests = split_pattern(manifests) if manifests else None
+
+    def offered(self, store: FileStore) -> list[RemoteFile]:
+        """The files that count, by name.
+
+        Raises:
+            RefusedError: If nothing says which snapshot is the newest, or which files are parts of it.
+        """
+        listed, self.older = self._listed(store), []
+        if not self._order.snapshot or not listed:
+            return listed
+        newest = self._newest_parts(listed) if self._parts else [self._order.newest(listed, self._run.clock.now())]
+        self.newest, self.older = newest[-1].name, sorted(set(listed).difference(newest), key=lambda file: file.name)
+        return newest
+
+    def _newest_parts(self, listed: Sequence[RemoteFile]) -> list[RemoteFile]:
+        days = {file: self._order.moment(file.name) or _day(file.name) for file in listed}
+        if len(listed) > 1 and (undated := next((file for file in listed if days[file] is None), None)):
+            raise RefusedError(
+                f"is one of {len(listed)} files, and has no date in its name that shows which belong together",
+                where=undated.path,
+                hint="use a pattern that matches one file, names such as LINES_2026-03-01_1.csv, or declare "
+                'their form, such as order: {name: "LINES_{date:%d%m%Y}_{number}.csv"}',
+            )
+        latest = max(listed, key=lambda file: file.at)
+        newest = max(filter(None, days.values()), default=None)
+        if self._order.declared is None and days[latest] != newest:
+            message = f"was changed after all files of {newest}, and is of an earlier date by its name"
+            raise RefusedError(message, where=latest.path, hint="declare the form of the names with 'order'")
+        return [file for file in listed if days[file] == newest]
+
+    def notes(self, older: Sequence[RemoteFile], repeated: Sequence[str] = ()) -> Iterator[str]:
+        """Which files that match the pattern are not read, with the reasons; of older snapshots, only these."""
+        passed = self.left_out | {file.name: f"older than {self.newest!r}" for file in older}
+        passed |= dict.fromkeys(repeated, "its content is that of another file, and nothing shows that it is newer")
+        for reason in dict.fromkeys(passed.values()):
+            names = [name for name, why in passed.items() if why == reason]
+            more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
+            yield f"passed over {', '.join(names[:LISTED])}{more}: {reason}"
+
+    def all_files(self, store: FileStore) -> list[RemoteFile]:
+        """All files that are data, with or without a marker, by name."""
+        found = list_below(store, self._folder, self._pattern)
+        return [file for file in found if not self._is_other(file.name)]
+
+    def markers(self, store: FileStore) -> dict[str, RemoteFile]:
+        """The markers that are there, by name."""
+        return self._markers.listed(store) if self._markers else {}
+
+    def marker_name(self, file: RemoteFile) -> str:
+        """The name of the marker of *file*; empty if files need none."""
+        return self._markers.name(file.name) if self._markers else ""
+
+    def look(self, store: FileStore) -> None:
+        """Look at the files for the first time, or again, before they are read."""
+        files = self._listed(store)
+        self._ahead = {file.name for file in files}, self._run.clock.monotonic()
+
+    def check_complete(self, store: FileStore, files: Sequence[RemoteFile]) -> None:
+        """Check that *files*, some of `offered`, are not too large, and have kept their size and time for a while.
+
+        Their times are not compared with this clock, which may differ from that of the server.
+
+        Raises:
+            RefusedError: If one fails.
+        """
+        for file in files:
+            if file.size > MAX_BYTES:
+                message = f"has {file.size:,} bytes, more than the limit of {MAX_BYTES:,}"
+                raise RefusedError(message, where=file.path, hint="ask the sender to send it in parts")
+        if not files:
+            return
+        changed, looks = self._changed(files), self._run.looks
+        left = self._settle_s - looks.paused + max(self._since[file] for file in files)
+        if changed is None and (left > 0 or not self._settle_s):
+            looks.pause(left, self._run.clock, self._connection, store, self.look)
+            again = set(self._listed(store))
+            changed = next((file for file in files if file not in again), None)
+        if changed is not None:
+            raise RefusedError("is still being written", where=changed.path, hint="run again when it is complete")
+
+    def _changed(self, files: Sequence[RemoteFile]) -> RemoteFile | None:
+        """The first of *files* that has just changed, since the last pause began: another one would be as short."""
+        (names, at), self._ahead = self._ahead, (set[str](), 0.0)
+        if self._run.clock.monotonic() - at > 2 * self._settle_s:
+            return None
+        return next(
+            (each for each in files if each.name in names and self._since[each] == self._run.looks.paused), None
+        )
+
+    def _listed(self, store: FileStore) -> list[RemoteFile]:
+        files, self.left_out = list[RemoteFile](), {}
+        markers = self.markers(store)
+        for file in list_below(store, self._folder, self._pattern):
+            if file.name.lower().endswith(UNFINISHED_SUFFIXES):
+                self.left_out[file.name] = "its name says that it is not complete"
+            elif self._is_other(file.name):
+                continue
+            elif self._markers and self._markers.name(file.name) not in markers:
+                self.left_out[file.name] = f"its marker {self._markers.template} is not there"
+            elif self._order.is_outside(file.name):
+                self.left_out[file.name] = "its name does not have the form that 'order' declares"
+            else:
+                files.append(file)
+        paused = self._run.looks.paused
+        self._since = {file: self._since.get(file, paused) for file in files}
+        return files
+
+    def _is_other(self, name: str) -> bool:
+        """Whether a file is not data, although it matches the pattern."""
+        if name.lower().endswith(UNFINISHED_SUFFIXES):
+            return True
+        if self._markers and self._markers.folder == self._folder and self._markers.is_marker(name):
+            return True
+        return self._manifests is not None and self._manifests[0] == self._folder and matches(name, self._manifests[1])
+
+
+def facts_of(file: RemoteFile, content_hash: str, order: FileOrder) -> FileFacts:
+    """What the state keeps of *file*; in a plan, a name may replace its content hash (`crossdock.reading.sources.spool`)."""
+    changed = _instant(file.mtime)
+    stamp = order.moment(file.name) or _day(file.name) or changed.isoformat()
+    return FileFacts(file.name, content_hash, file.size, changed, stamp)
+
+
+def description(file: RemoteFile) -> FileDescription:
+    """How the store describes a file."""
+    return file.name, file.size, _instant(file.mtime)
+
+
+def described(facts: FileFacts) -> FileDescription:
+    """How the store described a known file."""
+    return facts.name, facts.size, facts.modified_at
+
+
+def _day(name: str) -> str | None:
+    for match in _DAY_IN_NAME.finditer(name):
+        try:
+            return date(*map(int, match.groups())).isoformat()
+        except ValueError:
+            continue
+    return None
+
+
+def _instant(mtime: int) -> datetime:
+    return datetime.fromtimestamp(mtime, UTC)

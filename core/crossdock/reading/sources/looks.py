@@ -1,0 +1,70 @@
+"""The looks at the files of a run, by which files that grow are recognised, and the pauses between them.
+
+All sources of a run share the pauses: before each one, every source that is still to be read looks at its files. Only
+time that was slept counts, so that no clock, and no machine that was suspended, can make a pause shorter than it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext, suppress
+from itertools import chain
+from typing import Any, Protocol, runtime_checkable
+
+from crossdock.errors import CrossdockError
+from crossdock.reading.transport.file_store import FileStore
+from crossdock.values.clock import Clock
+
+Look = Callable[[FileStore], None]
+"""Looks at the files of one source."""
+_Due = Callable[[], Iterable[Look]]
+
+
+@runtime_checkable
+class ExpectsLooks(Protocol):
+    """A stream of files."""
+
+    def expect_looks(self, ctx: Any) -> None:
+        """Called when a run begins that will read the stream: call `Looks.expect` of the run."""
+
+
+class Looks:
+    """The looks and pauses of one run.
+
+    Attributes:
+        paused: How long the run has paused so far, in seconds.
+    """
+
+    def __init__(self) -> None:
+        self.paused = 0.0
+        self._expected: dict[str, tuple[Callable[[], FileStore], list[_Due]]] = {}
+
+    def expect(self, connection: str, open_store: Callable[[], FileStore], due: _Due) -> None:
+        """The run will read files of *connection*.
+
+        Args:
+            due: The looks at those that it has not taken in yet.
+        """
+        _, all_due = self._expected.setdefault(connection, (open_store, []))
+        all_due.append(due)
+
+    def pause(self, seconds: float, clock: Clock, connection: str, store: FileStore, looked: Look) -> None:
+        """Let all sources look at their files, then wait for *seconds*; if these are not positive, do neither.
+
+        Args:
+            store: That of *connection*, which is open.
+            looked: Of the source that has just done so.
+        """
+        if seconds > 0:
+            self._look_ahead(connection, store, looked)
+        clock.sleep(seconds)
+        self.paused += max(seconds, 0.0)
+
+    def _look_ahead(self, connection: str, store: FileStore, looked: Look) -> None:
+        for name, (open_store, all_due) in self._expected.items():
+            with suppress(CrossdockError):  # the stream meets it again when it is read
+                if looks := [each for each in dict.fromkeys(chain(*(due() for due in all_due))) if each != looked]:
+                    with nullcontext(store) if name == connection else open_store() as opened:
+                        for look in looks:
+                            with suppress(CrossdockError):
+                                look(opened)

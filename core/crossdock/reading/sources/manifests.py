@@ -1,0 +1,195 @@
+"""Manifests: files in which a sender states what its other files hold, and the checks against them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Self
+
+import polars as pl
+from pydantic import AfterValidator, model_validator
+
+from crossdock.errors import CrossdockError, RefusedError
+from crossdock.reading.formats.compression import Openable
+from crossdock.reading.formats.control_totals import NUMBER
+from crossdock.reading.formats.delimited_files import DelimitedFormat
+from crossdock.reading.formats.file_formats import FileFormat, read_rows
+from crossdock.reading.sources.source_context import SourceContext, writing
+from crossdock.reading.transport.file_store import FileStore, RemoteFile, split_pattern
+from crossdock.records import LINE
+from crossdock.values.config_file import ConfigModel
+from crossdock.values.local_files import create_private
+
+_BLOCK = 1 << 20
+_FORMS = {"rows": "[0-9]{1,18}", "bytes": "[0-9]{1,18}", "sha256": "[0-9a-fA-F]{64}", "md5": "[0-9a-fA-F]{32}"}
+
+
+def _files(pattern: str) -> str:
+    try:
+        split_pattern(pattern)
+    except CrossdockError as error:
+        raise ValueError(error.message) from None
+    return pattern
+
+
+class Manifest(ConfigModel):
+    """Files that state how many rows or bytes other files have, or their checksums."""
+
+    files: Annotated[str, AfterValidator(_files)]
+    """Folder and name pattern of the manifests, such as ``out/MANIFEST_*.csv``."""
+    format: FileFormat = DelimitedFormat()
+    """The layout of the manifests."""
+    name: str
+    """The column with the name of a file."""
+    rows: str | None = None
+    """The column with its number of rows, without header and trailer."""
+    bytes: str | None = None
+    """The column with its size in bytes, as it is on the server."""
+    sha256: str | None = None
+    """The column with its SHA-256, as hexadecimal digits."""
+    md5: str | None = None
+    """The column with its MD5, as hexadecimal digits."""
+    sums: Mapping[str, str] = {}
+    """Columns with control sums, each with the column of the file that it is the sum of."""
+
+    @model_validator(mode="after")
+    def _states_something(self) -> Self:
+        if not self.facts and not self.sums:
+            raise ValueError(f"needs the column of at least one of {', '.join(_FORMS)}, or sums")
+        return self
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """The columns of what the manifests state, by `rows`, `bytes`, `sha256` and `md5`."""
+        columns = {fact: getattr(self, fact) for fact in _FORMS}
+        return {fact: column for fact, column in columns.items() if column is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a manifest states about a file.
+
+    Attributes:
+        where: Manifest and line.
+        facts: Texts by `rows`, `bytes`, `sha256` and `md5`, as far as they are stated.
+        sums: Numbers as texts, by the columns of the file that are summed.
+    """
+
+    where: str
+    facts: Mapping[str, str]
+    sums: Mapping[str, str]
+
+    @property
+    def counted(self) -> bool:
+        return "rows" in self.facts
+
+    def check_form(self, manifest: Manifest) -> None:
+        """Check that numbers and checksums are written as such.
+
+        Raises:
+            RefusedError: If one is not.
+        """
+        for fact, text in self.facts.items():
+            if not re.fullmatch(_FORMS[fact], text):
+                what = "a whole number" if fact in {"rows", "bytes"} else f"a {fact} in hexadecimal digits"
+                hint = "correct 'manifest' in the config, or ask the sender for a correct one"
+                raise RefusedError(f"column {manifest.facts[fact]!r} is not {what}", where=self.where, hint=hint)
+
+        for column, text in self.sums.items():
+            if not re.fullmatch(NUMBER, text):
+                hint = "correct 'manifest' in the config, or ask the sender for a correct one"
+                raise RefusedError(f"the sum of {column!r} is not a number", where=self.where, hint=hint)
+
+    def check(self, file: str, fact: str, found: int | str) -> None:
+        """Check that *file* is as stated, if it is.
+
+        Raises:
+            RefusedError: If it is not.
+        """
+        stated = self.facts.get(fact, str(found)).lower()
+        if (int(stated) if isinstance(found, int) else stated) == found:
+            return
+        hint = "the file or the manifest is not whole, or they are of different days: fetch them again"
+        if isinstance(found, int):
+            message = f"has {found:,} {fact}, but {self.where} states {int(stated):,}"
+        else:
+            message = f"has another {fact} than {self.where} states"
+        raise RefusedError(message, where=file, hint=hint)
+
+    def check_content(self, file: str, content: Openable) -> None:
+        """Check the stated checksums.
+
+        Raises:
+            RefusedError: If one differs.
+        """
+        for fact in self.facts.keys() & {"sha256", "md5"}:
+            digest = hashlib.new(fact, usedforsecurity=False)
+            with content.open("rb") as stream:
+                while block := stream.read(_BLOCK):
+                    digest.update(block)
+            self.check(file, fact, digest.hexdigest())
+
+
+def read_entries(
+    manifest: Manifest, store: FileStore, run: SourceContext, files: Collection[RemoteFile]
+) -> dict[str, Entry]:
+    """The entries of *files*, by name; of several manifests that name a file, the newest counts.
+
+    Raises:
+        RefusedError: If a file has no entry, or another size; if a manifest is not as declared.
+    """
+    entries = dict[str, Entry]()
+    names = [file.name for file in files]
+    if not names:
+        return entries
+    listed = store.list(*split_pattern(manifest.files))
+    for found in sorted(listed, key=lambda file: (file.mtime, file.name)):
+        entries |= _entries(manifest, store, run, found, names)
+    for file in files:
+        if file.name not in entries:
+            hint = f"{len(listed):,} files match {manifest.files}; ask the sender, or run again when it is listed"
+            raise RefusedError("has no entry in a manifest", where=file.path, hint=hint)
+        entries[file.name].check_form(manifest)
+        entries[file.name].check(file.path, "bytes", file.size)
+    return entries
+
+
+def _entries(
+    manifest: Manifest, store: FileStore, run: SourceContext, listed: RemoteFile, names: list[str]
+) -> dict[str, Entry]:
+    """The entries of one manifest."""
+    copy = run.work / f"{secrets.token_hex(16)}.manifest"
+    try:
+        with writing(copy.parent), create_private(copy) as sink:
+            store.fetch(listed, sink)
+        entries = dict[str, Entry]()
+        for frame in read_rows(copy, manifest.format, name=listed.path):
+            for row in _named(manifest, listed, frame, names).iter_rows(named=True):
+                name, where = row[manifest.name], f"{listed.path}:{row[LINE]}"
+                if name in entries:
+                    hint = "ask the sender for a manifest with one entry for each file"
+                    raise RefusedError(f"a second entry of the file in {entries[name].where}", where=where, hint=hint)
+                facts = {fact: row[column].strip() for fact, column in manifest.facts.items()}
+                sums = {of: row[column].strip() for column, of in manifest.sums.items()}
+                entries[name] = Entry(where, facts, sums)
+        return entries
+    finally:
+        copy.unlink(missing_ok=True)
+
+
+def _named(manifest: Manifest, listed: RemoteFile, frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+    """The rows that name one of *names*; a name may have folders before it."""
+    if missing := {manifest.name, *manifest.facts.values(), *manifest.sums} - set(frame.columns):
+        hint = "correct 'manifest' in the config, or ask the sender"
+        raise RefusedError(
+            f"missing column {', '.join(map(repr, sorted(missing)))}", where=f"{listed.path}:1", hint=hint
+        )
+    return frame.with_columns(_file_name(pl.col(manifest.name))).filter(pl.col(manifest.name).is_in(names))
+
+
+def _file_name(path: pl.Expr) -> pl.Expr:
+    """The name at the end of a path, also of a Windows one."""
+    return path.str.strip_chars().str.replace(r"^.*[/\\]", "")

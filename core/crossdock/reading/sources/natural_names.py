@@ -1,0 +1,297 @@
+"""Names of files as people read them: dates, times and numbers in them, and which of two names is the later one.
+
+Names are compared only if they differ in nothing else. What a number means is not declared, so there may be several
+readings: `01112026` is in November or in January.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import islice, pairwise, product
+from typing import Literal
+
+from crossdock.reading.sources.name_templates import NameTemplate
+
+Position = tuple[tuple[datetime, ...], tuple[int, ...]]
+"""Dates of a name, then its other numbers: those after its last date first."""
+Kind = Literal["number", "half_day", "month"]
+Shape = tuple[tuple[str, str], ...]
+"""The kinds of the numbers of a name, each with the text before it; then an empty kind with the text after the last."""
+Date = tuple[int, int, str]
+"""A date in a name: the place of its first number, how many numbers it has, and its format."""
+
+_SUFFIX = re.compile(r"(?:\.[A-Za-z][A-Za-z0-9]{0,7})+$")
+_NUMBER = re.compile(
+    r"(?<![0-9])(?P<half_day>(?:0?[1-9]|1[0-2])(?:[-._:][0-5][0-9](?:[-._:][0-5][0-9])?|[0-5][0-9](?:[0-5][0-9])?)?"
+    r"[ _-]?[AaPp][Mm](?![A-Za-z]))"
+    r"|(?<![A-Za-z])(?P<month>(?i:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+    r"|sep(?:tember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?))(?![A-Za-z])"
+    r"|(?P<number>[0-9]+)"
+)
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_BY_LENGTH: Mapping[int, tuple[str, ...]] = {
+    6: ("%y%m%d", "%d%m%y", "%m%d%y", "%Y%m"),
+    8: ("%Y%m%d", "%d%m%Y", "%m%d%Y"),
+    10: ("%Y%m%d%H", "%d%m%Y%H", "%m%d%Y%H"),
+    12: ("%Y%m%d%H%M", "%d%m%Y%H%M", "%m%d%Y%H%M"),
+    14: ("%Y%m%d%H%M%S", "%d%m%Y%H%M%S", "%m%d%Y%H%M%S"),
+}
+_IN_PARTS = ("%Y %m %d", "%d %m %Y", "%m %d %Y", "%y %m %d", "%d %m %y", "%m %d %y")
+_SEPARATORS = {"-", "_", ".", " "}
+_MAX_READINGS = 64
+_SAME_DAYS = timedelta(days=3)  # between a date in a name and the time of the file, whatever the time zones
+_YEAR, _MONTH = timedelta(days=400), timedelta(days=31)
+_MARK = re.compile(r"[^0-9]*[0-9]{0,3}[^0-9]*")  # what a correction or a version adds to a name
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A file by its name, and when it was changed, in seconds since 1970."""
+
+    name: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the numbers of names of one shape mean."""
+
+    shape: Shape
+    dates: tuple[Date, ...]
+    positions: Mapping[str, Position]
+
+
+class NaturalNames:
+    """The readings of names.
+
+    Args:
+        files: All that are compared; their times help to choose a reading.
+        now: Names are not of much later days.
+    """
+
+    def __init__(self, files: Iterable[Named], now: datetime) -> None:
+        self._shapes = dict[str, Shape]()
+        groups: dict[Shape, dict[str, list[Named]]] = {}
+        numbers = dict[str, tuple[str, ...]]()
+        for file in files:
+            if file.name not in numbers:
+                self._shapes[file.name], numbers[file.name] = _parsed(file.name)
+            groups.setdefault(self._shapes[file.name], {}).setdefault(file.name, []).append(file)
+        self._readings = {shape: _readings(shape, group, numbers, now + _YEAR) for shape, group in groups.items()}
+
+    def are_alike(self, one: str, other: str) -> bool:
+        """Whether the names differ in nothing but their numbers."""
+        return self._shapes[one] == self._shapes[other]
+
+    def turns(self, one: str, other: str) -> set[int]:
+        """For each reading of two names that are alike whether *other* is later (1), earlier (-1), or neither (0)."""
+        pairs = {(reading.positions[one], reading.positions[other]) for reading in self._readings[self._shapes[one]]}
+        return {(first < second) - (first > second) for first, second in pairs}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._shapes)
+
+    def shape(self, name: str) -> Shape:
+        """What names that are alike have in common."""
+        return self._shapes[name]
+
+    def position(self, name: str) -> Position:
+        """Where *name* belongs among those that are alike, by its most natural reading."""
+        return self._readings[self._shapes[name]][0].positions[name]
+
+    def templates(self, name: str) -> list[str]:
+        """The templates that declare the readings of *name* and of those that are alike, as far as there are any."""
+        found = list[str]()
+        for reading in self._readings[self._shapes[name]]:
+            numbers = [_parsed(each)[1] for each in reading.positions]
+            with suppress(ValueError):
+                template = NameTemplate.parse(_template(reading, numbers))
+                if all(template.rank(each, 0) for each in reading.positions):
+                    found.append(template.text)
+        return list(dict.fromkeys(found))
+
+
+def extends(base: str, other: str) -> bool:
+    """Whether *other* is *base* with something that a correction or a version adds at its end or its begin."""
+    first, second = _SUFFIX.sub("", base), _SUFFIX.sub("", other)
+    if len(second) <= len(first) or not first:
+        return False
+    if second.startswith(first):
+        added, edge = second[len(first) :], first[-1] + second[len(first)]
+    elif second.endswith(first):
+        added, edge = second[: -len(first)], second[-len(first) - 1] + first[0]
+    else:
+        return False
+    return bool(_MARK.fullmatch(added)) and not edge.isdigit() and not edge.isalpha()
+
+
+def extended(names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Pairs of *names* of which the second extends the first."""
+    stems = {name: _SUFFIX.sub("", name) for name in names}
+    for step in (1, -1):
+        bases = list[str]()  # each begins with the one before
+        for name in sorted(stems, key=lambda name: (stems[name][::step], name)):
+            while bases and not stems[name][::step].startswith(stems[bases[-1]][::step]):
+                bases.pop()
+            yield from ((base, name) for base in bases if extends(base, name))
+            bases.append(name)
+
+
+def _parsed(name: str) -> tuple[Shape, tuple[str, ...]]:
+    """The shape of *name*, and its numbers."""
+    shape, numbers, end = list[tuple[str, str]](), list[str](), 0
+    for found in _NUMBER.finditer(name):
+        shape.append((name[end : found.start()], str(found.lastgroup)))
+        numbers.append(found[0])
+        end = found.end()
+    return (*shape, (name[end:], "")), tuple(numbers)
+
+
+def _readings(
+    shape: Shape, files: Mapping[str, Sequence[Named]], numbers: Mapping[str, tuple[str, ...]], latest: datetime
+) -> list[Reading]:
+    """The readings of names of one shape, the most natural first, without unlikely ones."""
+    texts = [numbers[name] for name in files]
+    found = list[Reading]()
+    for chosen in islice(product(*_dates(shape, texts)), _MAX_READINGS):
+        dates = tuple(date for date in chosen if date is not None)
+        positions = dict[str, Position]()
+        for name in files:
+            position = _position(shape, numbers[name], dates, latest)
+            if position is None:
+                break
+            positions[name] = position
+        else:
+            found.append(Reading(shape, dates, positions))
+    most = max(map(_sure_dates, found))
+    found = [reading for reading in found if _sure_dates(reading) == most]
+    for before, after in ((_SAME_DAYS, _SAME_DAYS), (_YEAR, _MONTH)):
+        likely = [reading for reading in found if reading.dates and _is_within(reading, files, before, after)]
+        if likely:
+            most = max(len(reading.dates) for reading in likely)
+            found = [reading for reading in likely if len(reading.dates) == most]
+            break
+    return [reading for reading in found if _is_in_time(reading, files)] or found
+
+
+def _sure_dates(reading: Reading) -> int:
+    """How many dates it has that hardly are other numbers: with a whole year and a day, or in parts."""
+    return sum(parts > 1 or ("%Y" in form and "%d" in form) for _, parts, form in reading.dates)
+
+
+def _dates(shape: Shape, names: Sequence[tuple[str, ...]]) -> list[list[Date | None]]:
+    """For each place where all *names* may have a date the ways to read it; None for no date."""
+    places, place = list[list[Date | None]](), 0
+    while place < len(shape) - 1:
+        forms = [*_in_parts(shape, names, place), *_in_one(shape, names, place)]
+        if forms:
+            places.append([*forms, None])
+        place += max((parts for _, parts, _ in forms), default=1)
+    return places
+
+
+def _in_parts(shape: Shape, names: Sequence[tuple[str, ...]], place: int) -> Iterator[Date]:
+    parts = shape[place : place + 3]
+    kinds = [kind for _, kind in parts]
+    if place + 3 >= len(shape) or kinds.count("month") > 1 or "half_day" in kinds:
+        return
+    between = {text for text, _ in parts[1:]}
+    if len(between) > 1 or not between <= _SEPARATORS | ({""} if "month" in kinds else set()):
+        return
+    for form in _IN_PARTS:
+        codes = form.split()
+        if "month" in kinds and codes.index("%m") != kinds.index("month"):
+            continue
+        lengths = {code: {len(name[place + part]) for name in names} for part, code in enumerate(codes)}
+        years = lengths.get("%Y", lengths.get("%y"))
+        if years == ({4} if "%Y" in form else {2}) and max(lengths["%d"]) <= 2:
+            yield place, 3, form
+
+
+def _in_one(shape: Shape, names: Sequence[tuple[str, ...]], place: int) -> Iterator[Date]:
+    lengths = {len(name[place]) for name in names}
+    if shape[place][1] == "number" and len(lengths) == 1:
+        yield from ((place, 1, form) for form in _BY_LENGTH.get(lengths.pop(), ()))
+
+
+def _position(shape: Shape, numbers: tuple[str, ...], dates: tuple[Date, ...], latest: datetime) -> Position | None:
+    moments, others = list[datetime](), set(range(len(numbers)))
+    for place, parts, form in dates:
+        texts = [_MONTHS.index(text[:3].lower()) + 1 if text.isalpha() else text for text in numbers[place:][:parts]]
+        try:
+            moment = datetime.strptime(" ".join(map(str, texts)), form).replace(tzinfo=UTC)
+        except ValueError:
+            return None
+        if moment.year < 1990 or moment > latest:
+            return None
+        moments.append(moment)
+        others -= set(range(place, place + parts))
+    last = max((place for place, _, _ in dates), default=-1)
+    ordered = sorted(others, key=lambda place: (place < last, place))
+    return tuple(moments), tuple(_value(shape[place][1], numbers[place]) for place in ordered)
+
+
+def _value(kind: str, text: str) -> int:
+    if kind == "month":
+        return _MONTHS.index(text[:3].lower()) + 1
+    if kind == "number":
+        return int(text)
+    digits = "".join(number.zfill(2) for number in re.findall("[0-9]+", text))
+    padded = digits.zfill(len(digits) + len(digits) % 2).ljust(6, "0")
+    hours, minutes, seconds = (int(padded[place : place + 2]) for place in (0, 2, 4))
+    return (hours % 12 + 12 * ("p" in text.lower())) * 3600 + minutes * 60 + seconds
+
+
+def _is_within(reading: Reading, files: Mapping[str, Sequence[Named]], before: timedelta, after: timedelta) -> bool:
+    """Whether all dates are at most so long before and after the times of the files."""
+    return all(
+        -before.total_seconds() <= moment.timestamp() - file.at <= after.total_seconds()
+        for name, (moments, _) in reading.positions.items()
+        for file in files[name]
+        for moment in moments
+    )
+
+
+def _is_in_time(reading: Reading, files: Mapping[str, Sequence[Named]]) -> bool:
+    """Whether no later name has an earlier time."""
+    ordered = sorted((reading.positions[name], file.at) for name, of in files.items() for file in of)
+    return all(first[1] <= second[1] for first, second in pairwise(ordered))
+
+
+def _template(reading: Reading, names: Sequence[tuple[str, ...]]) -> str:
+    text, place, dates = "", 0, {place: (parts, form) for place, parts, form in reading.dates}
+    while place < len(reading.shape) - 1:
+        before, kind = reading.shape[place]
+        parts, form = dates.get(place, (1, ""))
+        numbers = [[name[place + part] for name in names] for part in range(parts)]
+        if parts > 1:
+            between = [*(text for text, _ in reading.shape[place + 1 : place + parts]), ""]
+            codes = [
+                _code(code, texts) + after for code, texts, after in zip(form.split(), numbers, between, strict=True)
+            ]
+            form = "".join(codes)
+        field = (
+            f"{{date:{form}}}" if form else f"{{time:{_half_day(numbers[0])}}}" if kind == "half_day" else "{number}"
+        )
+        text += before + field
+        place += parts
+    return text + reading.shape[-1][0]
+
+
+def _code(code: str, texts: Sequence[str]) -> str:
+    if texts[0].isalpha():
+        return "%b" if {len(text) for text in texts} == {3} else "%B"
+    return code.replace("%", "%-") if min(map(len, texts)) < 2 else code
+
+
+def _half_day(texts: Sequence[str]) -> str:
+    """The format of *texts*, such as 0900AM; all are like the first."""
+    first = re.findall("[0-9]+", texts[0])
+    if len(first) == 1 and len(first[0]) > 2:
+        return "%I%M%S"[: len(first[0])] + texts[0][len(first[0]) : -2] + "%p"
+    codes = iter(("%-I" if any(re.match("[0-9](?![0-9])", text) for text in texts) else "%I", "%M", "%S"))
+    return re.sub("[0-9]+", lambda _: next(codes), texts[0][:-2]) + "%p"

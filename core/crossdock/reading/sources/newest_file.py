@@ -1,0 +1,50 @@
+"""A look at the newest file of a pattern: what of it looks damaged by a program before us."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager, closing
+from io import BytesIO
+from typing import BinaryIO, Literal
+
+import polars as pl
+
+from crossdock.errors import CrossdockError
+from crossdock.reading.formats.file_formats import FileFormat, read_rows
+from crossdock.reading.formats.suspicious_cells import suspicious, without_zeros
+from crossdock.reading.transport.file_store import FileStore, RemoteFile
+from crossdock.records import LINE
+
+MOST_BYTES = 16 << 20
+"""Of a file that is looked at."""
+_MOST_ROWS = 100_000
+
+
+class _InMemory:
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def open(self, _mode: Literal["rb"], /) -> AbstractContextManager[BinaryIO]:
+        return BytesIO(self._data)
+
+
+def warnings_about_newest(store: FileStore, files: Collection[RemoteFile], layout: FileFormat) -> Iterator[str]:
+    """What looks damaged in the first rows of the newest of *files*; nothing of one that is too large or is refused."""
+    newest = max(files, key=lambda file: (file.mtime, file.name), default=None)
+    if newest is None or newest.size > MOST_BYTES:
+        return
+    try:
+        content = BytesIO()
+        store.fetch(newest, content)
+        with closing(read_rows(_InMemory(content.getvalue()), layout, name=newest.name)) as frames:  # type: ignore[type-var]  # a generator
+            found = list[pl.DataFrame]()
+            for frame in frames:
+                found.append(frame)
+                if sum(each.height for each in found) >= _MOST_ROWS:
+                    break
+            rows = pl.concat(found)
+    except CrossdockError:
+        return  # a run says why
+    present = [name for name in rows.columns if name != LINE]
+    for warning in (*map(str, suspicious(rows, present)), *without_zeros(rows, present)):
+        yield f"{newest.name}: {warning}"

@@ -1,0 +1,350 @@
+"""How an API splits a list into pages: objects that know the request for the next page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from crossdock.errors import RefusedError
+from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest, PagePlace
+from crossdock.reading.sources.link_header import next_target
+
+
+class Paginator:
+    """Knows the requests of the pages of one list; without pages, as here, there is one.
+
+    Attributes:
+        place: Where a request has the parameters; None for the query of a GET. A POST needs it.
+        counted: Whether the client cuts the pages off by a position that it counts itself.
+        repeats: Whether pages may be requested again; the paginator finds loops, and the end, itself.
+    """
+
+    place: PagePlace | None = None
+    counted: ClassVar[bool] = False
+    repeats: ClassVar[bool] = False
+
+    @property
+    def has_params(self) -> bool:
+        """Whether its requests have parameters."""
+        return False
+
+    def first(self, request: ApiRequest) -> ApiRequest:
+        """The request for the first page."""
+        return request
+
+    def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:  # noqa: ARG002  for subclasses
+        """The request for the page after *answer*; None after the last page.
+
+        Raises:
+            RefusedError: If *answer* is no page of the list, or the list is cut.
+        """
+        if type(self) is Paginator and _following_link(answer) is not None:
+            raise RefusedError("has a link to a next page", where=answer.address, hint="read it with link_header")
+        return None
+
+    def listed(self, answer: ApiAnswer) -> list[Any] | None:  # noqa: ARG002  for subclasses
+        """The records of a page; None if the paginator does not know where they are."""
+        return None
+
+    def stated_total(self, answer: ApiAnswer) -> int | None:  # noqa: ARG002  for subclasses
+        """The number of all records, as *answer* states it; None if it does not."""
+        return None
+
+    def is_stated_last(self, request: ApiRequest, answer: ApiAnswer) -> bool:  # noqa: ARG002  for subclasses
+        """Whether *answer* states that it is the last page, of those that are counted."""
+        return False
+
+    def smaller(self, request: ApiRequest) -> ApiRequest | None:  # noqa: ARG002  for subclasses
+        """*request* with half the records, after a time-out; None if that is impossible."""
+        return None
+
+
+class LinkHeader(Paginator):
+    """The ``Link`` header with ``rel="next"`` (RFC 8288)."""
+
+    def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
+        target = _following_link(answer)
+        return None if target is None else request.following(target)
+
+
+@dataclass(frozen=True)
+class NextUrl(Paginator):
+    """The address of the next page in the body.
+
+    Args:
+        path: A JSON pointer such as ``/links/next``; null or absent on the last page.
+    """
+
+    path: str
+
+    def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
+        _object(answer)
+        target = _text(answer, self.path)
+        return request.following(target) if target else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizedPages(Paginator):
+    """Pages of which the client may choose the size.
+
+    Args:
+        size: Records per page, halved after a time-out; None to leave it to the server.
+        size_param: The parameter for it.
+        total: A JSON pointer to the number of all records, where the API states it: it is compared with the number of
+            distinct records that were read.
+        place: Where the parameters are: ``query``, ``body`` or ``variables`` of a GraphQL query. Outside of the query
+            their names are dotted paths or JSON pointers, such as ``paging.limit``. None for the query of a GET.
+    """
+
+    size: int | None = None
+    size_param: str = "limit"
+    total: str | None = None
+    place: PagePlace | None = None
+
+    @property
+    def has_params(self) -> bool:
+        return True
+
+    def first(self, request: ApiRequest) -> ApiRequest:
+        request = replace(request, place=self.place or "query")
+        return request if self.size is None else request.with_page(**{self.size_param: self.size})
+
+    def stated_total(self, answer: ApiAnswer) -> int | None:
+        return _whole(answer, self.total)
+
+    def smaller(self, request: ApiRequest) -> ApiRequest | None:
+        size = request.page_params.get(self.size_param)
+        return request.with_page(**{self.size_param: size // 2}) if isinstance(size, int) and size > 1 else None
+
+
+@dataclass(frozen=True)
+class CursorInBody(SizedPages):
+    """A cursor in the body, sent back as a parameter.
+
+    Args:
+        path: A JSON pointer such as ``/meta/next_cursor``; null, empty or absent on the last page.
+        param: The parameter.
+        repeat_params: False if a request with a cursor must not repeat the other parameters.
+    """
+
+    path: str
+    param: str = "cursor"
+    repeat_params: bool = True
+
+    def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
+        _object(answer)
+        cursor = _text(answer, self.path)
+        kept = request if self.repeat_params else _without_params(request)
+        return kept.with_page(**{self.param: cursor}) if cursor else None
+
+
+@dataclass(frozen=True)
+class AfterId(SizedPages):
+    """Records in the order of their ids: the last id of a page is a parameter of the next; an empty page is the last.
+
+    Args:
+        records: A JSON pointer to the list of records; ``""`` if the body is the list.
+        param: The parameter, such as ``since_id`` or ``starting_after``.
+        id: The member of a record with its id.
+        sorted: Whether numbers must ascend or descend, so that none is passed over. False if the parameter names the
+            place of a record in a list of another order.
+    """
+
+    records: str
+    param: str
+    id: str = "id"
+    sorted: bool = True
+
+    def listed(self, answer: ApiAnswer) -> list[Any]:
+        return answer.items(self.records)
+
+    def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
+        found = answer.items(self.records)
+        if not found:
+            return None
+        last = _text(answer, f"{self.records}/{len(found) - 1}/{self.id}")
+        if last is None:
+            raise RefusedError(f"the last record of the page has no member {self.id}", where=answer.address)
+        numbers = [number for each in found if (number := _number(each, self.id)) is not None]
+        if self.sorted and numbers not in (sorted(numbers), sorted(numbers, reverse=True)):
+            message = f"is not sorted by {self.id}, so that asking for what follows the last one would pass over others"
+            hint = "request it in this order; where the parameter names a place in a list of any order: sorted: false"
+            raise RefusedError(message, where=answer.address, hint=hint)
+        return request.with_page(**{self.param: last})
+
+
+@dataclass(frozen=True)
+class CursorInHeader(SizedPages):
+    """A cursor in a header of the answer, sent back as a parameter.
+
+    Args:
+        header: Its name; absent or empty on the last page.
+        param: The parameter.
+    """
+
+    header: str
+    param: str = "cursor"
+
+    def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
+        cursor = answer.headers.get(self.header.lower())
+        return request.with_page(**{self.param: cursor}) if cursor else None
+
+
+@dataclass(frozen=True)
+class PageNumber(SizedPages):
+    """Pages with numbers; the first page without records is the last one.
+
+    Args:
+        records: A JSON pointer to the list of records; ``""`` if the body is the list.
+        param: The parameter for the number.
+        start: The number of the first page.
+        pages: A JSON pointer to the number of pages, where the API states it: the page after the last one may be
+            refused then, or be the last one again.
+        cap: The number of pages after which the API lists no more; a list that reaches it is refused.
+    """
+
+    records: str
+    param: str = "page"
+    start: int = 1
+    pages: str | None = None
+    cap: int | None = None
+    counted = True
+
+    def first(self, request: ApiRequest) -> ApiRequest:
+        return super().first(request).with_page(**{self.param: self.start})
+
+    def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
+        number = int(request.page_params[self.param])
+        read = number - self.start + 1
+        if not answer.items(self.records):
+            pages = _whole(answer, self.pages)
+            if pages is not None and read <= pages:
+                raise RefusedError(f"has no records, although there are {pages} pages", where=answer.address)
+            return None
+        if self.cap is not None and read >= self.cap:
+            raise _cut(f"{self.cap:,} pages", answer)
+        return request.with_page(**{self.param: number + 1})
+
+    def listed(self, answer: ApiAnswer) -> list[Any]:
+        return answer.items(self.records)
+
+    def is_stated_last(self, request: ApiRequest, answer: ApiAnswer) -> bool:
+        pages = _whole(answer, self.pages)
+        return pages is not None and int(request.page_params[self.param]) - self.start + 1 >= pages
+
+    def smaller(self, request: ApiRequest) -> ApiRequest | None:
+        size, read = request.page_params.get(self.size_param), int(request.page_params[self.param]) - self.start
+        if not isinstance(size, int) or size % 2:  # the smaller pages must begin where the larger ones do
+            return None
+        return request.with_page(**{self.size_param: size // 2, self.param: self.start + 2 * read})
+
+
+@dataclass(frozen=True)
+class Offset(SizedPages):
+    """The number of records to skip; the first page without records is the last one.
+
+    Args:
+        records: A JSON pointer to the list of records; ``""`` if the body is the list.
+        param: The parameter for the number.
+        cap: The number of records after which the API lists no more; a list that reaches it is refused.
+    """
+
+    records: str
+    param: str = "offset"
+    cap: int | None = None
+    counted = True
+
+    def first(self, request: ApiRequest) -> ApiRequest:
+        return super().first(request).with_page(**{self.param: 0})
+
+    def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
+        found = len(answer.items(self.records))
+        read = int(request.page_params[self.param]) + found
+        if not found:
+            return None
+        if self.cap is not None and read >= self.cap:
+            raise _cut(f"{self.cap:,} records", answer)
+        return request.with_page(**{self.param: read})
+
+    def listed(self, answer: ApiAnswer) -> list[Any]:
+        return answer.items(self.records)
+
+
+@dataclass(frozen=True)
+class GraphQLConnection(SizedPages):
+    """A GraphQL connection with ``pageInfo { hasNextPage endCursor }`` (Relay's specification).
+
+    Args:
+        path: A JSON pointer to the connection, such as ``/data/products``.
+        cursor: The variable for the cursor; a dotted path if it is inside of one.
+        size_param: The variable for *size*.
+    """
+
+    path: str
+    cursor: str = "after"
+    size_param: str = field(default="first", kw_only=True)
+    place: PagePlace | None = field(default="variables", kw_only=True)
+
+    def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
+        following, cursor = (answer.at(f"{self.path}/pageInfo/{name}") for name in ("hasNextPage", "endCursor"))
+        if not isinstance(following, bool) or (following and not isinstance(cursor, str)):
+            message = f"has no pageInfo with hasNextPage and endCursor at {self.path}"
+            raise RefusedError(message, where=answer.address)
+        return request.with_page(**{self.cursor: cursor}) if following else None
+
+    def listed(self, answer: ApiAnswer) -> list[Any] | None:
+        found = (answer.at(f"{self.path}/{name}") for name in ("nodes", "edges"))
+        return next((each for each in found if isinstance(each, list)), None)
+
+
+def _following_link(answer: ApiAnswer) -> str | None:
+    try:
+        return next_target(answer.headers.get("link", ""))
+    except ValueError as error:
+        raise RefusedError(str(error), where=answer.address) from None
+
+
+def _without_params(request: ApiRequest) -> ApiRequest:
+    """*request* without the parameters of the author, where those of the paginator are."""
+    return replace(request, params={}, json={} if request.place == "body" else request.json)
+
+
+def _object(answer: ApiAnswer) -> None:
+    if not isinstance(answer.body, dict):
+        raise RefusedError("is no JSON object with a next page", where=answer.address)
+
+
+def _text(answer: ApiAnswer, pointer: str) -> str | None:
+    """The text or whole number at *pointer*; None if it is null, false, empty or absent.
+
+    Raises:
+        RefusedError: If it is anything else.
+    """
+    value = answer.at(pointer)
+    if value is None or value is False or value == "":
+        return None
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise RefusedError(f"has neither a text nor a whole number at {pointer}", where=answer.address)
+    return str(value)
+
+
+def _number(record: Any, name: str) -> int | None:
+    """The whole number of the member *name*, which may be its text; None if it is anything else."""
+    value = record.get(name) if isinstance(record, dict) else None
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _whole(answer: ApiAnswer, pointer: str | None) -> int | None:
+    """The whole number at *pointer*, which may be its text; None without *pointer*."""
+    if pointer is None:
+        return None
+    if (value := _number({pointer: answer.at(pointer)}, pointer)) is None:
+        raise RefusedError(f"has no whole number at {pointer}", where=answer.address)
+    return value
+
+
+def _cut(limit: str, answer: ApiAnswer) -> RefusedError:
+    message = f"the list reaches {limit}, where the API cuts it"
+    return RefusedError(message, where=answer.address, hint="read it in parts, such as windows of time")

@@ -1,0 +1,159 @@
+"""Sends a request until it is answered: paced, with a wait when the API throttles, again after a failure."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from crossdock.errors import RefusedError, RemoteError, UnauthorizedError, UnavailableError
+from crossdock.pacing.backoff import pause_s
+from crossdock.pacing.rate_headers import retry_after_s
+from crossdock.reading.sources import answer_bodies, api_errors, graphql_errors, json_rpc_errors
+from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest
+from crossdock.reading.sources.source_allowance import SourceAllowance
+from crossdock.reading.transport.http_answers import Answer, TimedOutError, TooLargeError, UnreadableError
+from crossdock.values.clock import Clock
+
+ATTEMPTS = 5
+THROTTLED_AT_MOST_S = 1800.0  # for one request
+BASE_PAUSE_S, MAX_PAUSE_S = 1.0, 60.0
+_SMALLER = "request fewer records at a time, or raise the limit: max_answer_bytes of the Api, for files max_file_bytes"
+_CREDENTIALS = "check that they are still valid, and what they permit"
+_NOT_FOUND = "check the base URL in the config, and the path of the request"
+_REDIRECTED = "redirects are not followed, since they could lead to another host: use the new address in the config"
+
+Send = Callable[[ApiRequest], Answer]
+Smaller = Callable[[ApiRequest], ApiRequest | None]
+
+
+class ThrottledError(UnavailableError):
+    """The rate limit refused a request for too long."""
+
+
+class NotFoundError(RemoteError):
+    """An answer of 404 or 410."""
+
+
+class _ServerError(UnavailableError):
+    """An answer of 500 or above; the server asks for a pause of *wait_s*."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(f"HTTP {answer.status}")
+        self.wait_s = retry_after_s(answer.headers) or 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RetriedRequests:
+    """Sends requests within an allowance.
+
+    Attributes:
+        throttled: Recognizes an answer by which the API limits the rate other than by 429.
+        redacted: Removes credentials from a text of the server.
+    """
+
+    clock: Clock
+    allowance: SourceAllowance
+    throttled: Callable[[ApiAnswer], bool]
+    redacted: Callable[[str], str]
+    rng: random.Random
+
+    def answer(
+        self, request: ApiRequest, shown: str, send: Send, smaller: Smaller = lambda _: None
+    ) -> tuple[ApiRequest, ApiAnswer]:
+        """An answer of success, and the request that it answers.
+
+        Args:
+            shown: The address for errors.
+            smaller: Returns the request to send instead after a time-out, if there is one.
+
+        Raises:
+            CrossdockError: As `crossdock.reading.sources.api_client.ApiClient.request`.
+        """
+        failures = 0
+        while True:
+            try:
+                return request, self._unthrottled(request, shown, send)
+            except ThrottledError:
+                raise
+            except UnreadableError as error:
+                hint = _SMALLER if isinstance(error, TooLargeError) else None
+                raise RefusedError(error.message, where=shown, hint=hint) from None
+            except UnavailableError as error:
+                lesser = smaller(request) if isinstance(error, TimedOutError) else None
+                if lesser is not None:
+                    request = lesser
+                    continue
+                failures += 1
+                if failures == ATTEMPTS:
+                    message = f"failed {ATTEMPTS} times; last error: {self.redacted(error.message)}"
+                    raise UnavailableError(message, where=shown) from None
+                self.clock.sleep(max(self._pause_s(failures), getattr(error, "wait_s", 0.0)))
+
+    def _unthrottled(self, request: ApiRequest, shown: str, send: Send) -> ApiAnswer:
+        """Send *request* until it is not throttled; that costs time, and no attempt."""
+        refusals, until = 0, self.clock.monotonic() + THROTTLED_AT_MOST_S
+        while True:
+            sent = self.allowance.take(request.graphql)
+            try:
+                answer = send(request)
+                body, unreadable = answer_bodies.read(answer)
+                read = ApiAnswer(shown, body, answer.status, answer.headers)
+                throttled = answer.status == 429 or graphql_errors.is_throttled(request, read) or self.throttled(read)
+            except BaseException:
+                self.allowance.lost(sent)
+                raise
+            self.allowance.answered(sent, answer, throttled=throttled, body=read.body)
+            if not throttled:
+                self._check(answer, shown, unreadable, body)
+                if graphql_errors.is_failed(request, read):
+                    said = api_errors.message_of(read.at("/errors"), self.redacted)
+                    raise UnavailableError(f"a GraphQL query failed with an internal error{said and f': {said}'}")
+                return read
+            refusals += 1
+            if self.clock.monotonic() >= until:
+                message = f"throttled {refusals} times in {THROTTLED_AT_MOST_S / 60:.0f} minutes"
+                raise ThrottledError(message, where=shown)
+            if refusals > 1:
+                self.clock.sleep(self._pause_s(refusals - 1))
+
+    def _check(self, answer: Answer, shown: str, unreadable: str, body: Any) -> None:
+        """Raise the error that *answer* stands for; none if it is a success and not *unreadable*."""
+        status = answer.status
+        if status in {408, 504}:
+            raise TimedOutError(f"HTTP {status}")
+        if status >= 500 and not json_rpc_errors.is_permanent(status, body):
+            raise _ServerError(answer)
+        if not 200 <= status < 300:
+            reason = api_errors.reason(answer.body, answer.headers.get("content-type", ""), self.redacted)
+            suffix = f": {reason}" if reason else ""
+            if status in {401, 403}:
+                raise UnauthorizedError(
+                    f"refused the credentials (HTTP {status}){suffix}", where=shown, hint=_CREDENTIALS
+                )
+            if 300 <= status < 400 and (target := _target(answer)):
+                message = f"redirects to {self.redacted(target)} (HTTP {status})"
+                raise RemoteError(message, where=shown, hint=_REDIRECTED)
+            kind, hint = (NotFoundError, _NOT_FOUND) if status in {404, 410} else (RemoteError, None)
+            raise kind(f"responded with HTTP {status}{suffix}", where=shown, hint=hint)
+        if status == 206:
+            raise RefusedError("is only a part of the answer (HTTP 206)", where=shown)
+        if unreadable:
+            raise RefusedError(unreadable, where=shown)
+
+    def _pause_s(self, failures: int) -> float:
+        return pause_s(failures, base_s=BASE_PAUSE_S, cap_s=MAX_PAUSE_S, rng=self.rng)
+
+
+def _target(answer: Answer) -> str:
+    """Where a redirect leads: the scheme and host, since the rest may contain a secret; empty if it says nothing."""
+    try:
+        parts = urlsplit(answer.headers.get("location", ""))
+        host = f"{parts.scheme or 'https'}://{parts.hostname}{f':{parts.port}' if parts.port else ''}"
+    except ValueError:
+        return ""
+    if parts.hostname:
+        return host
+    return "another path of the same host" if parts.path else ""

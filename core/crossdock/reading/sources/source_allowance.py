@@ -1,0 +1,85 @@
+"""What the rate limit of an API lets one run request now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from datetime import timedelta
+from typing import Any
+
+from crossdock.pacing.bucket_store import BucketState
+from crossdock.reading.sources.api_usage import ApiUsage
+from crossdock.reading.sources.shared_buckets import ApiBucket
+from crossdock.reading.sources.source_bucket import SentRequest
+from crossdock.reading.transport.http_answers import Answer
+from crossdock.values.clock import Clock
+
+LEAST_WAIT_S = 0.00001
+
+
+class SourceAllowance:
+    """The allowance of one run at the API of one connection.
+
+    For one thread, which sends one request after the other. Runs in other threads may share the bucket.
+
+    Args:
+        waiting: Called before each wait with its length, and with zero when a request need not wait.
+        live: Its requests go before those of batches that share the bucket.
+
+    Attributes:
+        usage: What was requested.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        bucket: ApiBucket,
+        waiting: Callable[[timedelta], None] = lambda _: None,
+        *,
+        live: bool = False,
+    ) -> None:
+        self._clock, self._bucket, self._waiting, self._live = clock, bucket, waiting, live
+        self.usage = ApiUsage()
+
+    @property
+    def bucket_state(self) -> BucketState:
+        """The bucket as it was last seen, with the rate that the next run begins with."""
+        return self._bucket.state
+
+    def take(self, query: str | None) -> SentRequest:
+        """Wait until a request may be sent; `answered` or `lost` must follow.
+
+        Args:
+            query: Of a GraphQL request.
+        """
+        taken = self._bucket.take(query, paced=False, live=self._live)
+        if isinstance(taken, SentRequest):
+            self._waiting(timedelta())
+        else:
+            with self._bucket.before_batches(query) if self._live else nullcontext():
+                taken = self._waited(query, taken)
+        self.usage.requests += 1
+        return taken
+
+    def _waited(self, query: str | None, taken: SentRequest | float) -> SentRequest:
+        while not isinstance(taken, SentRequest):
+            self._waiting(timedelta(seconds=taken))
+            self._clock.sleep(max(LEAST_WAIT_S, taken))
+            self.usage.waited_s += taken
+            taken = self._bucket.take(query, paced=True, live=self._live)
+        return taken
+
+    def answered(self, sent: SentRequest, answer: Answer, *, throttled: bool, body: Any = None) -> None:
+        """Learn from *answer*.
+
+        Args:
+            sent: What `take` returned.
+            throttled: Whether the rate limit refused the request, whatever the status says.
+            body: The JSON of a GraphQL answer.
+        """
+        self.usage.throttled += throttled
+        self._bucket.answered(sent, answer, throttled=throttled, body=body)
+
+    def lost(self, sent: SentRequest) -> None:
+        """There is no answer to the request *sent*."""
+        self._bucket.lost(sent)

@@ -1,0 +1,215 @@
+"""What a run gives its sources: clock, progress, folders, and the log of files taken in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta, tzinfo
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from crossdock.errors import CrossdockError, StateError
+from crossdock.pacing.bucket_store import BucketState
+from crossdock.reading.sources.api_usage import ApiUsage
+from crossdock.reading.sources.input_facts import InputFacts
+from crossdock.reading.sources.list_evidence import OpenLists
+from crossdock.reading.sources.looks import Looks
+from crossdock.reading.sources.shared_buckets import SharedBuckets
+from crossdock.records import RawBatch
+from crossdock.state import Digests, FileDescription, FileFacts
+from crossdock.values.clock import Clock
+from crossdock.values.local_files import private_folder
+from crossdock.values.progress import Progress
+from crossdock.values.run_messages import RunMessages, notes_of, warnings_of
+
+if TYPE_CHECKING:
+    import httpx
+
+
+Observe = Callable[[str, str, RawBatch], None]
+"""Called with the name of a stream, an empty text, and each batch that it reads, before the batch is used. Before that,
+with the name of each look-up and join of the stream instead, and the rows of their files."""
+
+
+class IntakeLog(Protocol):
+    """Which files a stream has taken in; one version of a stream has finished a file or not."""
+
+    def done(self, stream: str, version: str) -> dict[str, FileFacts]:
+        """Files finished under *version*, by content hash."""
+
+    def unfinished(self, stream: str) -> dict[str, FileFacts]:
+        """Files accepted and not finished, by content hash."""
+
+    def forgotten(self, stream: str, version: str) -> Digests:
+        """Files finished under *version* so long ago that `done` does not list them."""
+
+    def seen(self, stream: str, version: str, content_hashes: list[str]) -> None:
+        """Record that the source still lists these files of `done`."""
+
+    def known(self, stream: str) -> list[FileFacts]:
+        """All files ever accepted, as far as retention keeps them."""
+
+    def passed(self, stream: str) -> set[FileDescription]:
+        """The files that the source listed last time, and that were older than the one that was taken in."""
+
+    def pass_over(self, stream: str, files: set[FileDescription]) -> None:
+        """Record what `passed` gives."""
+
+    def accept(self, stream: str, version: str, files: list[FileFacts]) -> None:
+        """Record that *files* were accepted as a whole."""
+
+    def finish(self, stream: str, version: str) -> None:
+        """Record that every record of the accepted files is settled or kept in the state."""
+
+
+class Reading:
+    """Marks what is read, so that an input that kills the process is known; this one marks nothing."""
+
+    @contextmanager
+    def of(self, stream: str) -> Iterator[None]:  # noqa: ARG002  nothing depends on it
+        """The block reads *stream*.
+
+        Raises:
+            RefusedError: If reading it has killed the process repeatedly.
+        """
+        yield
+
+    def file(self, name: str, content: str) -> None:
+        """The stream of this thread now reads a file, whose content has the hash *content*.
+
+        Raises:
+            RefusedError: As `of`.
+        """
+
+    def advance(self) -> None:
+        """A batch was read."""
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn an `OSError`, such as that of a full disk, into an error with a hint.
+
+    Raises:
+        StateError: Instead of any `OSError`.
+    """
+    try:
+        yield
+    except OSError as error:
+        hint = "free some space, or set 'spool:' to a folder on another disk"
+        raise StateError(f"cannot be written: {error.strerror or error}", where=str(path), hint=hint) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """A run that waits for late files.
+
+    Attributes:
+        since: When the run was due, or began if it was not scheduled.
+        zone: The time zone for times of day; None for this machine's.
+    """
+
+    since: datetime
+    zone: tzinfo | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobRun:
+    """The scheduled run that sources are read for.
+
+    Attributes:
+        due: When it was due.
+        previous_end: When the previous run of its job ended; None if there was none.
+        previous_due: When that run was due.
+    """
+
+    due: datetime
+    previous_end: datetime | None = None
+    previous_due: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceContext:
+    """What a run gives its sources; `Context.run` for streams.
+
+    Attributes:
+        intake: The files taken in before; that of a plan records nothing.
+        spool: Folder where files are kept until all their records are settled; it may not exist yet.
+        work: Folder for this run, removed at its end.
+        kept: Folder with copies from earlier runs that did not finish them; the spool, except in a plan.
+        patience: None if the run does not wait for late files.
+        messages: What it has to say; `note` and `warn` add to them.
+        job: None if the run is not scheduled.
+        inputs: What the sources of files found, by the stream's name.
+        failures: Errors that end no stream, such as an expected file that is missing, by the stream's name.
+        at_end: Closes what is shared by the streams of the run.
+        transport: Replaces the network of HTTP APIs in tests, such as an `httpx.MockTransport`.
+        recorded: Returns what takes the place of a transport of HTTP APIs, such as one that records the answers.
+        limits: The token buckets of HTTP APIs by connection, kept for the next run.
+        buckets: Those of the APIs that are read now; runs of one session share them.
+        live: Whether its requests go before those of batches.
+        api_usage: What was requested of HTTP APIs, by connection.
+        open_lists: Which streams are reading a list of which only the end shows whether it was complete.
+        clocks_behind_s: By how many seconds the clocks of HTTP APIs are behind ours, by connection, where measured.
+        observe: None if nobody looks at what is read.
+        reading: Marks what is read.
+        looks: At files that may still grow.
+    """
+
+    clock: Clock
+    progress: Progress
+    intake: IntakeLog
+    spool: Path
+    work: Path
+    kept: Path
+    patience: Patience | None = None
+    messages: RunMessages = field(default_factory=RunMessages)
+    job: JobRun | None = None
+    inputs: dict[str, InputFacts] = field(default_factory=dict)
+    failures: dict[str, CrossdockError] = field(default_factory=dict)
+    at_end: ExitStack = field(default_factory=ExitStack)
+    transport: httpx.BaseTransport | None = None
+    recorded: Callable[[httpx.BaseTransport], httpx.BaseTransport] | None = None
+    limits: dict[str, BucketState] = field(default_factory=dict)
+    buckets: SharedBuckets = field(default_factory=SharedBuckets)
+    live: bool = False
+    api_usage: dict[str, ApiUsage] = field(default_factory=dict)
+    open_lists: OpenLists = field(default_factory=OpenLists)
+    clocks_behind_s: dict[str, float] = field(default_factory=dict)
+    observe: Observe | None = None
+    reading: Reading = field(default_factory=Reading)
+    looks: Looks = field(default_factory=Looks)
+
+    def apart(self, name: str) -> SourceContext:
+        """The same run with the spool folder *name* below the spool.
+
+        Raises:
+            StateError: If the spool cannot be created.
+        """
+        with writing(self.spool):
+            private_folder(self.spool)
+        return replace(self, spool=self.spool / name, kept=self.kept / name)
+
+    def by_clock_of(self, connection: str, moment: datetime) -> datetime:
+        """What the clock of a connection's API showed at our *moment*, if it was measured to be behind ours."""
+        return moment - timedelta(seconds=self.clocks_behind_s.get(connection, 0.0))
+
+    def note(self, stream: str, text: str) -> None:
+        """Show a remark on *stream*, or on the run if it is empty, now and in the report of the run."""
+        self.progress.warn(f"{stream}: {text}" if stream else text)
+        self.messages.note(stream, text)
+
+    def warn(self, stream: str, text: str) -> None:
+        """As `note`, for what people are notified about."""
+        self.progress.warn(f"{stream}: {text}")
+        self.messages.warn(stream, text)
+
+    @property
+    def notes(self) -> dict[str, list[str]]:
+        """Warnings and notes so far, by stream."""
+        return notes_of(self.messages)
+
+    @property
+    def warnings(self) -> list[str]:
+        """Warnings so far, each after the name of its stream."""
+        return warnings_of(self.messages)

@@ -1,0 +1,112 @@
+"""The bytes of a run's files: fetched into the spool, kept there by an earlier run, or, in a plan, read in place."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from crossdock.reading.formats.compression import Openable
+from crossdock.reading.sources.source_context import SourceContext, writing
+from crossdock.reading.transport.file_store import FileStore, LocalStore, RemoteFile, Sink
+from crossdock.values.local_files import create_private
+
+_NOT_HASHED = "not-hashed-"  # begins a name that is not a hash
+
+
+class Spool:
+    """The files of one source in one run.
+
+    The name of a file is its content hash (SHA-256, hex), or, as long as the hash is not needed, a unique random name.
+
+    Attributes:
+        fetched: The names of the files that this run has put into the spool.
+    """
+
+    def __init__(self, run: SourceContext) -> None:
+        self._run = run
+        self.fetched: set[str] = set()
+        self._in_place: dict[str, Openable] = {}  # by name: files that a plan reads in place
+
+    @property
+    def lasting(self) -> bool:
+        """Whether a later run may need the files; a plan's folder is removed at its end."""
+        return self._run.spool == self._run.kept
+
+    def take(self, store: FileStore, files: Sequence[RemoteFile], known: Callable[[], Iterable[int]]) -> list[str]:
+        """Fetch *files*, or find them in place; their names.
+
+        Args:
+            known: The sizes, in bytes, of all known files. A file of another size has new content, and need not be
+                hashed, which would read it twice.
+        """
+        if self.lasting or not isinstance(store, LocalStore):
+            return [self._fetch(store, file) for file in files]
+        sizes = Counter([*set(known()), *(file.size for file in files)])
+        return [self._find(store, file, hashed=sizes[file.size] > 1) for file in files]
+
+    def _find(self, store: LocalStore, file: RemoteFile, *, hashed: bool) -> str:
+        name = self._hash(store, file) if hashed else f"{_NOT_HASHED}{secrets.token_hex(16)}"
+        self._in_place[name] = store.in_place(file)
+        return name
+
+    def _fetch(self, store: FileStore, file: RemoteFile) -> str:
+        partial = self._run.work / f"{secrets.token_hex(16)}.part"
+        try:
+            with writing(self._run.spool), create_private(partial) as sink:
+                name = self._hash(store, file, sink)
+                sink.flush()
+                if self.lasting:  # it must survive a power cut
+                    os.fsync(sink.fileno())
+            partial.replace(self._run.spool / name)
+        except BaseException:
+            partial.unlink(missing_ok=True)  # a source that waits for a growing file fetches it repeatedly
+            raise
+        self.fetched.add(name)
+        return name
+
+    def _hash(self, store: FileStore, file: RemoteFile, *sinks: Sink) -> str:
+        """Copy *file* to *sinks*, and return its content hash."""
+        self._run.progress.begin(f"fetching {file.name}", file.size, "bytes")
+        hashing = _Hashing(sinks)
+        store.fetch(file, hashing, self._run.progress.advance)
+        return hashing.sum.hexdigest()
+
+    def bytes_of(self, name: str) -> Openable:
+        return self._in_place.get(name) or self._kept(name)
+
+    def content_hash(self, name: str) -> str:
+        """The content hash of the file *name*, which may have to be read."""
+        if not name.startswith(_NOT_HASHED):
+            return name
+        hashing = _Hashing(())
+        with self._in_place[name].open("rb") as file:
+            shutil.copyfileobj(file, hashing)
+        return hashing.sum.hexdigest()
+
+    def has(self, name: str) -> bool:
+        """Whether this run or an earlier one has the file *name* in its spool."""
+        return self._kept(name).is_file()
+
+    def _kept(self, name: str) -> Path:
+        fetched = self._run.spool / name
+        return fetched if self.lasting or fetched.is_file() else self._run.kept / name
+
+    def forget(self, name: str) -> None:
+        (self._run.spool / name).unlink(missing_ok=True)
+
+
+class _Hashing:
+    """Hashes what is written, and passes it on to *sinks*."""
+
+    def __init__(self, sinks: tuple[Sink, ...]) -> None:
+        self._sinks, self.sum = sinks, hashlib.sha256()
+
+    def write(self, data: bytes) -> None:
+        self.sum.update(data)
+        for sink in self._sinks:
+            sink.write(data)

@@ -1,0 +1,173 @@
+"""An `httpx.Client` for connectors with the deadline, size limits and TLS of `HttpClient`. The only door to httpx."""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import httpcore
+import httpx
+
+from crossdock.errors import UnavailableError
+from crossdock.reading.transport.failure_sentences import (
+    AMBIGUOUS,
+    CANNOT_BE_REACHED,
+    NOT_SENT,
+    REQUEST_FAILED,
+    http_reason,
+)
+from crossdock.reading.transport.http_answers import AmbiguousError, NotSentError, TimedOutError, UnreadableError
+from crossdock.reading.transport.http_connection import DIRECT, HttpConnection
+from crossdock.reading.transport.httpcore_client import (
+    CONNECT_TIMEOUT_S,
+    DEFAULT_HEADERS,
+    MAX_RESPONSE_BYTES,
+    TOTAL_TIMEOUT_S,
+    HttpClient,
+)
+
+_DECODED = {b"content-encoding", b"content-length", b"transfer-encoding"}  # no longer true of the body
+
+_HTTPX_NOT_SENT = (
+    httpx.ConnectError,
+    httpx.ConnectTimeout,
+    httpx.PoolTimeout,
+    httpx.UnsupportedProtocol,
+    httpx.ProxyError,
+)
+
+
+def httpx_client(
+    base_url: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    auth: httpx.Auth | None = None,
+    timeout_s: float = 30.0,
+    total_timeout_s: float = TOTAL_TIMEOUT_S,
+    max_response_bytes: int = MAX_RESPONSE_BYTES,
+    connection: HttpConnection = DIRECT,
+    on_request: Callable[[httpx.Request], None] | None = None,
+    transport: httpx.BaseTransport | None = None,
+    recorded: Callable[[httpx.BaseTransport], httpx.BaseTransport] | None = None,
+) -> httpx.Client:
+    """A client that follows no redirects, with the proxy and certificates of *connection*.
+
+    Args:
+        timeout_s: Longest silence of the server.
+        total_timeout_s: Limit from the start of a request to the last byte of its response.
+        max_response_bytes: Limit for a response's body, before and after decompression.
+        connection: Proxy and certificates.
+        on_request: Called with each request right before it is sent, after *auth*.
+        transport: For tests, such as an `httpx.MockTransport`; by default a `BoundedTransport`.
+        recorded: Returns what takes the place of the transport, such as one that records the answers.
+
+    Raises:
+        ConfigError: If a certificate or the credentials of the proxy cannot be used.
+    """
+    limits: dict[str, Any] = {"total_timeout_s": total_timeout_s, "max_response_bytes": max_response_bytes}
+    used = transport or BoundedTransport(HttpClient("", headers={}, connection=connection, **limits))
+    return httpx.Client(
+        base_url=base_url,
+        headers={**DEFAULT_HEADERS, **(headers or {})},
+        auth=auth,
+        timeout=httpx.Timeout(timeout_s, connect=CONNECT_TIMEOUT_S),
+        event_hooks={"request": [on_request] if on_request else [], "response": [_release]},
+        transport=recorded(used) if recorded else used,
+        follow_redirects=False,
+        trust_env=False,
+    )
+
+
+def _release(response: httpx.Response) -> None:
+    """Break the cycle of *response* and httpx's stream, which refers back to it.
+
+    Commands collect garbage rarely: a thousand pages of a list would be kept until then.
+    """
+    response.read()
+    response.stream = httpx.ByteStream(response.content)
+
+
+class BoundedTransport(httpx.BaseTransport):
+    """Sends one request at a time through *client*, so its deadline and limits apply.
+
+    A request with the extension ``sink``, an open file, has the body of a 200 written to it; ``may_leave`` is that of
+    `HttpClient.send`.
+    Failures are exceptions of httpx with the sentences of `HttpClient`, which never quote the server.
+    """
+
+    def __init__(self, client: HttpClient) -> None:
+        self._client, self._lock = client, threading.Lock()
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        url = request.url
+        target = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
+        content, extensions = request.read(), dict(request.extensions)
+        sink, may_leave = extensions.pop("sink", None), extensions.pop("may_leave", lambda: True)
+        translated = httpcore.Request(
+            request.method, target, headers=request.headers.raw, content=content, extensions=extensions
+        )
+        with _httpx_errors(request), self._lock:
+            status, headers, body = self._client.exchange(translated, may_leave, sink)
+        kept = [(name, value) for name, value in headers if name.lower() not in _DECODED]
+        return httpx.Response(status, headers=kept, content=body, request=request)
+
+    def close(self) -> None:
+        self._client.close()
+
+
+@contextmanager
+def _httpx_errors(request: httpx.Request) -> Iterator[None]:
+    try:
+        yield
+    except zlib.error as error:
+        raise httpx.DecodingError(f"{REQUEST_FAILED}{http_reason(error)}", request=request) from None
+    except UnreadableError:
+        raise
+    except AmbiguousError as error:
+        raise httpx.RemoteProtocolError(error.message, request=request) from None
+    except (*NOT_SENT, *AMBIGUOUS) as error:
+        prefix = CANNOT_BE_REACHED if isinstance(error, NOT_SENT) else REQUEST_FAILED
+        kind = getattr(httpx, type(error).__name__, httpx.TransportError)  # the names are the same in both libraries
+        raise kind(f"{prefix}{http_reason(error)}", request=request) from None
+
+
+@contextmanager
+def unavailable_errors() -> Iterator[None]:
+    """Raise `UnavailableError`, after a time-out `TimedOutError`, instead of the exceptions of httpx.
+
+    Only the texts of `BoundedTransport` are kept: those of httpx and of other transports may quote the server.
+    """
+    try:
+        yield
+    except httpx.InvalidURL:
+        raise UnavailableError("the address is not valid") from None
+    except httpx.RequestError as error:
+        kind = TimedOutError if isinstance(error, httpx.TimeoutException) else UnavailableError
+        raise kind(_sentence(error)) from None
+
+
+@contextmanager
+def delivery_errors() -> Iterator[None]:
+    """Raise `NotSentError` or `AmbiguousError` instead of the exceptions of httpx, as `HttpClient.send` does.
+
+    A token that cannot be obtained is a request that was not sent.
+    """
+    try:
+        yield
+    except (NotSentError, AmbiguousError):
+        raise
+    except httpx.InvalidURL:
+        raise NotSentError("the address is not valid") from None
+    except httpx.RequestError as error:
+        kind = NotSentError if isinstance(error, _HTTPX_NOT_SENT) else AmbiguousError
+        raise kind(_sentence(error)) from None
+    except UnavailableError as error:
+        raise NotSentError(f"{error.where}: {error.message}") from error
+
+
+def _sentence(error: httpx.RequestError) -> str:
+    text = str(error)
+    return text if text.startswith((CANNOT_BE_REACHED, REQUEST_FAILED)) else f"{REQUEST_FAILED}{type(error).__name__}"

@@ -1,0 +1,338 @@
+"""Credentials of an HTTP API as `httpx.Auth` objects. Secrets are read when the first request is sent."""
+
+from __future__ import annotations
+
+import re
+import threading
+from abc import abstractmethod
+from base64 import b64encode
+from collections.abc import Callable, Generator, Mapping
+from http.cookies import SimpleCookie
+from typing import Any
+
+import httpx
+
+from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
+from crossdock.reading.transport import oauth_tokens
+from crossdock.reading.transport.oauth_tokens import ClientAuth
+from crossdock.values import exact_json
+from crossdock.values.addresses import endpoint
+from crossdock.values.clock import Clock, SystemClock
+from crossdock.values.config_file import Secret
+from crossdock.values.json_values import at_path, found_at, text_of
+
+RENEWED_AT = 0.8  # of a token's life
+
+Flow = Generator[httpx.Request, httpx.Response, None]
+
+
+class HeaderAuth(httpx.Auth):
+    """A credential in a header of its own, such as ``X-Api-Key``."""
+
+    def __init__(self, name: str, value: Secret | str) -> None:
+        self._name, self._value = name, value
+
+    def auth_flow(self, request: httpx.Request) -> Flow:
+        request.headers[self._name] = _in_header(self._value)
+        yield request
+
+
+class BearerAuth(HeaderAuth):
+    """A fixed token, sent as ``Authorization: Bearer ...`` (RFC 6750)."""
+
+    def __init__(self, token: Secret | str) -> None:
+        super().__init__("authorization", token)
+
+    def auth_flow(self, request: httpx.Request) -> Flow:
+        request.headers["authorization"] = f"Bearer {_in_header(self._value)}"
+        yield request
+
+
+class BasicAuth(httpx.Auth):
+    """A user and a password (RFC 7617)."""
+
+    def __init__(self, user: Secret | str, password: Secret | str) -> None:
+        self._user, self._password = user, password
+
+    def auth_flow(self, request: httpx.Request) -> Flow:
+        pair = f"{_revealed(self._user)}:{_revealed(self._password)}"
+        request.headers["authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
+        yield request
+
+
+class TimedAuth(httpx.Auth):
+    """Credentials that depend on the time.
+
+    Attributes:
+        clock: Replaced by that of the run.
+    """
+
+    clock: Clock = SystemClock()
+
+
+class TokenAuth(TimedAuth):
+    """A bearer token that the API grants. It is renewed before it expires, and once after a 401.
+
+    Threads may share it: one renews the token for all.
+
+    Attributes:
+        header: That carries the token, after *scheme*.
+        expired_statuses: Of answers that a new token may help against.
+        message_of: The message of an error document, without credentials; replaced by that of the API's client.
+    """
+
+    header, scheme = "authorization", "Bearer "
+    expired_statuses: frozenset[int] = frozenset({401})
+    requires_response_body = True
+    message_of: Callable[[Any], str] = staticmethod(lambda _: "")
+
+    def __init__(self, token_url: str) -> None:
+        try:
+            self._token_url = endpoint(token_url)
+        except ValueError as error:
+            raise ConfigError(f"the token URL {error}") from None
+        self._token, self._renew_at = "", 0.0
+        self._renewing = threading.Lock()
+
+    @abstractmethod
+    def token_request(self) -> httpx.Request:
+        """The request for a token."""
+
+    def granted(self, answer: Mapping[str, Any]) -> object:
+        """The token in the members of an answer; None without one."""
+        return answer.get("access_token")
+
+    def granted_by(self, response: httpx.Response) -> object:
+        """The token in an answer of success; None without one."""
+        return self.granted(oauth_tokens.members(response.content))
+
+    def refused(self, response: httpx.Response) -> str:
+        """Why an answer has no token, if it says so; without credentials."""
+        del response
+        return ""
+
+    def is_expired(self, response: httpx.Response) -> bool:
+        """Whether a new token may help against an answer."""
+        return response.status_code in self.expired_statuses
+
+    def credential(self, token: str) -> str:
+        """What `header` has."""
+        return f"{self.scheme}{token}"
+
+    def auth_flow(self, request: httpx.Request) -> Flow:
+        with self._renewing:
+            if not self._token or self.clock.monotonic() >= self._renew_at:
+                yield from self._renew()
+            token = self._token
+        request.headers[self.header] = self.credential(token)
+        response = yield request
+        if self.is_expired(response):
+            with self._renewing:
+                if self._token == token:  # else another thread has renewed it
+                    yield from self._renew()
+                token = self._token
+            request.headers[self.header] = self.credential(token)
+            yield request
+
+    def _renew(self) -> Flow:
+        asked_at = self.clock.monotonic()
+        response = yield self.token_request()
+        status, members = response.status_code, oauth_tokens.members(response.content)
+        if status in {408, 429} or status >= 500:
+            raise UnavailableError(f"no token obtained: HTTP {status}", where=self._token_url)
+        if not 200 <= status < 300:
+            said = self.refused(response)
+            reason = oauth_tokens.refusal(status, members.get("error")) + (f": {said}" if said else "")
+            raise UnauthorizedError(f"rejected the token request: {reason}", where=self._token_url)
+        token = self.granted_by(response)
+        if token is None and (refusal := self.refused(response)):
+            raise UnauthorizedError(f"rejected the token request: {refusal}", where=self._token_url)
+        if not oauth_tokens.is_token(token):
+            raise UnavailableError("the answer has no token that can be sent in a header", where=self._token_url)
+        self._token = str(token)
+        self._renew_at = asked_at + RENEWED_AT * oauth_tokens.life_s(members.get("expires_in"))
+
+
+class ClientCredentialsAuth(TokenAuth):
+    """OAuth 2.0 client credentials (RFC 6749 section 4.4).
+
+    Args:
+        token_url: May be on another host than the API.
+        client_auth: HTTP Basic, or ``client_id`` and ``client_secret`` in the form (``post``).
+        extra: Further fields of the form, such as ``audience``.
+
+    Raises:
+        ConfigError: If *token_url* is neither https nor http on this machine, or contains a user or a query.
+    """
+
+    def __init__(
+        self,
+        token_url: str,
+        client_id: Secret | str,
+        client_secret: Secret | str,
+        *,
+        scopes: tuple[str, ...] = (),
+        client_auth: ClientAuth = "basic",
+        extra: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(token_url)
+        self._client_id, self._client_secret, self._client_auth = client_id, client_secret, client_auth
+        self._form = {"grant_type": "client_credentials", **({"scope": " ".join(scopes)} if scopes else {})}
+        self._form |= extra or {}
+
+    def token_request(self) -> httpx.Request:
+        client_id, secret = _revealed(self._client_id), _revealed(self._client_secret)
+        fields, headers = oauth_tokens.client_fields(client_id, secret, self._client_auth)
+        return httpx.Request("POST", self._token_url, data=self._form | fields, headers=_json(headers))
+
+
+class RefreshTokenAuth(TokenAuth):
+    """An OAuth 2.0 refresh token (RFC 6749 section 6). A new one in an answer replaces it until the run ends.
+
+    For the arguments and errors see `ClientCredentialsAuth`; an empty *client_secret* is that of a public client.
+    """
+
+    def __init__(
+        self,
+        token_url: str,
+        refresh_token: Secret | str,
+        client_id: Secret | str,
+        client_secret: Secret | str = "",
+        *,
+        client_auth: ClientAuth = "post",
+    ) -> None:
+        super().__init__(token_url)
+        self._refresh_token = refresh_token
+        self._client_id, self._client_secret, self._client_auth = client_id, client_secret, client_auth
+
+    def token_request(self) -> httpx.Request:
+        form = {"grant_type": "refresh_token", "refresh_token": _revealed(self._refresh_token)}
+        client_id, secret = _revealed(self._client_id), _revealed(self._client_secret)
+        if secret:
+            fields, headers = oauth_tokens.client_fields(client_id, secret, self._client_auth)
+        else:
+            fields, headers = {"client_id": client_id}, {}
+        return httpx.Request("POST", self._token_url, data=form | fields, headers=_json(headers))
+
+    def granted(self, answer: Mapping[str, Any]) -> object:
+        following = answer.get("refresh_token")
+        if isinstance(following, str) and following:
+            self._refresh_token = following
+        return super().granted(answer)
+
+
+class LoginAuth(TokenAuth):
+    """A token that a login request returns.
+
+    Args:
+        login_url: Where *credentials* are posted as JSON: texts, secrets, and objects or lists of them.
+        token: Where the body of the answer has the token: a member, a dotted path or a JSON pointer. A text with such
+            places in braces is made of them: ``me:{result.0}:{result.1}``.
+        token_header: The header of the answer that has it instead.
+        token_cookie: The cookie of the answer that has it instead.
+        graphql: A mutation, of which *credentials* are the variables.
+        header, value: What requests are sent; ``{token}`` in *value* is the token.
+        base64: Encode the token.
+        expired: Recognizes an answer against which a new token may help, by its status and JSON body; by default 401.
+
+    Raises:
+        ConfigError: See `ClientCredentialsAuth`.
+    """
+
+    def __init__(
+        self,
+        login_url: str,
+        credentials: Mapping[str, Any],
+        *,
+        token: str = "token",  # noqa: S107  the name of a member
+        token_header: str | None = None,
+        token_cookie: str | None = None,
+        graphql: str | None = None,
+        header: str = "authorization",
+        value: str = "Bearer {token}",
+        base64: bool = False,
+        expired: Callable[[int, Any], bool] | None = None,
+    ) -> None:
+        super().__init__(login_url)
+        self._credentials, self._graphql, self._place = credentials, graphql, token
+        self._token_header, self._token_cookie = token_header, token_cookie
+        self.header, self._value, self._base64, self._expired = header, value, base64, expired
+
+    def token_request(self) -> httpx.Request:
+        body = _all_revealed(self._credentials)
+        if self._graphql is not None:
+            body = {"query": self._graphql, "variables": body}
+        headers = _json({"content-type": "application/json"})
+        return httpx.Request("POST", self._token_url, content=exact_json.dumps(body), headers=headers)
+
+    def granted_by(self, response: httpx.Response) -> object:
+        if self._token_header is not None:
+            return response.headers.get(self._token_header)
+        if self._token_cookie is not None:
+            found = (SimpleCookie(line).get(self._token_cookie) for line in response.headers.get_list("set-cookie"))
+            return next((cookie.value for cookie in found if cookie is not None), None)
+        members = oauth_tokens.members(response.content)
+        if "{" not in self._place:
+            return self._encoded(_text_at(members, self._place))
+        parts = {place: _text_at(members, place) for place in _PLACES.findall(self._place)}
+        if None in parts.values():
+            return None
+        return self._encoded(_PLACES.sub(lambda found: parts[found[1]] or "", self._place))
+
+    def _encoded(self, token: str | None) -> str | None:
+        return b64encode(token.encode()).decode() if token and self._base64 else token
+
+    def credential(self, token: str) -> str:
+        return self._value.replace("{token}", token)
+
+    def refused(self, response: httpx.Response) -> str:
+        document = oauth_tokens.members(response.content)
+        data = document.get("data")  # a GraphQL mutation may answer with a type of error
+        return self.message_of([document, *(data.values() if isinstance(data, dict) else ())])
+
+    def is_expired(self, response: httpx.Response) -> bool:
+        if self._expired is None or super().is_expired(response):
+            return super().is_expired(response)
+        return self._expired(response.status_code, oauth_tokens.members(response.content))
+
+
+_PLACES = re.compile(r"\{([^{}]+)\}")
+
+
+def _text_at(document: Any, place: str) -> str | None:
+    """The text of a value at a dotted path or JSON pointer, such as that of a session's number."""
+    found = found_at(document, place) if place.startswith("/") else at_path(document, place)
+    return text_of(found) if isinstance(found, str | int) else None
+
+
+def _all_revealed(value: Any) -> Any:
+    """*value* with its secrets as texts."""
+    match value:
+        case Secret():
+            return value.reveal()
+        case Mapping():
+            return {name: _all_revealed(each) for name, each in value.items()}
+        case list() | tuple():
+            return [_all_revealed(each) for each in value]
+    return value
+
+
+def _json(headers: Mapping[str, str]) -> dict[str, str]:
+    return {"accept": "application/json", **headers}
+
+
+def _revealed(value: Secret | str) -> str:
+    return value if isinstance(value, str) else value.reveal()
+
+
+def _in_header(value: Secret | str) -> str:
+    """*value*, for use in a header.
+
+    Raises:
+        ConfigError: If it cannot be read, or contains characters that no header can have.
+    """
+    text = _revealed(value)
+    if not (text.isascii() and text.isprintable()):
+        name = "the credential" if isinstance(value, str) else value.reference
+        raise ConfigError(f"{name} contains characters that are not allowed in a header")
+    return text

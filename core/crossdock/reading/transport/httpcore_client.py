@@ -1,0 +1,329 @@
+"""An HTTP client over httpcore that knows for each failure whether the request was not sent or is ambiguous.
+
+There are no redirects and no HTTP/2: a followed redirect sends a write twice, and
+after a graceful GOAWAY a processed POST looks like an unprocessed one.
+"""
+
+from __future__ import annotations
+
+import ssl
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from typing import Any, Protocol
+from urllib.parse import quote, urlencode
+
+import httpcore
+
+from crossdock.reading.transport.failure_sentences import (
+    AMBIGUOUS,
+    CANNOT_BE_REACHED,
+    NOT_SENT,
+    REQUEST_FAILED,
+    http_reason,
+    refuses_certificate,
+)
+from crossdock.reading.transport.http_answers import (
+    AmbiguousError,
+    Answer,
+    ExpiredError,
+    NotSentError,
+    TooLargeError,
+    UnreadableError,
+)
+from crossdock.reading.transport.http_connection import DIRECT, HttpConnection
+from crossdock.reading.transport.proxies import ChosenProxy, chosen_proxy
+from crossdock.reading.transport.tls_context import tls_context
+
+UNQUOTED = "%/:?#[]@!$&'()*+,;=~"  # not percent-encoded (RFC 3986, reserved)
+_GZIP = 16 + zlib.MAX_WBITS
+KEEPALIVE_S = 4.0  # below the 5 s of common servers, so that the client closes idle connections first
+TOTAL_TIMEOUT_S, MAX_RESPONSE_BYTES = 60.0, 8 * 1024 * 1024
+CONNECT_TIMEOUT_S = 5.0
+DEFAULT_HEADERS = {"accept-encoding": "gzip", "user-agent": "crossdock"}
+
+
+class SupportsWrite(Protocol):
+    """A file, for example."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+
+class HttpClient:
+    """A client with one connection to each server, for one thread.
+
+    Args:
+        headers: Sent with every request.
+        total_timeout_s: Limit from the start of a request to the last byte of its response.
+        max_response_bytes: Limit for a response's body, before and after decompression.
+        connection: Proxy and certificates.
+        network: Replaces sockets in tests.
+
+    Raises:
+        ConfigError: If a certificate or the credentials of the proxy cannot be used.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        headers: Mapping[str, str],
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        read_timeout_s: float = 30.0,
+        total_timeout_s: float = TOTAL_TIMEOUT_S,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
+        connection: HttpConnection = DIRECT,
+        network: httpcore.NetworkBackend | None = None,
+    ) -> None:
+        self._base_url = base_url
+        self._headers = _encoded({**DEFAULT_HEADERS, **headers})
+        self._total_timeout_s, self._max_response_bytes = total_timeout_s, max_response_bytes
+        self._extensions = {
+            "timeout": {"connect": connect_timeout_s, "read": read_timeout_s, "write": read_timeout_s, "pool": 0.0}
+        }
+        tls, network = tls_context(connection), network or httpcore.SyncBackend()
+        self._direct = _Route(network, tls)
+        self._proxy = chosen_proxy(connection)
+        self._proxied = _Route(network, tls, self._proxy) if self._proxy else self._direct
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        params: Mapping[str, str] | None = None,
+        may_leave: Callable[[], bool] = lambda: True,
+    ) -> Answer:
+        """Send one request and read its whole response.
+
+        Args:
+            path: Below the base address, or a whole address.
+            may_leave: Called before each write of the request; once it returns False, nothing more is written.
+
+        Raises:
+            NotSentError: If it was not sent; `ExpiredError` if *may_leave* returned False before the first byte.
+            AmbiguousError: If it may have been processed.
+        """
+        with self._translated():
+            request = self._request(method, path, body, headers or {}, params or {})
+            status, lines, content = self.exchange(request, may_leave)
+        received: dict[str, list[str]] = {}
+        for name, value in lines:
+            received.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+        return Answer(status, {name: ", ".join(values) for name, values in received.items()}, content)
+
+    def exchange(
+        self,
+        request: httpcore.Request,
+        may_leave: Callable[[], bool] = lambda: True,
+        sink: SupportsWrite | None = None,
+    ) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+        """Send *request* and read the status, header lines and decompressed body of its response.
+
+        Args:
+            sink: Takes the body of a 200, which is then returned empty.
+
+        Raises:
+            ExpiredError: As `send`.
+            AmbiguousError: As `send`; for other failures, the exceptions of `NOT_SENT` and `AMBIGUOUS` are raised.
+        """
+        route = self._route(request.url)
+        route.network.begin(time.monotonic() + self._total_timeout_s, may_leave)
+        with route.checked(), closing(route.pool.handle_request(request)) as response:
+            encodings = [value for name, value in response.headers if name.lower() == b"content-encoding"]
+            body = bytearray()
+            write = body.extend if sink is None or response.status != 200 else sink.write
+            self._read(response, b", ".join(encodings).decode("latin-1"), write)
+            return response.status, response.headers, bytes(body)
+
+    def _route(self, url: httpcore.URL) -> _Route:
+        """Plain http is for this machine only, and never leaves it."""
+        is_direct = url.scheme != b"https" or self._proxy is None or self._proxy.is_bypassed(url.host.decode("ascii"))
+        return self._direct if is_direct else self._proxied
+
+    def _request(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], params: Mapping[str, str]
+    ) -> httpcore.Request:
+        address = path if path.startswith(("http:", "https:")) else self._base_url + path
+        try:
+            query = f"?{urlencode(params)}" if params else ""
+            url = httpcore.URL(quote(address + query, safe=UNQUOTED))
+        except ValueError:  # its text quotes the address, which may contain a secret
+            raise NotSentError("the address is not valid", where=self._base_url) from None
+        host = url.host if url.port is None else url.host + b":%d" % url.port
+        given = [(b"host", host), *self._headers, *_encoded(headers)]
+        if body is not None:
+            given.append((b"content-length", b"%d" % len(body)))
+        return httpcore.Request(method, url, headers=given, content=body, extensions=self._extensions)
+
+    def _read(self, response: httpcore.Response, encoding: str, write: Callable[[bytes], object]) -> None:
+        encoding = encoding.lower()  # RFC 9110 section 8.4.1
+        if encoding not in {"", "identity", "gzip"}:
+            raise UnreadableError(f"{REQUEST_FAILED}the content encoding is not supported", where=self._base_url)
+        gunzip = zlib.decompressobj(_GZIP) if encoding == "gzip" else None
+        limit, received, written = self._max_response_bytes, 0, 0
+        for chunk in response.iter_stream():
+            received += len(chunk)  # endless gzip may decompress to nothing
+            content = gunzip.decompress(chunk, limit + 1 - written) if gunzip else chunk
+            written += len(content)
+            if max(received, written) > limit:
+                raise TooLargeError(f"{REQUEST_FAILED}the response has more than {limit:,} bytes", where=self._base_url)
+            if gunzip and gunzip.unused_data:
+                raise AmbiguousError(f"{REQUEST_FAILED}data follows the compressed response", where=self._base_url)
+            write(content)
+        if gunzip and not gunzip.eof:
+            raise AmbiguousError(f"{REQUEST_FAILED}the compressed response is incomplete", where=self._base_url)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except NOT_SENT as error:
+            raise NotSentError(f"{CANNOT_BE_REACHED}{http_reason(error)}", where=self._base_url) from None
+        except AMBIGUOUS as error:
+            raise AmbiguousError(f"{REQUEST_FAILED}{http_reason(error)}", where=self._base_url) from None
+
+    def close(self) -> None:
+        self._direct.pool.close()
+        self._proxied.pool.close()
+
+
+class _Route:
+    """Connections to servers, direct or through a proxy."""
+
+    def __init__(self, network: httpcore.NetworkBackend, tls: ssl.SSLContext, proxy: ChosenProxy | None = None) -> None:
+        layers = 0 if proxy is None else 1 + proxy.has_tls
+        self.network = _Bounded(network, layers)
+        self.pool = httpcore.ConnectionPool(
+            ssl_context=tls,
+            proxy=proxy.server if proxy else None,
+            max_connections=1,
+            keepalive_expiry=KEEPALIVE_S,
+            http2=False,
+            network_backend=self.network,
+        )
+
+    @contextmanager
+    def checked(self) -> Iterator[None]:
+        """Raise exceptions of `NOT_SENT` where a failure shows that no request was sent."""
+        try:
+            yield
+        except AMBIGUOUS as error:
+            if refuses_certificate(error):
+                raise httpcore.ConnectError(*error.args) from error
+            if self.network.is_tunnel and not self.network.has_left:
+                raise httpcore.ProxyError from error
+            raise
+
+
+class _Bounded(httpcore.NetworkBackend):
+    """A network whose waits all end at one deadline, however slowly a server sends.
+
+    Args:
+        layers: Handshakes of TLS, after which a connection through a proxy carries requests; 0 without a proxy.
+
+    Attributes:
+        has_left: Whether a part of the current request was written.
+    """
+
+    def __init__(self, network: httpcore.NetworkBackend, layers: int = 0) -> None:
+        self._network, self._layers = network, layers
+        self._deadline = 0.0
+        self._may_leave: Callable[[], bool] = lambda: True
+        self.has_left = False
+
+    @property
+    def is_tunnel(self) -> bool:
+        return self._layers > 0
+
+    def begin(self, deadline: float, may_leave: Callable[[], bool]) -> None:
+        """Start a request that must end by *deadline* of the monotonic clock."""
+        self._deadline, self._may_leave, self.has_left = deadline, may_leave, False
+
+    def leave(self, *, is_request: bool) -> None:
+        """Check that the request may still be sent, before each write of it or of a request to the proxy.
+
+        A process that was suspended may have been replaced meanwhile, so it must not finish its old requests.
+
+        Raises:
+            ExpiredError: If it may not, and nothing was written.
+            AmbiguousError: If it may not, and a part was written.
+        """
+        if not self._may_leave():
+            if self.has_left:
+                raise AmbiguousError("the time limit for sending the request expired before all of it was sent")
+            raise ExpiredError("the time limit for sending the request expired before it was sent")
+        self.has_left |= is_request
+
+    def seconds_left(self, timeout: float | None, late: type[Exception]) -> float:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise late
+        return left if timeout is None else min(timeout, left)
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        left = self.seconds_left(timeout, httpcore.ConnectTimeout)
+        with _checked_host():
+            stream = self._connected(host, port, left, local_address, socket_options)
+        return _Stream(stream, self, self._layers)
+
+    def _connected(self, *arguments: Any) -> httpcore.NetworkStream:
+        try:
+            return self._network.connect_tcp(*arguments)
+        except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+            if self.is_tunnel:
+                raise httpcore.ProxyError(*error.args) from error
+            raise
+
+
+class _Stream(httpcore.NetworkStream):
+    def __init__(self, stream: httpcore.NetworkStream, bound: _Bounded, layers: int) -> None:
+        self._stream, self._bound, self._layers = stream, bound, layers
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._stream.read(max_bytes, self._bound.seconds_left(timeout, httpcore.ReadTimeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._bound.leave(is_request=not self._layers)
+        self._stream.write(buffer, self._bound.seconds_left(timeout, httpcore.WriteTimeout))
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        left = self._bound.seconds_left(timeout, httpcore.ConnectTimeout)
+        with _checked_host():
+            stream = self._stream.start_tls(ssl_context, server_hostname, left)
+        return _Stream(stream, self._bound, max(0, self._layers - 1))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """Latin-1 if possible, so that text from a response's header is sent back as it was, else UTF-8."""
+    return [
+        (name.encode(), value.encode("latin-1" if max(map(ord, value), default=0) < 256 else "utf-8"))
+        for name, value in headers.items()
+    ]
+
+
+@contextmanager
+def _checked_host() -> Iterator[None]:
+    """Python raises ValueError for an invalid host name, and httpcore does not translate it."""
+    try:
+        yield
+    except ValueError as error:
+        raise httpcore.ConnectError(error) from error

@@ -1,0 +1,236 @@
+"""Files from an SFTP server: a `crossdock.reading.transport.file_store.FileStore`."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Self
+
+from crossdock.errors import ConfigError, CrossdockError, RefusedError, RemoteError, UnauthorizedError
+from crossdock.reading.transport.file_store import (
+    AFTER_LISTED,
+    CHANGED_HINT,
+    MAX_NAMES,
+    WHILE_READ,
+    RemoteFile,
+    Sink,
+    archive_names,
+    disagreement,
+    link_refused,
+    matches,
+    name_taken,
+    safe_names,
+    select,
+)
+from crossdock.reading.transport.sftp_protocol import NO_SUCH_FILE, PERMISSION_DENIED, Attributes, SftpWire, StatusError
+from crossdock.reading.transport.ssh_connection import Budget, Line, SftpLogin, log_in, private_key, trusted_line
+from crossdock.values.clock import Clock, SystemClock
+
+__all__ = ["SftpLogin", "SftpSession", "connect"]
+
+_KEEPALIVE_S = 15
+_LISTING = 10  # times `timeout_s` that the listing of a folder may take
+
+
+def connect(login: SftpLogin, *, clock: Clock | None = None) -> SftpSession:
+    """Connect, check the host key, and only then log in.
+
+    Args:
+        clock: Measures the time limits; default: the machine's.
+
+    Raises:
+        ConfigError: If no host key or no readable credentials are configured, or no algorithm is shared.
+        UnauthorizedError: If the host key differs, or the login is refused.
+        UnavailableError: If the server cannot be reached or does not answer in time.
+    """
+    key = private_key(login)
+    line = trusted_line(login, clock or SystemClock())
+    try:
+        log_in(line, key)
+        return SftpSession(line)
+    except BaseException:
+        line.close()
+        raise
+
+
+class SftpSession:
+    """A session with a server, used by one thread at a time."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._where = line.login.where
+        with line.waiting("opening SFTP"):
+            line.transport.set_keepalive(_KEEPALIVE_S)
+            channel = line.transport.open_session(window_size=line.login.window_bytes)
+            channel.invoke_subsystem("sftp")
+            self._wire = SftpWire(channel.sendall, channel.recv, line.heard)
+            self._wire.hello()
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What people should know about the session."""
+        if old := self._line.transport.old_in_use():
+            names = ", ".join(old)
+            return [f"the connection to {self._where} is less safe: it uses {names}. Ask its operator to update it"]
+        return []
+
+    def list(self, folder: str, pattern: str) -> list[RemoteFile]:
+        found, links = list[RemoteFile](), list[RemoteFile]()
+        with self._listing(folder):
+            for name, attributes in self._matching(folder, pattern):
+                if stat.S_ISLNK(attributes.mode or 0):
+                    links.append(RemoteFile(name, 0, 0, folder))
+                elif file := self._regular(name, folder, attributes):
+                    found.append(file)
+            listed = {(file.name, file.size, file.mtime) for file in found}
+            for link in links:
+                if not self._is_folder_or_one_of(listed, link):
+                    raise link_refused(link.name, pattern, self._where)
+        return select(found, pattern, self._where)
+
+    def folders(self, folder: str, pattern: str) -> Sequence[str]:
+        with self._listing(folder):
+            entries = list(self._matching(folder, pattern))
+        return safe_names([name for name, each in entries if stat.S_ISDIR(each.mode or 0)], pattern, self._where)
+
+    def _listing(self, folder: str) -> AbstractContextManager[None]:
+        hint = "correct the folder in `files`, or create it"
+        missing = ConfigError(f"remote folder {folder!r} does not exist", where=self._where, hint=hint)
+        advice = "move old files to another folder, or raise `timeout_s`"
+        budget = Budget(_LISTING * self._line.login.timeout_s, advice)
+        return self._translated(f"listing folder {folder!r}", missing, budget)
+
+    def _is_folder_or_one_of(self, listed: Container[tuple[str, int | None, int | None]], link: RemoteFile) -> bool:
+        """Whether *link* leads to a folder, or to a file with one of the names, sizes and times *listed*."""
+        path = link.path.encode(errors="surrogateescape")
+        try:
+            target, attributes = self._wire.readlink(path), self._wire.stat(path)
+        except StatusError:  # it leads nowhere or in a circle, or the server cannot say
+            return False
+        name = target.rpartition(b"/")[2].decode(errors="surrogateescape")
+        return stat.S_ISDIR(attributes.mode or 0) or (name, attributes.size, attributes.mtime) in listed
+
+    def _matching(self, folder: str, pattern: str) -> Iterator[tuple[str, Attributes]]:
+        """What matches, by name."""
+        for count, (raw, attributes) in enumerate(self._wire.names(_encoded(folder or "."))):
+            if count == MAX_NAMES:
+                raise RefusedError(f"folder {folder!r} has more than {MAX_NAMES} names", where=self._where)
+            if matches(name := raw.decode(errors="surrogateescape"), pattern):
+                yield name, attributes
+
+    def stat(self, path: str) -> RemoteFile:
+        """Describe one regular file; a link is refused."""
+        missing = _MissingError(f"remote file {path!r} does not exist", where=self._where)
+        with self._translated(f"describing {path!r}", missing):
+            attributes = self._wire.lstat(_encoded(path))
+        folder, slash, name = path.rpartition("/")
+        if file := self._regular(name, folder or slash, attributes):
+            return file
+        raise RefusedError(f"{path!r} is not a regular file", where=self._where)
+
+    def fetch(self, file: RemoteFile, sink: Sink, progress: Callable[[int], None] | None = None) -> None:
+        self._compare(file, self.stat(file.path), AFTER_LISTED)
+        doing, read, after = f"reading {file.path!r}", 0, None
+        login = self._line.login
+        hint = "if the connection is slow, lower `min_bytes_per_s`"
+        budget = Budget(login.timeout_s + file.size / login.min_bytes_per_s, hint)
+        with self._translated(doing):
+            handle = self._wire.open(_encoded(file.path))
+        blocks = self._wire.read(handle, file.size, login.window_bytes)
+        try:
+            while True:
+                with self._translated(doing, budget=budget):  # writing a block does not count as the server's time
+                    block = next(blocks, b"")
+                if not block:
+                    break
+                sink.write(block)
+                read += len(block)
+                if progress:
+                    progress(len(block))
+        finally:
+            with suppress(CrossdockError), self._translated(doing):
+                self._wire.close(handle)
+        with suppress(_MissingError):
+            after = self.stat(file.path)
+        self._compare(file, after, WHILE_READ, read=read)
+
+    def move(self, file: RemoteFile, folder: str) -> str:
+        self._compare_moved(file, self.stat(file.path))
+        hint = "create it, or correct `archive`"
+        missing = ConfigError(f"remote folder {folder!r} does not exist", where=self._where, hint=hint)
+        with self._translated(f"describing folder {folder!r}", missing):
+            self._wire.lstat(_encoded(folder))
+        name = next((name for name in archive_names(file) if self._is_free(f"{folder}/{name}")), None)
+        if name is None:
+            raise name_taken(file, folder, self._where)
+        moved = f"{folder}/{name}"
+        self._rename(file.path, moved)
+        try:
+            self._compare_moved(file, self.stat(moved))
+        except RefusedError:  # a new file took its place meanwhile
+            self._rename(moved, file.path)
+            raise
+        return name
+
+    def _is_free(self, path: str) -> bool:
+        try:
+            with self._translated(f"describing {path!r}", _MissingError("", where=self._where)):
+                self._wire.lstat(_encoded(path))
+        except _MissingError:
+            return True
+        return False
+
+    def _rename(self, old: str, new: str) -> None:
+        with self._translated(f"moving {old!r}"):
+            self._wire.rename(_encoded(old), _encoded(new))  # unlike posix-rename, it overwrites nothing
+
+    def _compare(self, listed: RemoteFile, now: RemoteFile | None, when: str, *, read: int | None = None) -> None:
+        if reason := disagreement(listed, now, when, read=read):
+            raise RefusedError(f"file {listed.path!r} {reason}", where=self._where, hint=CHANGED_HINT)
+
+    def _compare_moved(self, file: RemoteFile, now: RemoteFile) -> None:
+        if reason := disagreement(file, now, "while it was taken in"):
+            raise RefusedError(f"file {file.path!r} {reason}", where=self._where)
+
+    def close(self) -> None:
+        """End the session; may be called twice."""
+        self._line.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _regular(self, name: str, folder: str, attributes: Attributes) -> RemoteFile | None:
+        """None for links and folders; a file of unknown type (some servers send none) counts as regular."""
+        if stat.S_IFMT(attributes.mode or 0) not in {0, stat.S_IFREG}:
+            return None
+        if attributes.size is None or attributes.mtime is None:
+            hint = "without them a partial file looks like a whole one"
+            raise RemoteError(f"the server does not send a size or a time for {name!r}", where=self._where, hint=hint)
+        return RemoteFile(name, attributes.size, attributes.mtime, folder)
+
+    @contextmanager
+    def _translated(
+        self, doing: str, missing: CrossdockError | None = None, budget: Budget | None = None
+    ) -> Iterator[None]:
+        """Limit a wait for the server, and translate its refusals; *missing* is raised if nothing is there."""
+        with self._line.waiting(doing, budget=budget):
+            try:
+                yield
+            except StatusError as status:
+                if missing and status.code == NO_SUCH_FILE:
+                    raise missing from status
+                if status.code == PERMISSION_DENIED:
+                    raise UnauthorizedError(f"permission denied while {doing}", where=self._where) from status
+                raise RemoteError(f"the server failed while {doing}: {status}", where=self._where) from status
+
+
+class _MissingError(RemoteError):
+    """A file that does not exist, or no longer."""
+
+
+def _encoded(path: str) -> bytes:
+    return path.encode(errors="surrogateescape")

@@ -1,0 +1,321 @@
+"""SSH connections with a deadline for every wait, to servers with a pinned host key: the only importer of paramiko.
+
+paramiko has waits without a time limit, so a watchdog closes the connection under a wait that takes too long. What
+paramiko raises is translated here.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+import re
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+
+import paramiko
+
+from crossdock.errors import ConfigError, CrossdockError, UnauthorizedError, UnavailableError
+from crossdock.reading.transport.failure_sentences import network_reason
+from crossdock.reading.transport.sftp_protocol import ProtocolError
+from crossdock.reading.transport.ssh_algorithms import OldAlgorithm, SafeTransport
+from crossdock.values.clock import Clock
+
+_MAX_PACKET = 64 * 1024  # holds an answer of 32 KiB in one piece
+_TICK_S = 0.25
+_NEVER = float("inf")
+_FINGERPRINT = re.compile(r"SHA256:[A-Za-z0-9+/]{43}=?")
+_QUOTED = re.compile(r' "[^"]*.*"| \(.* instead of 2\.0\)', re.DOTALL)  # a server's banner in paramiko's errors
+_VERIFY = (
+    "ask its operator for the output of `ssh-keygen -lf` for the server's public host key, and set `host_key` to it"
+)
+_KEY_FORMS = "it must be an Ed25519, ECDSA or RSA key in OpenSSH or PEM form; `ssh-keygen -p -f KEY` converts others"
+
+_OTHER_SSH = "the server does not speak SSH 2.0"
+_SSH_REASONS = {
+    "Error reading SSH protocol banner": "no SSH banner was received",
+    "Indecipherable protocol version": "what answers is not an SSH server",
+    "Invalid SSH banner": "what answers is not an SSH server",
+    "Negotiation failed": "no agreement on keys was reached",
+    "Mismatched MAC": "a damaged packet was received",
+    "Invalid packet": "a damaged packet was received",
+    "Unable to open channel": "no channel was opened",
+    "ChannelException": "no channel was opened",
+    "Channel closed": "the channel was closed",
+    "SSH session not active": "the session has ended",
+    "No existing session": "the session has ended",
+    "Server connection dropped": "the server closed the connection",
+}
+
+_LOG_NAME = "crossdock.reading.transport.ssh_connection"
+logging.getLogger(_LOG_NAME).disabled = True  # errors are raised; paramiko would print them as well
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SftpLogin:
+    """Where to log in, as whom, and the host key that the server must have.
+
+    Attributes:
+        private_key: The key itself (OpenSSH or PEM text), not its path; *passphrase* decrypts it.
+        host_key: Accepted fingerprints as ``ssh-keygen -lf`` prints them (``SHA256:...``).
+        timeout_s: How long the server may be silent before it counts as unavailable.
+        connect_timeout_s: The same for connecting and for the key exchange.
+        min_bytes_per_s: The lowest average rate of a file transfer beyond the first `timeout_s`.
+        window_bytes: How much is requested ahead; links with a long round trip need more.
+        old_algorithms: Unsafe algorithms that this server may use if it has nothing better.
+    """
+
+    host: str
+    user: str
+    port: int = 22
+    password: str | None = field(default=None, repr=False)
+    private_key: str | None = field(default=None, repr=False)
+    passphrase: str | None = field(default=None, repr=False)
+    host_key: str | tuple[str, ...] | None = None
+    timeout_s: float = 30.0
+    connect_timeout_s: float = 15.0
+    min_bytes_per_s: float = 32 * 1024
+    window_bytes: int = 8 * 1024 * 1024
+    old_algorithms: tuple[OldAlgorithm, ...] = ()
+
+    @property
+    def where(self) -> str:
+        return f"{self.user}@{self.host}" + (f":{self.port}" if self.port != 22 else "")
+
+
+@dataclass(slots=True)
+class Budget:
+    """Time that a server may take in total for an exchange of many answers, besides the limit for each answer.
+
+    Attributes:
+        hint: What to do if that is too little.
+        left: Remaining seconds.
+    """
+
+    seconds: float
+    hint: str
+    left: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.left = self.seconds
+
+
+class Line:
+    """A connection to a server.
+
+    Args:
+        refused_keys: Kinds of host keys that the server must not use.
+
+    Attributes:
+        expired: Which time limit the server exceeded; empty if none.
+    """
+
+    def __init__(self, login: SftpLogin, refused_keys: Sequence[str], clock: Clock) -> None:
+        self.login, self._clock = login, clock
+        self.expired = ""
+        self._sock = _connected(login, clock)
+        self._sock.setsockopt(
+            socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
+        )  # else each request waits for the previous acknowledgement
+        self.transport = SafeTransport(self._sock, refused_keys, login.old_algorithms, max_packet=_MAX_PACKET)
+        self.transport.set_log_channel(_LOG_NAME)
+        later = 2 * (login.connect_timeout_s + login.timeout_s)  # the watchdog is earlier
+        self.transport.banner_timeout = self.transport.handshake_timeout = later
+        self.transport.auth_timeout = self.transport.channel_timeout = later
+        self._patience = self._deadline = self._end = _NEVER
+        self._budget: Budget | None = None
+        self._closed = threading.Event()
+        self._watchdog = threading.Thread(target=self._watch, name="crossdock-watchdog", daemon=True)
+        self._watchdog.start()
+
+    @contextmanager
+    def waiting(self, doing: str, seconds: float | None = None, budget: Budget | None = None) -> Iterator[None]:
+        """Limit the time of a wait, and translate what is raised.
+
+        Args:
+            seconds: Allowed from here and again from each `heard`; default: `timeout_s`.
+            budget: Allowed in total for all waits that are given it.
+        """
+        began = self._clock.monotonic()
+        self._patience, self._budget = seconds or self.login.timeout_s, budget
+        self._end = began + budget.left if budget else _NEVER
+        try:
+            self.heard()
+            yield
+        except CrossdockError:
+            raise
+        except paramiko.ssh_exception.IncompatiblePeer as error:
+            raise self._nothing_shared(error) from error
+        except Exception as error:  # paramiko re-raises errors of its thread, of any class
+            broken = f"the connection broke while {doing}: {_reason(error)}"
+            reason = f"{self.expired} while {doing}" if self.expired else broken
+            hint = budget.hint if budget and self._is_late else None
+            raise UnavailableError(reason, where=self.login.where, hint=hint) from error
+        finally:
+            self._deadline = _NEVER
+            if budget:
+                budget.left -= self._clock.monotonic() - began
+
+    def heard(self) -> None:
+        """The server has made progress.
+
+        Raises:
+            TimeoutError: If it took too long in total.
+        """
+        now = self._clock.monotonic()
+        if now > self._end:
+            self._expire()
+            raise TimeoutError
+        self._deadline = min(now + self._patience, self._end)
+
+    def close(self) -> None:
+        self._closed.set()
+        self._watchdog.join()
+        self._cut()
+        self.transport.packetizer.complete_handshake()  # ends its timer, which a failed handshake leaves running
+        self._sock.close()
+        if self.transport.ident is not None:
+            self.transport.join()
+
+    def _watch(self) -> None:
+        while not self._closed.wait(_TICK_S):
+            if self._clock.monotonic() > self._deadline:
+                self._expire()
+                return
+
+    @property
+    def _is_late(self) -> bool:
+        """Whether the server took too long in total, rather than for a single answer."""
+        return self._clock.monotonic() > self._end
+
+    def _expire(self) -> None:
+        late = self._budget if self._is_late else None
+        self.expired = f"not done in {late.seconds:,.0f} s" if late else f"no answer for {self._patience:g} s"
+        self._cut()
+
+    def _cut(self) -> None:
+        with suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+        self.transport.close()
+
+    def _nothing_shared(self, error: Exception) -> ConfigError:
+        """An error that says what both sides accept; paramiko's names only the kind."""
+        reason, hint = self.transport.nothing_shared(str(error)) or (_OTHER_SSH, "fetch its files by other means")
+        return ConfigError(reason, where=self.login.where, hint=hint)
+
+
+def _reason(error: Exception) -> str:
+    """A fixed sentence, since paramiko's texts quote what the server sent."""
+    if isinstance(error, ProtocolError):
+        return str(error)
+    if isinstance(error, EOFError):
+        return "the server closed the connection"
+    if isinstance(error, OSError):
+        return network_reason(error)
+    if isinstance(error, paramiko.AuthenticationException):
+        return "the server refused the log-in"
+    text = str(error)
+    reasons = (reason for beginning, reason in _SSH_REASONS.items() if text.startswith(beginning))
+    return next(reasons, "the server violates the SSH protocol")
+
+
+def _connected(login: SftpLogin, clock: Clock) -> socket.socket:
+    """A connection to the first address of the host that answers; all are tried within `connect_timeout_s`."""
+    deadline, failure = clock.monotonic() + login.connect_timeout_s, OSError("timed out")
+    try:
+        found = socket.getaddrinfo(login.host, login.port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise _unreachable(login, error) from error
+    for *_, address in found:
+        if (left := deadline - clock.monotonic()) <= 0:
+            break
+        try:
+            return socket.create_connection((str(address[0]), login.port), timeout=left)
+        except OSError as error:
+            failure = error
+    raise _unreachable(login, failure) from failure
+
+
+def _unreachable(login: SftpLogin, error: OSError | UnicodeError) -> UnavailableError:
+    reason = network_reason(error) if isinstance(error, OSError) else "the host name is invalid"
+    return UnavailableError(f"cannot connect: {reason}", where=login.where)
+
+
+def private_key(login: SftpLogin) -> paramiko.PKey | None:
+    """The configured key; None if there is only a password."""
+    if login.private_key is None:
+        if login.password is None:
+            raise ConfigError("neither password nor private_key is set", where=login.where)
+        return None
+    for kind in (paramiko.Ed25519Key, paramiko.ECDSAKey, paramiko.RSAKey):
+        try:
+            return kind.from_private_key(io.StringIO(login.private_key), login.passphrase)
+        except paramiko.PasswordRequiredException:
+            raise ConfigError("private_key is encrypted", where=login.where, hint="set its passphrase") from None
+        except Exception:  # noqa: BLE001, S112  of any class; its text may quote the key
+            continue
+    unreadable = "private_key cannot be read" + (" with this passphrase" if login.passphrase else "")
+    raise ConfigError(unreadable, where=login.where, hint=_KEY_FORMS)
+
+
+def trusted_line(login: SftpLogin, clock: Clock) -> Line:
+    """A connection to a server that has the pinned host key, though it may offer another kind of key first."""
+    pinned = _pinned(login)
+    shown: dict[str, str] = {}
+    refused: list[str] = []
+    while True:
+        line = Line(login, refused, clock)
+        try:
+            with line.waiting("exchanging keys", login.connect_timeout_s):
+                line.transport.start_client()
+                key = line.transport.get_remote_server_key()
+        except BaseException as error:
+            line.close()
+            if shown and isinstance(error, CrossdockError):
+                break  # it has no other key
+            raise
+        if key.fingerprint in pinned:
+            return line
+        line.close()
+        shown[key.fingerprint] = f"{key.fingerprint} ({key.algorithm_name})"
+        refused.append(str(line.transport.host_key_type))
+    keys = ", ".join(shown.values())
+    if not pinned:
+        raise ConfigError(f"no host key is configured; {login.host} presents {keys}", where=login.where, hint=_VERIFY)
+    reason = f"host key mismatch: {login.host} shows {keys}, expected {' or '.join(pinned)}"
+    hint = f"nothing was sent; the connection may be intercepted, or the server has a new key: {_VERIFY}"
+    raise UnauthorizedError(reason, where=login.where, hint=hint)
+
+
+def _pinned(login: SftpLogin) -> list[str]:
+    given = [login.host_key] if isinstance(login.host_key, str) else login.host_key or ()
+    for fingerprint in given:
+        if not _FINGERPRINT.fullmatch(fingerprint):
+            raise ConfigError(f"host_key {fingerprint!r} is not a SHA256 fingerprint", where=login.where, hint=_VERIFY)
+    return [fingerprint.rstrip("=") for fingerprint in given]
+
+
+def log_in(line: Line, key: paramiko.PKey | None) -> None:
+    """Try the key, then the password; some servers require both."""
+    login, transport = line.login, line.transport
+    methods = {}
+    if key is not None:
+        methods["private key"] = partial(transport.auth_publickey, login.user, key)
+    if login.password is not None:
+        methods["password"] = partial(transport.auth_password, login.user, login.password)
+    for number, (method, attempt) in enumerate(methods.items()):
+        try:
+            with line.waiting(f"logging in by {method}"):
+                attempt()
+        except UnavailableError as error:
+            refused = isinstance(error.__cause__, paramiko.AuthenticationException) and not line.expired
+            if not refused or not (transport.is_active() or number):  # some servers disconnect after the first refusal
+                raise
+        if transport.is_authenticated():
+            return
+    reason = f"login refused: {login.host} does not accept the {' or the '.join(methods)} of {login.user!r}"
+    hint = "check `user` and the password, and that the server knows the public key"
+    raise UnauthorizedError(reason, where=login.where, hint=hint)

@@ -1,0 +1,100 @@
+"""TLS contexts that verify servers, and show a client certificate where one is configured."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from functools import lru_cache
+from pathlib import Path
+
+from crossdock.errors import ConfigError
+from crossdock.reading.transport.http_connection import DIRECT, HttpConnection
+from crossdock.values.config_file import Secret
+from crossdock.values.local_files import open_regular
+
+_CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
+_Version = tuple[int, int, int, int]
+
+
+def tls_context(connection: HttpConnection = DIRECT) -> ssl.SSLContext:
+    """The TLS context of *connection*; cached until a file or a variable changes, since reading certificates is slow.
+
+    Raises:
+        ConfigError: If a certificate or a key cannot be read or used, or others may read the key.
+    """
+    variables = tuple(map(os.environ.get, _CERTIFICATE_VARIABLES)) if connection.trust_env else None
+    files = (connection.ca_file, connection.client_certificate, connection.client_key)
+    return _context(*files, connection.client_key_passphrase, variables, tuple(map(_version, files)))
+
+
+@lru_cache(maxsize=16)
+def _context(
+    ca_file: Path | None,
+    certificate: Path | None,
+    key: Path | None,
+    passphrase: Secret | None,
+    variables: tuple[str | None, ...] | None,
+    _versions: tuple[_Version | None, ...],
+) -> ssl.SSLContext:
+    # ssl.create_default_context would write the keys of all connections to the file that SSLKEYLOGFILE names.
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if ca_file is not None:
+        _trust_file(context, ca_file)
+    elif variables is not None:
+        context.load_default_certs()  # OpenSSL reads SSL_CERT_FILE and SSL_CERT_DIR
+    else:
+        _trust_system(context)
+    if certificate is not None:
+        _show_certificate(context, certificate, key, passphrase)
+    return context
+
+
+def _version(path: Path | None) -> _Version | None:
+    """What changes when the file does; None without a readable file."""
+    try:
+        found = path.stat() if path is not None else None
+    except OSError:
+        return None
+    return (found.st_mode, found.st_ino, found.st_size, found.st_mtime_ns) if found else None
+
+
+def _trust_file(context: ssl.SSLContext, ca_file: Path) -> None:
+    try:
+        open_regular(ca_file).close()  # opening a pipe would block
+        context.load_verify_locations(cafile=ca_file)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(f"contains no certificates: {error}", where=str(ca_file)) from error
+
+
+def _trust_system(context: ssl.SSLContext) -> None:
+    """Trust what OpenSSL was built to trust, whatever the environment says."""
+    paths = ssl.get_default_verify_paths()
+    file, folder = Path(paths.openssl_cafile), Path(paths.openssl_capath)
+    if file.is_file():
+        context.load_verify_locations(cafile=file)
+    if folder.is_dir():
+        context.load_verify_locations(capath=folder)
+
+
+def _show_certificate(context: ssl.SSLContext, certificate: Path, key: Path | None, passphrase: Secret | None) -> None:
+    secret = passphrase.reveal() if passphrase is not None else ""
+    _check_private(key or certificate)
+    try:
+        open_regular(certificate).close()
+        context.load_cert_chain(certificate, key, lambda: secret)  # without a function, OpenSSL asks the terminal
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise ConfigError("the private key is not that of the certificate", where=str(key or certificate)) from None
+        hint = "it must be PEM; see client_key, and client_key_passphrase if the key is encrypted"
+        raise ConfigError("contains no usable certificate with its key", where=str(certificate), hint=hint) from None
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", where=str(certificate)) from None
+
+
+def _check_private(key: Path) -> None:
+    try:
+        with open_regular(key) as file:
+            if os.fstat(file.fileno()).st_mode & 0o077:
+                raise ConfigError("others may read this private key", where=str(key), hint=f"chmod 600 {key}")
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", where=str(key)) from None

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from crossdock.mapping import convert
     from crossdock.mapping.ordering import OrderBy
     from crossdock.mapping.repairs_and_filters import Filter, Repair
+    from crossdock.mapping.stream_facts import FailureLimits, GoneLimits
     from crossdock.records import RawBatch, Record
     from crossdock.resources import (
         Address,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
         WarehouseBinDraft,
     )
     from crossdock.runs.run import run
-    from crossdock.stream_facts import FailureLimits, GoneLimits
     from crossdock.values.config_file import ConfigModel, SecretRef
 
 _NAMES = {

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
 
 from pydantic import GetPydanticSchema, model_validator
 
-from crossdock.cursors import Checkpoint, Cursor
 from crossdock.errors import ConnectorError, RecordError
+from crossdock.mapping.cursors import Checkpoint, Cursor
 from crossdock.mapping.member_overrides import MemberOverrides
 from crossdock.mapping.ordering import OrderBy
 from crossdock.mapping.repairs_and_filters import Filter
+from crossdock.mapping.stream_facts import PLATFORM, Mode, StreamFacts
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.records import RawBatch, Record
 from crossdock.resource_types import WRITTEN, ResourceType, part_of
 from crossdock.resources import ResourceModel, ResourceName
-from crossdock.stream_facts import PLATFORM, Mode, StreamFacts
 from crossdock.values import exact_json
 from crossdock.values.addresses import address_faults
 from crossdock.values.config_file import ConfigModel, Name, misplaced

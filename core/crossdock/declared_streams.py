@@ -28,10 +28,7 @@ from crossdock.mapping.declarative import Const, Each, Form, Nested, RecordMap, 
 from crossdock.mapping.from_column import FromColumn
 from crossdock.mapping.joined_records import Join, Lookup
 from crossdock.mapping.python_function import PythonFunction, load
-from crossdock.records import Record
-from crossdock.resource_types import ResourceType
-from crossdock.resources import ResourceModel
-from crossdock.stream_facts import (
+from crossdock.mapping.stream_facts import (
     EVERY_WITHOUT_LIST,
     MARKS_IN_SNAPSHOT,
     PLATFORM,
@@ -45,6 +42,9 @@ from crossdock.stream_facts import (
     no_second_look,
     unknown_read,
 )
+from crossdock.records import Record
+from crossdock.resource_types import ResourceType
+from crossdock.resources import ResourceModel
 from crossdock.values import exact_json
 from crossdock.values.config_file import ConfigModel, misplaced, unknown
 from crossdock.values.finding_messages import message_of

@@ -13,11 +13,11 @@ import pytest
 from tests.chaos.mappings import Bench, BenchSettings, open_bench
 
 from crossdock import Context, Filter, ProductDraft, RawBatch, Record, Stream
-from crossdock.cursors import Checkpoint, Cursor
 from crossdock.errors import RemoteError
+from crossdock.mapping.cursors import Checkpoint, Cursor
+from crossdock.mapping.stream_facts import GoneLimits, OnGone
 from crossdock.runs import read_parts
 from crossdock.state import StateUrl
-from crossdock.stream_facts import GoneLimits, OnGone
 
 Way = Literal["marked", "named", "listed"]
 PAGE, PART = 3, 4  # rows

@@ -23,6 +23,7 @@ from tests.chaos.scripted import Scripted
 from crossdock import Connector, Context, DeclaredStream, RawBatch, Record, Settings, Stream, StreamConfig, registry
 from crossdock.delta.row_preparation import MAX_KEY_BYTES
 from crossdock.errors import CrossdockError
+from crossdock.mapping.stream_facts import FailureLimits
 from crossdock.planning import planner as planning
 from crossdock.printable import BLANKS
 from crossdock.project import project
@@ -33,7 +34,6 @@ from crossdock.runs.plan_results import PlanListener, Planned
 from crossdock.runs.run_report import Report
 from crossdock.state import DeadLetter, DeadLetterFilter, Pin, StateUrl, create
 from crossdock.state.db import schema
-from crossdock.stream_facts import FailureLimits
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
 from crossdock.webhooks import Webhooks

@@ -8,8 +8,8 @@ import pytest
 from tests.chaos import deletes
 from tests.chaos.deletes import Way
 
+from crossdock.mapping.stream_facts import OnGone
 from crossdock.state import parse_url
-from crossdock.stream_facts import OnGone
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ import pytest
 from tests.chaos.mappings import Bench, BenchSettings, open_bench
 
 from crossdock import Context, ProductDraft, RawBatch, Record, Stream
-from crossdock.cursors import Checkpoint, Cursor, instant_cursor, windows
 from crossdock.errors import RemoteError
+from crossdock.mapping.cursors import Checkpoint, Cursor, instant_cursor, windows
 from crossdock.runs import read_parts
 from crossdock.state import StateUrl
 

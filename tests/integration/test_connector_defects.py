@@ -14,9 +14,9 @@ from tests.chaos.mappings import Bench, BenchSettings, Row, batch, open_bench
 from crossdock import Context, RawBatch, Record, RecordError, Stream
 from crossdock.delta import small_batches
 from crossdock.mapping.repairs_and_filters import Filter
+from crossdock.mapping.stream_facts import GoneLimits, OnGone
 from crossdock.records import LINE, Proof
 from crossdock.state import StateUrl, parse_url
-from crossdock.stream_facts import GoneLimits, OnGone
 
 SECRET = "erika@example.com"
 ROWS: list[Row] = [{"K": str(number)} for number in range(6)]

@@ -12,12 +12,12 @@ import pytest
 from tests.chaos.mappings import Bench, BenchSettings, open_bench
 
 from crossdock import Context, Filter, ProductDraft, RawBatch, Record, RecordError, Stream
-from crossdock.cursors import Checkpoint
 from crossdock.errors import ConfigError, RemoteError
+from crossdock.mapping.cursors import Checkpoint
+from crossdock.mapping.stream_facts import GoneLimits, OnGone
 from crossdock.records import with_paths
 from crossdock.runs import read_parts
 from crossdock.state import StateUrl
-from crossdock.stream_facts import GoneLimits, OnGone
 
 
 class Changes(Stream[BenchSettings]):

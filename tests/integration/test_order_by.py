@@ -10,8 +10,8 @@ import pytest
 from tests.chaos.mappings import Bench, BenchSettings, Row, batch, open_bench
 
 from crossdock import Context, OrderBy, RawBatch, Record, Stream
+from crossdock.mapping.stream_facts import OrderColumns
 from crossdock.state import StateUrl
-from crossdock.stream_facts import OrderColumns
 
 SUMMER, WINTER = "2026-10-25T02:30:00+02:00", "2026-10-25T02:10:00+01:00"  # the second is 40 minutes later
 

@@ -12,8 +12,8 @@ from tests.chaos import deletes, killed_platform_reads, killed_reads, vendors
 from tests.chaos.chance import chaos_seed
 from tests.chaos.deletes import STREAMS, Way
 
+from crossdock.mapping.stream_facts import OnGone
 from crossdock.state import parse_url
-from crossdock.stream_facts import OnGone
 
 
 def test_a_first_load_of_100_000_killed_ten_times(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ import pytest
 from pydantic import ValidationError
 
 from crossdock import Context, Filter, OrderBy, ProductDraft, RawBatch, Record, Repair, Settings, Stream
-from crossdock.cursors import Cursor
 from crossdock.errors import ConnectorError
+from crossdock.mapping.cursors import Cursor
+from crossdock.mapping.stream_facts import FailureLimits, no_removal
 from crossdock.pacing.rate_limit import RateLimit
 from crossdock.reading.sources import Api
 from crossdock.reading.sources.api_usage import ApiUsage
@@ -22,7 +23,6 @@ from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resource_types import RESOURCES
 from crossdock.resources import ResourceModel
 from crossdock.runs.intake_logs import NoIntake
-from crossdock.stream_facts import FailureLimits, no_removal
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
 

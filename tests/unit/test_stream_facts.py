@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from crossdock.mapping.stream_facts import AdoptBy, OnGone, no_adoption, no_removal
 from crossdock.resource_types import WRITTEN, ResourceType
 from crossdock.resources import CustomerDraft
-from crossdock.stream_facts import AdoptBy, OnGone, no_adoption, no_removal
 
 
 @pytest.mark.parametrize(

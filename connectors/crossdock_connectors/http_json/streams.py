@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch, RefusedError
-from crossdock.cursors import instant_cursor
+from crossdock.mapping.cursors import instant_cursor
 from crossdock.reading.sources import ApiAnswer, Checkpoint, CursorInBody, NextUrl, UnavailableError, windows
 from crossdock.reading.sources.pagination import SizedPages
 from crossdock.reading.sources.retried_requests import NotFoundError

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from crossdock import Context
-from crossdock.cursors import OVERLAP_S, instant_cursor
+from crossdock.mapping.cursors import OVERLAP_S, instant_cursor
 from crossdock.values import exact_json
 from crossdock_connectors.shop.settings import ShopSettings
 

@@ -19,8 +19,8 @@ from crossdock import (
     Stream,
     WarehouseBinDraft,
 )
+from crossdock.mapping.stream_facts import ChangeLimits
 from crossdock.reading.sources import Checkpoint
-from crossdock.stream_facts import ChangeLimits
 from crossdock_connectors.shop.sale import charge_key
 from crossdock_connectors.shop.settings import ShopSettings
 from crossdock_connectors.shop.stream_versions import version_of

@@ -117,7 +117,7 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _lines(record: History) -> Iterator[str]:
-    from crossdock.stream_facts import PLATFORM
+    from crossdock.mapping.stream_facts import PLATFORM
 
     history = _document(record)
     yield f"record {record.key} of {_owner(record)}" + (f", {record.scope.resource}" if record.scope else "")

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, cast
 
 from crossdock.delivery.operations import Operation
+from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration.edited_records import EditedRecords
 from crossdock.migration.live_references import LiveReferences
 from crossdock.migration.platform_comparison import PlatformComparison
@@ -21,7 +22,6 @@ from crossdock.resource_types import RESOURCES
 from crossdock.resources import ResourceName
 from crossdock.runs.bound_records import Bound, bindings_to
 from crossdock.state import Scope
-from crossdock.stream_facts import PLATFORM
 from crossdock.values.progress import Progress
 
 

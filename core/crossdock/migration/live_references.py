@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration.referred_records import ReferredRecords
 from crossdock.planning.referred_ids import referred_ids
 from crossdock.resource_types import RESOURCES
 from crossdock.runs.bound_records import Bound
-from crossdock.stream_facts import PLATFORM
 
 
 class LiveReferences(ReferredRecords):

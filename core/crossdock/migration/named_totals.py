@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import NamedTuple, TypeVar
 
+from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.planning.references import name_in_placeholder
 from crossdock.resource_types import external_id
 from crossdock.runs.control_totals import OTHERS, ControlTotals, plus
 from crossdock.state import Transaction
-from crossdock.stream_facts import PLATFORM
 
 _Part = TypeVar("_Part", str, tuple[str, str])
 

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration.reconciliation import Reconciliation, Sample
 from crossdock.platform_source.live_records import LiveRecords
 from crossdock.reading.sources.source_context import SourceContext
@@ -16,7 +17,6 @@ from crossdock.runs.bound_records import Bound
 from crossdock.runs.control_totals import ControlTotals
 from crossdock.runs.live_comparison import LiveComparison
 from crossdock.state import Binding, Intent, Scope, State
-from crossdock.stream_facts import PLATFORM
 
 Chosen = Mapping[Scope, set[int]]
 Listener = Callable[[str, Sequence[dict[str, Any]], Bound], None]

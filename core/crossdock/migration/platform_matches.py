@@ -13,6 +13,7 @@ from typing import Any, cast
 import polars as pl
 
 from crossdock.delivery.operations import Operation
+from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.planning.live_matches import LiveIndex, MatchCounts, counted
 from crossdock.planning.references import key_hashes
 from crossdock.platform_source.live_records import READS, LiveRecords
@@ -24,7 +25,6 @@ from crossdock.runs.intake_logs import NoIntake
 from crossdock.runs.live_index import LiveReader
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.state import Scope, State
-from crossdock.stream_facts import PLATFORM
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 

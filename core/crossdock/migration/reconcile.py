@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 
 from crossdock.errors import ConfigError
+from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration import named_totals
 from crossdock.migration.live_references import LiveReferences
 from crossdock.migration.platform_comparison import Chosen, PlatformComparison
@@ -21,7 +22,6 @@ from crossdock.runs.intake_logs import NoIntake
 from crossdock.runs.plan_results import PlanListener
 from crossdock.runs.state_session import Session
 from crossdock.runs.temporary_folder import run_folder
-from crossdock.stream_facts import PLATFORM
 from crossdock.values.progress import Progress
 
 

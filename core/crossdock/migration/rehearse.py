@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from crossdock.errors import CrossdockError
+from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration.platform_matches import AlreadyThere, PlannedCreates, already_there
 from crossdock.migration.rehearsal import Rehearsal, RehearsedStream, RehearsedWave
 from crossdock.migration.rehearsed_decisions import Decisions
@@ -20,7 +21,6 @@ from crossdock.records import RawBatch
 from crossdock.runs import dry_run
 from crossdock.runs.plan_results import Planned
 from crossdock.state import Pin
-from crossdock.stream_facts import PLATFORM
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 

@@ -7,13 +7,13 @@ from datetime import datetime
 from typing import NamedTuple
 
 from crossdock.errors import RefusedError
+from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration.sign_off_report import Document, exception_counts
 from crossdock.migration.wave_status import WaveStatus
 from crossdock.planning import undos_meanwhile
 from crossdock.resource_types import RESOURCES
 from crossdock.runs.plan_results import Planned
 from crossdock.state import Migration, Scope, Transaction
-from crossdock.stream_facts import PLATFORM
 from crossdock.values.times_in_text import instant_text
 
 _RECONCILE = "crossdock migrate reconcile"

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from crossdock.delivery.operations import Operation
 from crossdock.delta.row_preparation import KEY_HASH
+from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration.platform_comparison import Chosen, PlatformComparison
 from crossdock.migration.reconciliation import Reconciliation
 from crossdock.migration.referred_records import ReferredRecords
@@ -33,7 +34,6 @@ from crossdock.state import (
     State,
     WaitingRecord,
 )
-from crossdock.stream_facts import PLATFORM
 from crossdock.values.tally import Tally
 
 _KEYS = 1_000  # looked up together

@@ -8,15 +8,15 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
 
 from crossdock.connector import Settings
-from crossdock.cursors import OVERLAP_S, OverlapS
 from crossdock.declared_streams import StreamConfig
 from crossdock.errors import ConfigError
+from crossdock.mapping.cursors import OVERLAP_S, OverlapS
+from crossdock.mapping.stream_facts import PLATFORM, Columns
 from crossdock.platform.platform_config import ClientCredentials, Profile
 from crossdock.platform_source.references import expanded_name, referred
 from crossdock.reading.sources.api import Api
 from crossdock.reading.transport.http_auth import BearerAuth, ClientCredentialsAuth
 from crossdock.resources import ResourceName
-from crossdock.stream_facts import PLATFORM, Columns
 from crossdock.values.config_file import Name, misplaced
 from crossdock.values.field_types import Instant
 from crossdock.webhooks import WebhookSettings

@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from crossdock.connector import Context, Finding
-from crossdock.cursors import Cursor, instant_cursor
 from crossdock.declared_streams import DeclaredStream
 from crossdock.errors import CrossdockError, UnavailableError
+from crossdock.mapping.cursors import Cursor, instant_cursor
 from crossdock.mapping.declarative import RecordMap
 from crossdock.mapping.ordering import OrderBy
 from crossdock.mapping.python_function import PythonFunction

@@ -12,6 +12,7 @@ from crossdock import registry
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.declared_streams import DeclaredStream
 from crossdock.errors import ConfigError
+from crossdock.mapping.stream_facts import PLATFORM, Destinations
 from crossdock.platform.platform_config import Profile
 from crossdock.project.member_flows import MemberFlow, two_way_member
 from crossdock.project.stream_declarations import check_declaration
@@ -21,7 +22,6 @@ from crossdock.records import key_text, trimmed_key
 from crossdock.resource_types import ResourceType
 from crossdock.resources import Reference
 from crossdock.state import Scope
-from crossdock.stream_facts import PLATFORM, Destinations
 from crossdock.targets import ApiTarget, Target
 from crossdock.targets.guarded_target import guarded_target
 from crossdock.values.author_code import AuthorCodeError, guarded

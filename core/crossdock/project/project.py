@@ -16,6 +16,7 @@ from typing import Any, cast
 from crossdock.connector import Stream
 from crossdock.delivery.answer_masking import Masks
 from crossdock.errors import ConfigError
+from crossdock.mapping.stream_facts import PLATFORM, AdoptBy
 from crossdock.notifications.notifier import NotifyConfig
 from crossdock.pacing.bucket_store import BucketState, BucketStore, MemoryStore
 from crossdock.platform.platform_config import Profile
@@ -29,7 +30,6 @@ from crossdock.resources import ResourceName
 from crossdock.scheduling.job_config import JobConfig
 from crossdock.state import Pin, Scope, SharedBucket, State, StateUrl, Transaction, create, parse_url
 from crossdock.state.upkeep.removable_rows import Ages
-from crossdock.stream_facts import PLATFORM, AdoptBy
 from crossdock.targets import Target
 from crossdock.targets.platform_target import PlatformTarget
 from crossdock.values import config_file

@@ -10,11 +10,10 @@ from pydantic import InstanceOf, StrictBool, StrictStr, ValidationError
 from pydantic_core import PydanticCustomError
 
 from crossdock.connector import Stream
-from crossdock.cursors import Cursor
 from crossdock.declared_streams import DeclaredStream
 from crossdock.errors import ConfigError
-from crossdock.resource_types import WRITTEN, ResourceType
-from crossdock.stream_facts import (
+from crossdock.mapping.cursors import Cursor
+from crossdock.mapping.stream_facts import (
     EVERY_WITHOUT_LIST,
     MARKS_IN_SNAPSHOT,
     PLATFORM,
@@ -28,6 +27,7 @@ from crossdock.stream_facts import (
     no_second_look,
     unknown_read,
 )
+from crossdock.resource_types import WRITTEN, ResourceType
 from crossdock.values.config_file import NAME_FORM, ConfigModel, is_name, unknown
 
 _MESSAGES = {

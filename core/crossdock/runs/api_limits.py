@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
+from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.state import Transaction
-from crossdock.stream_facts import PLATFORM
 
 
 def read(tx: Transaction, connections: Iterable[str], reading_platform: Collection[str]) -> dict[str, BucketState]:

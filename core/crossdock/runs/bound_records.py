@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
+from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.state import Binding, Scope, State
-from crossdock.stream_facts import PLATFORM
 
 Bound = Mapping[str, Sequence[tuple[Scope, Binding]]]
 """The live bindings to records of the platform, by the records' ids."""

@@ -11,6 +11,7 @@ from itertools import chain
 
 from crossdock.delivery.operations import Operation
 from crossdock.errors import CrossdockError, without_locals
+from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.forecast import Forecast, forecast
 from crossdock.planning import undos_meanwhile, update_limits
@@ -34,7 +35,6 @@ from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.runs.verification import note_unverified
 from crossdock.state import ExpectedDeliveries, ExpectedDelivery, Intent, Scope, State
-from crossdock.stream_facts import PLATFORM
 from crossdock.targets import Target
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress

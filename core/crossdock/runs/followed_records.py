@@ -9,12 +9,12 @@ import polars as pl
 
 from crossdock.delta.row_preparation import KEY, KEY_HASH, keys_only
 from crossdock.errors import CrossdockError, StateError, StoppedError
+from crossdock.mapping.stream_facts import OpenUntil
 from crossdock.planning.references import key_hashes
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import RawBatch, key_parts_of, key_text, with_paths
 from crossdock.runs.pull_checks import fetched_batches
 from crossdock.state import FollowedRecord, State, Transaction
-from crossdock.stream_facts import OpenUntil
 
 MISSED_AT_MOST = 3  # runs in succession in which the source does not have a record
 FAILED_ALONE = 3  # in succession: then it is not the records that fail

@@ -9,11 +9,11 @@ from datetime import datetime
 
 from crossdock.delivery.in_doubt_rules import is_forgettable, is_held, rule_for
 from crossdock.delivery.operations import payload_after
+from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.planning.references import placeholder
 from crossdock.runs.plan_results import PlanListener
 from crossdock.runs.settlement_count import delivered_term
 from crossdock.state import Binding, ExpectedDelivery, Intent, Scope
-from crossdock.stream_facts import PLATFORM
 from crossdock.targets import Target
 from crossdock.values.tally import Tally
 

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from crossdock.delivery.operations import payload_after
+from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.planning.references import key_hashes
 from crossdock.reading.sources.id_set import IdSet
 from crossdock.runs.bound_records import Bound, InDoubt, bindings_to
@@ -17,7 +18,6 @@ from crossdock.runs.control_totals import ControlTotals
 from crossdock.runs.differences import UNKNOWN, Correction, Difference
 from crossdock.runs.record_content import changed_since, content_of, holds_member
 from crossdock.state import Binding, Intent, Scope, State
-from crossdock.stream_facts import PLATFORM
 from crossdock.targets.merge_patch import as_wanted, holds
 
 Held = dict[str, Any]

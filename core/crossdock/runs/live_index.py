@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, cast
 
-from crossdock.cursors import OVERLAP_S
 from crossdock.errors import RefusedError, StoppedError
+from crossdock.mapping.cursors import OVERLAP_S
+from crossdock.mapping.stream_facts import AdoptBy
 from crossdock.planning.live_matches import LiveIndex, LiveMatches, LiveValue
 from crossdock.planning.references import key_hashes
 from crossdock.platform.platform_config import Profile
@@ -21,7 +22,6 @@ from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resource_types import external_id
 from crossdock.resources import ResourceName
 from crossdock.state import Scope, State, Transaction
-from crossdock.stream_facts import AdoptBy
 from crossdock.targets.outcomes import STANDARD
 
 

@@ -13,6 +13,7 @@ from crossdock.delivery.records_in_progress import OwnRecords
 from crossdock.delivery.senders import Senders
 from crossdock.delivery.settlement import Settlement
 from crossdock.errors import RefusedError, StateError, as_crossdock_error
+from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.allowance import Allowance, Priority
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.planning import undos_meanwhile
@@ -32,7 +33,6 @@ from crossdock.runs.temporary_folder import run_folder
 from crossdock.runs.timings import Timings
 from crossdock.runs.verification import Verification
 from crossdock.state import DueRun, Intent, MigrationPart, Transaction, Unchanged
-from crossdock.stream_facts import PLATFORM
 from crossdock.targets import Target
 from crossdock.values.author_code import AuthorCodeError, error_of_author
 from crossdock.values.progress import Progress

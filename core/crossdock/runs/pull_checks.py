@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import polars as pl
 
-from crossdock.cursors import Checkpoint
 from crossdock.errors import ConnectorError
+from crossdock.mapping.cursors import Checkpoint
 from crossdock.printable import is_storable
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Again, RawBatch

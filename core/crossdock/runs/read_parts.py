@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import polars as pl
 
-from crossdock.cursors import Checkpoint, Cursor, instant_cursor
 from crossdock.errors import RecordError, RefusedError
+from crossdock.mapping.cursors import Checkpoint, Cursor, instant_cursor
 from crossdock.reading.sources.list_evidence import MovedListError
 from crossdock.records import LINE, RawBatch, with_paths
 from crossdock.values.clock import Clock

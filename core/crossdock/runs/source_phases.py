@@ -7,10 +7,10 @@ from typing import Literal
 
 import polars as pl
 
-from crossdock.cursors import Cursor
 from crossdock.delta.latest_records import Scan
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.errors import CrossdockError, StateError, StoppedError
+from crossdock.mapping.cursors import Cursor
 from crossdock.planning.completeness import Completeness
 from crossdock.project.connector_instances import BoundStream
 from crossdock.reading.sources.list_evidence import IncompleteListError

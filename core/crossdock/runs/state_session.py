@@ -9,6 +9,7 @@ from functools import partial
 
 from crossdock.delivery.records_in_progress import RecordsInProgress
 from crossdock.errors import ConfigError, CrossdockError, as_crossdock_error
+from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.bucket_store import BucketState, BucketStore
 from crossdock.pacing.reduced_rate import ReducedRate
 from crossdock.platform_source.live_records import READS
@@ -22,7 +23,6 @@ from crossdock.runs.marked_reading import marked_reading
 from crossdock.runs.reading_process import kills_process
 from crossdock.runs.refused_runs import Attempt
 from crossdock.state import DueRun, Intent, State
-from crossdock.stream_facts import PLATFORM
 from crossdock.targets import Target
 from crossdock.values.author_code import AuthorCodeError, error_of_author
 from crossdock.values.clock import Clock

@@ -18,6 +18,7 @@ from typing import cast
 from crossdock.delivery import operator_actions
 from crossdock.delivery.operations import payload_after
 from crossdock.errors import StoppedError
+from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.allowance import Allowance
 from crossdock.platform_source.live_records import LiveRecords
 from crossdock.project.connector_instances import BoundStream
@@ -30,7 +31,6 @@ from crossdock.runs.operator_look_ups import LookUps
 from crossdock.runs.record_content import content_of
 from crossdock.runs.state_session import Session
 from crossdock.state import Binding, Intent, Scope, State, Transaction
-from crossdock.stream_facts import PLATFORM
 from crossdock.targets import Target
 
 AT_ONCE = 500  # bindings that are read and written together

@@ -12,6 +12,7 @@ from datetime import datetime
 from crossdock.errors import ClockError, CrossdockError
 from crossdock.inbox.hint_worker import HintWorker
 from crossdock.inbox.receiver import RefusedCounts
+from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.notifications.events import RunOverdue, ScheduledRunEnded
 from crossdock.notifications.notifier import Notifier
 from crossdock.observability.metrics import Metrics
@@ -28,7 +29,6 @@ from crossdock.scheduler.stderr_log import LOGGER, RunLog
 from crossdock.scheduling.due_times import due
 from crossdock.scheduling.schedule_config import Schedule
 from crossdock.state import DueRun
-from crossdock.stream_facts import PLATFORM
 from crossdock.values.clock import Clock
 from crossdock.values.run_messages import RunMessage
 

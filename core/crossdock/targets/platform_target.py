@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
+from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.platform import request_authorization
 from crossdock.platform.platform_config import Profile, Rate
 from crossdock.reading.transport.http_answers import Answer
 from crossdock.resource_types import ACTIONS, RESOURCES, WRITTEN, ResourceType
-from crossdock.stream_facts import PLATFORM
 from crossdock.targets import outcomes
 from crossdock.targets.outcomes import ExpectedRecord, Outcome
 from crossdock.targets.target import Request, Rule, Target, Update

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from crossdock.connector import Connector, Context, Settings
 from crossdock.errors import ConfigError
+from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.platform.platform_config import ApiKey, Profile
 from crossdock.project import project
 from crossdock.project.connector_instances import BoundStream, Connection
@@ -19,7 +20,6 @@ from crossdock.project.stream_declarations import check_declaration
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.runs.stream_trial import Trial, trial_of, try_stream
-from crossdock.stream_facts import PLATFORM
 from crossdock.targets.platform_target import PlatformTarget
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.clock import Clock

@@ -10,8 +10,8 @@ from typing import Any
 
 import httpx
 
-from crossdock.cursors import Checkpoint, Cursor
 from crossdock.errors import RecordError
+from crossdock.mapping.cursors import Checkpoint, Cursor
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import JSON, RawBatch
 from crossdock.runs.pull_checks import pulled

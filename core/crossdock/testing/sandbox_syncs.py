@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Self
 from unittest import mock
 
 from crossdock.connector import Connector, Context, Stream
-from crossdock.cursors import Checkpoint
 from crossdock.errors import UnavailableError
+from crossdock.mapping.cursors import Checkpoint
 from crossdock.platform.platform_config import Profile
 from crossdock.project.connector_instances import BoundStream, Connection
 from crossdock.project.project import Project

@@ -10,8 +10,8 @@ from tests.chaos.mappings import Bench, open_bench
 from tests.integration.runs.silent_shop import Following, held, night
 
 from crossdock import Filter
+from crossdock.mapping.stream_facts import OpenUntil
 from crossdock.state import parse_url
-from crossdock.stream_facts import OpenUntil
 
 
 @pytest.fixture(scope="module")

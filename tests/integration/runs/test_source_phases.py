@@ -13,10 +13,10 @@ from tests.integration.runs.silent_shop import Following, Rereading, Shop, held,
 
 from crossdock import Context, RawBatch, Record, Reference, Stream
 from crossdock.errors import ConfigError
+from crossdock.mapping.stream_facts import OpenUntil, Reread
 from crossdock.reading.sources import Checkpoint
 from crossdock.runs import runner
 from crossdock.state import parse_url
-from crossdock.stream_facts import OpenUntil, Reread
 
 
 class Waiting(Rereading):

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from tests.waiting import eventually
 
+from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.project import project
 from crossdock.project.project import Project
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
 from crossdock.scheduler.scheduler import FinishedRun, Scheduler
 from crossdock.state import DueRun
-from crossdock.stream_facts import PLATFORM
 from crossdock.testing.manual_clock import ManualClock
 
 CONFIG = """\

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from crossdock import RawBatch
 from crossdock.connector import Context
-from crossdock.cursors import Checkpoint
 from crossdock.errors import RefusedError
+from crossdock.mapping.cursors import Checkpoint
 from crossdock.project.connector_instances import BoundStream
 from crossdock.reading.sources import ApiAnswer
 from crossdock.runs.pull_checks import pulled

@@ -14,6 +14,7 @@ from tests.unit.delta.things import Things, batch
 from tests.unit.planning.accounts import bound_accounts
 
 from crossdock.delta.latest_records import Scan
+from crossdock.mapping.stream_facts import GoneLimits
 from crossdock.planning.completeness import (
     FEWER_ROWS,
     Blocker,
@@ -26,7 +27,6 @@ from crossdock.planning.completeness import (
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Proof, RawBatch
 from crossdock.state import PastSnapshot, State
-from crossdock.stream_facts import GoneLimits
 from crossdock.values.tally import Tally
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

@@ -6,8 +6,8 @@ import pytest
 from tests.unit.planning.accounts import account, bound_accounts
 
 from crossdock.errors import RecordError
+from crossdock.mapping.stream_facts import FailureLimits
 from crossdock.planning.failure_count import FailureCount
-from crossdock.stream_facts import FailureLimits
 
 
 @pytest.mark.parametrize(

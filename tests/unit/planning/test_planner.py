@@ -17,6 +17,7 @@ from tests.unit.planning.accounts import account, bound_accounts, platform_targe
 from crossdock.delivery.operations import Operation
 from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.errors import RefusedError, UnavailableError
+from crossdock.mapping.stream_facts import FailureLimits
 from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.held_records import HeldRecords
 from crossdock.planning.planned_chunk import PlannedChunk
@@ -26,7 +27,6 @@ from crossdock.planning.removals import Removals
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Record
 from crossdock.state import Binding, DeadLetter, Scope, State, create, parse_url
-from crossdock.stream_facts import FailureLimits
 from crossdock.values.tally import Tally
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

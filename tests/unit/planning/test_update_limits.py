@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.planning.accounts import Accounts, account, bound_accounts, platform_target
 
+from crossdock.mapping.stream_facts import ChangeLimits
 from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates, withheld
 from crossdock.state import Binding, State, Step
-from crossdock.stream_facts import ChangeLimits
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 KEYS = "abcdef"

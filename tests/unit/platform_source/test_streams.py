@@ -11,8 +11,8 @@ import pytest
 from tests.unit.platform_source.test_settings import loaded
 
 from crossdock.connector import Context
-from crossdock.cursors import Checkpoint
 from crossdock.errors import RefusedError, UnavailableError
+from crossdock.mapping.cursors import Checkpoint
 from crossdock.platform_source import CONNECTOR
 from crossdock.platform_source.settings import PlatformSourceSettings
 from crossdock.project.connector_instances import Connection

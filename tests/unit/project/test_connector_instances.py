@@ -12,10 +12,10 @@ from tests.conftest import PIN
 from crossdock import registry
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.errors import ConfigError
+from crossdock.mapping.stream_facts import Mode, OnGone
 from crossdock.project.project import Project, load
 from crossdock.records import RawBatch, Record
 from crossdock.resources import Reference, ResourceName
-from crossdock.stream_facts import Mode, OnGone
 from crossdock.testing.manual_clock import ManualClock
 
 Load = Callable[[Sequence[Stream[Any]], str], Project]

@@ -9,8 +9,8 @@ import pytest
 
 from crossdock import Context, Filter, OrderBy, RawBatch, Record, Repair, Stream
 from crossdock.errors import ConfigError
+from crossdock.mapping.stream_facts import AdoptBy
 from crossdock.project.stream_declarations import check_declaration
-from crossdock.stream_facts import AdoptBy
 
 
 class InCode(Stream[Any]):

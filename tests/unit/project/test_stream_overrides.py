@@ -27,13 +27,13 @@ from crossdock import (
     registry,
 )
 from crossdock.errors import ConfigError
+from crossdock.mapping.stream_facts import AdoptBy, Mode
 from crossdock.project.config_schema import config_schema
 from crossdock.project.effective_config import effective
 from crossdock.project.project import load
 from crossdock.project.stream_overrides import StreamOverrides, configurable
 from crossdock.resources import ResourceModel, ResourceName
 from crossdock.state import parse_url
-from crossdock.stream_facts import AdoptBy, Mode
 
 Load = Callable[..., Stream[Any]]
 VERSION = "7bdc328a8706fa7e14ab2b35e0643f20"

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from crossdock.cursors import Checkpoint, Cursor
 from crossdock.errors import RefusedError
+from crossdock.mapping.cursors import Checkpoint, Cursor
 from crossdock.records import RawBatch
 from crossdock.runs import read_parts
 from crossdock.runs.read_parts import ReadParts, UnsortedError

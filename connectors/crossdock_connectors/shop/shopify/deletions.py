@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from crossdock import RawBatch
-from crossdock.cursors import instant_cursor
+from crossdock.mapping.cursors import instant_cursor
 from crossdock.values.json_values import at_path
 from crossdock_connectors.shop.feeds import OVERLAP
 from crossdock_connectors.shop.shopify import queries

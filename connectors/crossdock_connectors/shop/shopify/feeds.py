@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import chain
 from typing import Any
 
-from crossdock.cursors import instant_cursor
+from crossdock.mapping.cursors import instant_cursor
 from crossdock_connectors.shop.feeds import OVERLAP, Feed, Pages, read_once
 from crossdock_connectors.shop.shopify import bulk
 from crossdock_connectors.shop.shopify.pages import ShopifyContext, changed_since, record_pages

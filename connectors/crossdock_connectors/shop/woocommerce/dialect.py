@@ -15,7 +15,7 @@ from crossdock import (
     Record,
     WarehouseBinDraft,
 )
-from crossdock.cursors import instant_cursor
+from crossdock.mapping.cursors import instant_cursor
 from crossdock.reading.sources import Checkpoint
 from crossdock.values.json_values import at_path
 from crossdock_connectors.shop.feeds import Pages

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from crossdock import InvoiceDraft, RawBatch, Record, RefusedError
-from crossdock.cursors import instant_cursor
+from crossdock.mapping.cursors import instant_cursor
 from crossdock.reading.sources import Checkpoint
 from crossdock.values.json_values import at_path
 from crossdock_connectors.threepl.record_values import joined

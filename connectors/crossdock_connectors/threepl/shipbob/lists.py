@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from crossdock import Context, Filter, Stream
-from crossdock.cursors import OVERLAP_S, instant_cursor
+from crossdock.mapping.cursors import OVERLAP_S, instant_cursor
 from crossdock.reading.sources import NextUrl, PageNumber
 from crossdock.values.json_values import at_path, text_of
 from crossdock_connectors.threepl.record_values import Products

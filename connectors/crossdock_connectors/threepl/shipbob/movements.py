@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from crossdock import InventoryLotDraft, RawBatch, Record
-from crossdock.cursors import instant_cursor
+from crossdock.mapping.cursors import instant_cursor
 from crossdock.reading.sources import Checkpoint
 from crossdock.resources import LotMovementDraft
 from crossdock.values.json_values import at_path, text_of

@@ -9,9 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crossdock.cursors import Checkpoint, Cursor, Window, windows
     from crossdock.errors import UnavailableError
     from crossdock.http_settings import HttpSettings
+    from crossdock.mapping.cursors import Checkpoint, Cursor, Window, windows
     from crossdock.mapping.joined_records import Join, Lookup
     from crossdock.pacing.rate_limit import RateLimit
     from crossdock.reading.formats.delimited_files import DelimitedFormat

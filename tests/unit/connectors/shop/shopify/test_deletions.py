@@ -10,7 +10,7 @@ from tests.partners.shopify.order_lines import Line
 from tests.partners.shopify.reading import shop_context
 from tests.partners.shopify.site import Site
 
-from crossdock.cursors import OVERLAP_S, instant_cursor
+from crossdock.mapping.cursors import OVERLAP_S, instant_cursor
 from crossdock.records import JSON
 from crossdock.values import exact_json
 from crossdock_connectors.shop.shopify.deletions import deleted, events, existing

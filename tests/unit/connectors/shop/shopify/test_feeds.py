@@ -12,7 +12,7 @@ from tests.partners.shopify.order_lines import Line
 from tests.partners.shopify.reading import CONNECTOR, drafts, shop_context
 from tests.partners.shopify.site import Site
 
-from crossdock.cursors import OVERLAP_S, instant_cursor
+from crossdock.mapping.cursors import OVERLAP_S, instant_cursor
 from crossdock.testing.connector_context import read
 from crossdock_connectors.shop.feeds import Feed
 from crossdock_connectors.shop.shopify.feeds import changes, search_from

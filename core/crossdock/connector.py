@@ -18,9 +18,9 @@ from crossdock.mapping.member_overrides import MemberOverrides
 from crossdock.mapping.ordering import OrderBy
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.stream_facts import PLATFORM, Mode, StreamFacts
+from crossdock.platform.resource_types import WRITTEN, ResourceType, part_of
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.records import RawBatch, Record
-from crossdock.resource_types import WRITTEN, ResourceType, part_of
 from crossdock.resources import ResourceModel, ResourceName
 from crossdock.values import exact_json
 from crossdock.values.addresses import address_faults

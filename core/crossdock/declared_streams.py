@@ -42,8 +42,8 @@ from crossdock.mapping.stream_facts import (
     no_second_look,
     unknown_read,
 )
+from crossdock.platform.resource_types import ResourceType
 from crossdock.records import Record
-from crossdock.resource_types import ResourceType
 from crossdock.resources import ResourceModel
 from crossdock.values import exact_json
 from crossdock.values.config_file import ConfigModel, misplaced, unknown

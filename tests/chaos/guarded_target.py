@@ -16,8 +16,8 @@ from pydantic import ConfigDict
 from tests.chaos.mappings import BenchSettings, Row, batch
 
 from crossdock import Context, RawBatch, Record, Stream
-from crossdock.delivery_settings import Retry
 from crossdock.mapping.stream_facts import GoneLimits, OnGone
+from crossdock.platform.delivery_settings import Retry
 from crossdock.reading.sources import RateLimit
 from crossdock.reading.sources.api import Api
 from crossdock.records import Proof

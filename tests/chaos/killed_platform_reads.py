@@ -20,7 +20,7 @@ from tests.chaos.processes import CROSSDOCK
 from tests.e2e.project_folder import UNPACED, balance
 from tests.waiting import eventually
 
-from crossdock.client import Client, Product
+from crossdock.platform.client import Client, Product
 from crossdock.project import project
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.testing import sandbox_contents

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 from pydantic import ConfigDict
 
 from crossdock import Connector, SecretRef
-from crossdock.delivery_settings import Retry
+from crossdock.platform.delivery_settings import Retry
 from crossdock.reading.sources import HeaderAuth, HttpSettings, RateLimit
 from crossdock.resources import ResourceModel
 from crossdock.targets import ApiTarget, EndpointProfile, RecordShape, Request, TargetResource, Update

@@ -13,7 +13,7 @@ from tests.chaos.killed_syncs import KilledSyncs
 from tests.e2e.folder_project import table
 from tests.e2e.project_folder import UNPACED
 
-from crossdock.client import Client, Product
+from crossdock.platform.client import Client, Product
 from crossdock.project import project
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.testing import sandbox_contents

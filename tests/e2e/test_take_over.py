@@ -14,7 +14,7 @@ import yaml
 from tests.e2e.folder_project import FolderProject, table
 from tests.plan_and_sync import differences
 
-from crossdock.client import Client, Customer, Product, StoredProduct
+from crossdock.platform.client import Client, Customer, Product, StoredProduct
 from crossdock.project import project
 from crossdock.runs.open_run import OpenRun
 from crossdock.runs.state_session import open_session

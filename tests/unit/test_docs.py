@@ -20,12 +20,12 @@ from crossdock import registry, testing
 from crossdock.cli.main import cli
 from crossdock.connector import Connector
 from crossdock.mapping.declarative import Form
+from crossdock.platform.resource_types import WRITTEN, personal_members
 from crossdock.project import project
 from crossdock.project.config_schema import config_schema
 from crossdock.project.effective_config import effective
 from crossdock.project.stream_overrides import StreamOverrides
 from crossdock.records import REASONS
-from crossdock.resource_types import WRITTEN, personal_members
 from crossdock.values import exact_json, yaml_reader
 
 ROOT = Path(__file__).parents[2]

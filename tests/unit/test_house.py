@@ -16,10 +16,10 @@ import pytest
 
 import crossdock
 from crossdock.connector import Connector
+from crossdock.platform.resource_types import RESOURCES
 from crossdock.project import project
 from crossdock.records import Record
 from crossdock.registry import available, load
-from crossdock.resource_types import RESOURCES
 from crossdock.testing.connector_context import context
 
 ROOT = Path(__file__).parents[2]

@@ -19,8 +19,8 @@ from crossdock.delivery.operations import payload_after
 from crossdock.errors import RecordError
 from crossdock.pacing.allowance import Token
 from crossdock.pacing.rate_headers import RateHeaders
+from crossdock.platform.resource_types import external_id
 from crossdock.reading.transport.http_answers import AmbiguousError, Answer, NotSentError
-from crossdock.resource_types import external_id
 from crossdock.state import Intent
 from crossdock.targets import outcomes
 from crossdock.targets.outcomes import ExpectedRecord, Outcome

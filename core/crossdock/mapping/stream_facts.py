@@ -10,9 +10,9 @@ from pydantic_core import PydanticCustomError
 
 from crossdock.mapping.ordering import OrderBy
 from crossdock.mapping.repairs_and_filters import Filter, Repair
+from crossdock.platform.resource_types import WRITTEN, ResourceType, text_members
 from crossdock.reading.sources.expected_files import Interval
 from crossdock.records import Empty
-from crossdock.resource_types import WRITTEN, ResourceType, text_members
 from crossdock.resources import ActionName, ResourceName
 from crossdock.values.config_file import ConfigModel, Name, misplaced, unknown
 

@@ -16,9 +16,9 @@ from crossdock.migration.reconcile import keep_bucket, platform_context
 from crossdock.migration.reconciliation import Reconciliation
 from crossdock.migration.remaining_references import in_pages
 from crossdock.migration.undone_streams import UndoneStreams, operations
+from crossdock.platform.resource_types import RESOURCES
 from crossdock.platform_source.live_records import LiveRecords
 from crossdock.project.connector_instances import BoundStream
-from crossdock.resource_types import RESOURCES
 from crossdock.resources import ResourceName
 from crossdock.runs.bound_records import Bound, bindings_to
 from crossdock.state import Scope

@@ -8,7 +8,7 @@ from typing import Any
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration.referred_records import ReferredRecords
 from crossdock.planning.referred_ids import referred_ids
-from crossdock.resource_types import RESOURCES
+from crossdock.platform.resource_types import RESOURCES
 from crossdock.runs.bound_records import Bound
 
 

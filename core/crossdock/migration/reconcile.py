@@ -13,10 +13,10 @@ from crossdock.migration.live_references import LiveReferences
 from crossdock.migration.platform_comparison import Chosen, PlatformComparison
 from crossdock.migration.reconciliation import Reconciliation, Sample
 from crossdock.migration.source_comparison import SourceComparison
+from crossdock.platform.resource_types import RESOURCES
 from crossdock.platform_source.live_records import LiveRecords
 from crossdock.project.project import Project
 from crossdock.reading.sources.source_context import SourceContext
-from crossdock.resource_types import RESOURCES
 from crossdock.runs.control_totals import ControlTotals
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.runs.plan_results import PlanListener

@@ -10,7 +10,7 @@ from itertools import groupby, islice
 from crossdock.delivery.operations import Operation
 from crossdock.errors import CrossdockError, most_severe
 from crossdock.migration.named_totals import DifferingTotal
-from crossdock.resource_types import RESOURCES
+from crossdock.platform.resource_types import RESOURCES
 from crossdock.runs.bound_records import InDoubt
 from crossdock.runs.control_totals import ControlTotals
 from crossdock.runs.differences import CLASSES, Class, Correction, Difference

@@ -13,11 +13,11 @@ from crossdock.migration.platform_comparison import Chosen, PlatformComparison
 from crossdock.migration.reconciliation import Reconciliation
 from crossdock.migration.referred_records import ReferredRecords
 from crossdock.planning.referred_ids import referred_ids
+from crossdock.platform.resource_types import RESOURCES
 from crossdock.project.connector_instances import BoundStream
 from crossdock.project.project import Project
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.records import Record
-from crossdock.resource_types import RESOURCES
 from crossdock.runs import dry_run
 from crossdock.runs.control_totals import ControlTotals
 from crossdock.runs.differences import UNKNOWN, Class, Correction, Difference

@@ -13,8 +13,8 @@ from typing import TextIO
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.planning.references import ScopedKey, key_hashes
 from crossdock.planning.undos_meanwhile import RESUME, check_no_undo
+from crossdock.platform.resource_types import Action
 from crossdock.printable import printable
-from crossdock.resource_types import Action
 from crossdock.state import Binding, Scope, Transaction
 from crossdock.targets import Target
 from crossdock.values.field_types import MAX_ID_LENGTH, is_target_id

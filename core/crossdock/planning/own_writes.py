@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from crossdock.delta.keyed_records import KeyedRecord
+from crossdock.platform.resource_types import ResourceType
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import JSON
-from crossdock.resource_types import ResourceType
 from crossdock.state import Scope, State, Transaction
 from crossdock.targets.merge_patch import holds
 

@@ -17,8 +17,8 @@ from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.referred_ids import referred_ids
 from crossdock.planning.removals import REFERENCED, REFERENCED_BY, Removals, removal
+from crossdock.platform.resource_types import ResourceType
 from crossdock.project.connector_instances import BoundStream
-from crossdock.resource_types import ResourceType
 from crossdock.state import DeadLetter, Scope, State, Transaction
 
 _SHOWN = 3

@@ -12,10 +12,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from crossdock.delivery_settings import InFlight, Retry
 from crossdock.pacing.limit_estimate import UNLIMITED, LimitEstimate
+from crossdock.platform.delivery_settings import InFlight, Retry
+from crossdock.platform.resource_types import RESOURCES
 from crossdock.reading.transport.http_connection import HttpConnection
-from crossdock.resource_types import RESOURCES
 from crossdock.resources import ResourceName
 from crossdock.values.addresses import BaseUrl, endpoint
 from crossdock.values.config_file import MAX_S, ConfigModel, SecretRef

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from crossdock.platform.platform_config import SCOPE_NAMES, Profile
-from crossdock.resource_types import RESOURCES
+from crossdock.platform.resource_types import RESOURCES
 
 
 @dataclass(frozen=True, slots=True)

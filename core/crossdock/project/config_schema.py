@@ -11,9 +11,9 @@ from pydantic_core import core_schema
 
 from crossdock.connector import Settings
 from crossdock.declared_streams import StreamConfig
+from crossdock.platform.resource_types import WRITTEN, ResourceType
 from crossdock.project.config_model import ConfigFile
 from crossdock.project.stream_overrides import configurable
-from crossdock.resource_types import WRITTEN, ResourceType
 from crossdock.values.config_file import IGNORED, ConfigModel
 from crossdock.values.docstring_schemas import DocumentedModel, field_docstrings
 

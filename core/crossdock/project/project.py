@@ -20,12 +20,12 @@ from crossdock.mapping.stream_facts import PLATFORM, AdoptBy
 from crossdock.notifications.notifier import NotifyConfig
 from crossdock.pacing.bucket_store import BucketState, BucketStore, MemoryStore
 from crossdock.platform.platform_config import Profile
+from crossdock.platform.resource_types import RESOURCES, Action, personal_members
 from crossdock.project.config_model import ConfigFile, ListenConfig
 from crossdock.project.connector_instances import BoundStream, Connection, load_connections
 from crossdock.project.migration_config import MigrationConfig
 from crossdock.reading.sources.looks import ExpectsLooks
 from crossdock.reading.sources.source_context import SourceContext
-from crossdock.resource_types import RESOURCES, Action, personal_members
 from crossdock.resources import ResourceName
 from crossdock.scheduling.job_config import JobConfig
 from crossdock.state import Pin, Scope, SharedBucket, State, StateUrl, Transaction, create, parse_url

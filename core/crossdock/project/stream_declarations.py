@@ -27,7 +27,7 @@ from crossdock.mapping.stream_facts import (
     no_second_look,
     unknown_read,
 )
-from crossdock.resource_types import WRITTEN, ResourceType
+from crossdock.platform.resource_types import WRITTEN, ResourceType
 from crossdock.values.config_file import NAME_FORM, ConfigModel, is_name, unknown
 
 _MESSAGES = {

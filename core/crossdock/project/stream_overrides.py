@@ -40,7 +40,7 @@ from crossdock.mapping.stream_facts import (
     no_removal,
     no_second_look,
 )
-from crossdock.resource_types import ResourceType
+from crossdock.platform.resource_types import ResourceType
 from crossdock.values import exact_json
 from crossdock.values.config_file import ConfigModel, Document, Name, misplaced, unknown
 

@@ -15,11 +15,11 @@ from crossdock.mapping.stream_facts import AdoptBy
 from crossdock.planning.live_matches import LiveIndex, LiveMatches, LiveValue
 from crossdock.planning.references import key_hashes
 from crossdock.platform.platform_config import Profile
+from crossdock.platform.resource_types import external_id
 from crossdock.platform_source.live_records import LiveRecords
 from crossdock.platform_source.settings import CHANGED
 from crossdock.project.connector_instances import BoundStream
 from crossdock.reading.sources.source_context import SourceContext
-from crossdock.resource_types import external_id
 from crossdock.resources import ResourceName
 from crossdock.state import Scope, State, Transaction
 from crossdock.targets.outcomes import STANDARD

@@ -20,10 +20,10 @@ from crossdock.delivery.operations import payload_after
 from crossdock.errors import StoppedError
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.allowance import Allowance
+from crossdock.platform.resource_types import Action
 from crossdock.platform_source.live_records import LiveRecords
 from crossdock.project.connector_instances import BoundStream
 from crossdock.reading.sources.source_context import SourceContext
-from crossdock.resource_types import Action
 from crossdock.resources import ResourceName
 from crossdock.runs.differences import Correction
 from crossdock.runs.live_comparison import LiveComparison

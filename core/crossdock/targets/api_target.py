@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import replace
 
-from crossdock.delivery_settings import Retry
 from crossdock.errors import UnauthorizedError, UnavailableError
 from crossdock.pacing.rate_limit import LimitSettings
 from crossdock.pacing.throttled_waits import throttled_wait_s
+from crossdock.platform.delivery_settings import Retry
 from crossdock.reading.sources import api_errors
 from crossdock.reading.sources.api import Api
 from crossdock.reading.sources.api_request import ApiAnswer

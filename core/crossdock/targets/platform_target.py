@@ -9,8 +9,8 @@ from urllib.parse import quote, urlencode
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.platform import request_authorization
 from crossdock.platform.platform_config import Profile, Rate
+from crossdock.platform.resource_types import ACTIONS, RESOURCES, WRITTEN, ResourceType
 from crossdock.reading.transport.http_answers import Answer
-from crossdock.resource_types import ACTIONS, RESOURCES, WRITTEN, ResourceType
 from crossdock.targets import outcomes
 from crossdock.targets.outcomes import ExpectedRecord, Outcome
 from crossdock.targets.target import Request, Rule, Target, Update

@@ -13,8 +13,8 @@ from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.planning.binding_import import COLUMNS, import_bindings
 from crossdock.planning.references import found_in
 from crossdock.platform.platform_config import Profile
+from crossdock.platform.resource_types import external_id
 from crossdock.project.project import Project
-from crossdock.resource_types import external_id
 from crossdock.runs.stream_trial import Trial
 from crossdock.targets.platform_target import PlatformTarget
 from crossdock.values import exact_json

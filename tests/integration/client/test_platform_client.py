@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.consumers.running import run
 
-from crossdock.client import (
+from crossdock.errors import UnavailableError
+from crossdock.platform.client import (
     Address,
     BearerAuth,
     Client,
@@ -31,7 +32,6 @@ from crossdock.client import (
     StoredProduct,
     WarehouseBin,
 )
-from crossdock.errors import UnavailableError
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.values import exact_json
 

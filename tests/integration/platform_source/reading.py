@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from crossdock.client import Client, Customer, Line, Order, Product, StoredOrder
+from crossdock.platform.client import Client, Customer, Line, Order, Product, StoredOrder
 from crossdock.project import project
 from crossdock.runs import runner
 from crossdock.runs.run_report import Report

@@ -11,10 +11,10 @@ import yaml
 
 from crossdock.errors import FindingsError, RecordError, RemoteError
 from crossdock.planning.draft_records import drafted
+from crossdock.platform.resource_types import personal_members
 from crossdock.project import project
 from crossdock.reading.sources import Api
 from crossdock.records import Record
-from crossdock.resource_types import personal_members
 from crossdock.targets import Answer, ExpectedRecord, Update
 from crossdock.testing import ManualClock
 from crossdock.values import exact_json

@@ -13,9 +13,9 @@ from crossdock.delivery.operations import Operation
 from crossdock.migration import remaining_references
 from crossdock.migration.live_references import LiveReferences
 from crossdock.migration.remaining_references import RemainingReferences
+from crossdock.platform.resource_types import WRITTEN
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Record
-from crossdock.resource_types import WRITTEN
 from crossdock.runs.bound_records import bindings_to
 from crossdock.state import Binding, RecordIdentity, Scope, State
 from crossdock.targets import Target

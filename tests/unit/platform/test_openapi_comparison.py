@@ -17,7 +17,7 @@ from crossdock.errors import ConfigError
 from crossdock.platform import openapi_comparison
 from crossdock.platform.member_comparison import Difference
 from crossdock.platform.openapi_file import OpenApi
-from crossdock.resource_types import RESOURCES
+from crossdock.platform.resource_types import RESOURCES
 from crossdock.resources import ResourceName
 from crossdock.sandbox.openapi_document import document
 from crossdock.values import exact_json

@@ -6,8 +6,8 @@ from typing import get_args
 
 import pytest
 
+from crossdock.platform.resource_types import RESOURCES
 from crossdock.platform_source.references import expanded_name, personal_columns, referred
-from crossdock.resource_types import RESOURCES
 from crossdock.resources import ResourceName
 
 

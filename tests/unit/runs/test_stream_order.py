@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.connector import Stream
+from crossdock.platform.resource_types import RESOURCES
 from crossdock.project.connector_instances import BoundStream
 from crossdock.reading.sources.late_files import LateError
-from crossdock.resource_types import RESOURCES
 from crossdock.resources import ResourceModel, ResourceName
 from crossdock.runs.stream_order import POLL, StreamOrder
 from crossdock.state import Scope

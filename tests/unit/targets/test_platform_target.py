@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from crossdock.platform.platform_config import Profile
-from crossdock.resource_types import external_id
+from crossdock.platform.resource_types import external_id
 from crossdock.targets import Request, Update
 from crossdock.targets.platform_target import PlatformTarget
 

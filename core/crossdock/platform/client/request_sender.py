@@ -9,9 +9,9 @@ from typing import Any
 
 import httpx
 
-from crossdock.client.client_errors import ProblemError
 from crossdock.errors import RemoteError, UnavailableError
 from crossdock.pacing.rate_headers import retry_after_s
+from crossdock.platform.client.client_errors import ProblemError
 from crossdock.reading.transport.connector_http_client import unavailable_errors
 from crossdock.reading.transport.http_answers import UnreadableError
 from crossdock.values import exact_json

@@ -6,9 +6,9 @@
 Amounts and quantities are `decimal.Decimal`. A sync belongs to the engine, which keeps a state; this client keeps none.
 """
 
-from crossdock.client.client_errors import FieldError, ProblemError
-from crossdock.client.platform_client import Client
-from crossdock.client.stored_resources import (
+from crossdock.platform.client.client_errors import FieldError, ProblemError
+from crossdock.platform.client.platform_client import Client
+from crossdock.platform.client.stored_resources import (
     Entry,
     StoredCustomer,
     StoredInventoryLot,

@@ -29,8 +29,8 @@ from crossdock.values.config_file import ConfigModel, Name, misplaced
 if TYPE_CHECKING:
     from crossdock.reading.sources.api import Api
     from crossdock.reading.sources.api_client import ApiClient
-    from crossdock.targets import ApiTarget
     from crossdock.webhooks import Webhooks
+    from crossdock.writing.targets import ApiTarget
 
 
 # A text; Any for type checkers, of which pyright lets no field of type str be narrowed to a literal by a subclass.

@@ -22,15 +22,15 @@ from typing import Any, Self
 from tests.benchmarks.allowance_server import Server
 from tests.benchmarks.bench_delivery import CHUNK, Batch, operation
 
-from crossdock.delivery.dispatcher import Dispatcher
-from crossdock.delivery.senders import Senders
-from crossdock.delivery.settlement import Settlement
 from crossdock.pacing.allowance import Allowance, Priority
 from crossdock.platform.platform_config import Profile
 from crossdock.project.project import Project
 from crossdock.state import parse_url
-from crossdock.targets.platform_target import PlatformTarget
 from crossdock.values.clock import SystemClock
+from crossdock.writing.delivery.dispatcher import Dispatcher
+from crossdock.writing.delivery.senders import Senders
+from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.targets.platform_target import PlatformTarget
 
 KEY = "BENCH_KEY"
 STATE = "state.db"

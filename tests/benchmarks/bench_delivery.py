@@ -20,15 +20,15 @@ from pathlib import Path
 from tests.allowances import allowance
 from tests.benchmarks import results
 
-from crossdock.delivery.dispatcher import Dispatcher
-from crossdock.delivery.operations import Operation
-from crossdock.delivery.senders import Senders
-from crossdock.delivery.settlement import Settlement
 from crossdock.platform.platform_config import Profile
 from crossdock.records import Record
 from crossdock.state import Pin, RecordIdentity, Scope, State, Transaction, create, parse_url
-from crossdock.targets.platform_target import PlatformTarget
 from crossdock.values.clock import SystemClock
+from crossdock.writing.delivery.dispatcher import Dispatcher
+from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.delivery.senders import Senders
+from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.targets.platform_target import PlatformTarget
 
 SCOPE = Scope("platform", "product", "bench")
 CHUNK = 200

@@ -15,17 +15,17 @@ from itertools import count
 from unittest import mock
 
 from crossdock.cli import main as command
-from crossdock.delivery.operations import Operation, mint
-from crossdock.delivery.senders import Senders, SendResult, SendTask
-from crossdock.delivery.settlement import Settlement
-from crossdock.delivery.turn_writer import Chunk, Counters
 from crossdock.reading.transport.http_answers import Answer
 from crossdock.runs import open_run
 from crossdock.state import Binding, Intent, State
-from crossdock.targets import outcomes
-from crossdock.targets.outcomes import ExpectedRecord, Outcome
-from crossdock.targets.platform_target import PlatformTarget
 from crossdock.values.clock import SystemClock
+from crossdock.writing.delivery.operations import Operation, mint
+from crossdock.writing.delivery.senders import Senders, SendResult, SendTask
+from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.delivery.turn_writer import Chunk, Counters
+from crossdock.writing.targets import outcomes
+from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
+from crossdock.writing.targets.platform_target import PlatformTarget
 
 BOUND_AT_ONCE = 10_000
 

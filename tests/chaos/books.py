@@ -18,8 +18,6 @@ from sqlalchemy import Engine, create_engine, delete, select
 from tests.chaos.scripted import Asked, Said
 
 from crossdock import Connector, Context, RawBatch, Record, RecordError, Reference, Settings, Stream, registry
-from crossdock.delivery import operator_actions
-from crossdock.delivery.senders import Senders, SendTask
 from crossdock.errors import StoppedError
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.project import project
@@ -30,6 +28,8 @@ from crossdock.state import DeadLetterFilter, Intent, State, StateUrl, Transacti
 from crossdock.state.db import schema
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
+from crossdock.writing.delivery import operator_actions
+from crossdock.writing.delivery.senders import Senders, SendTask
 
 ACCOUNTS, CUSTOMERS, INVOICES = "accounts", "customers", "invoices"
 RESOURCE: dict[str, ResourceName] = {ACCOUNTS: "ledger_account", CUSTOMERS: "customer", INVOICES: "invoice"}

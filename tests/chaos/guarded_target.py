@@ -22,8 +22,8 @@ from crossdock.reading.sources import RateLimit
 from crossdock.reading.sources.api import Api
 from crossdock.records import Proof
 from crossdock.resources import ResourceModel
-from crossdock.targets import ApiTarget, EndpointProfile, RecordShape, Request, Target, TargetResource, Update
 from crossdock.values.field_types import Exact, Text
+from crossdock.writing.targets import ApiTarget, EndpointProfile, RecordShape, Request, Target, TargetResource, Update
 
 BASE = "https://depot.example.com"
 

@@ -15,8 +15,8 @@ import threading
 from itertools import count
 from pathlib import Path
 
-from crossdock.delivery import turn_writer
 from crossdock.reading.transport import httpcore_client
+from crossdock.writing.delivery import turn_writer
 
 WRITING, THREADS = "CHAOS_WRITING", 64
 

@@ -14,15 +14,15 @@ from tests.allowances import allowance as plenty
 from tests.chaos.chance import chaos_seed
 from tests.chaos.scripted import Asked, Said, Scripted
 
-from crossdock.delivery.dispatcher import Dispatcher
-from crossdock.delivery.operations import Operation
-from crossdock.delivery.senders import Senders
-from crossdock.delivery.settlement import Settlement
 from crossdock.platform.platform_config import Profile
 from crossdock.records import Record
 from crossdock.state import RecordIdentity, Scope, State, Transaction
-from crossdock.targets.platform_target import PlatformTarget
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.writing.delivery.dispatcher import Dispatcher
+from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.delivery.senders import Senders
+from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.targets.platform_target import PlatformTarget
 
 SCOPE = Scope("platform", "product", "wms")
 BEGINS_S, LASTS_S = 2.0, 120.0

@@ -19,9 +19,9 @@ from tests.chaos.test_one_winner import INVOICES_HEAD, begun, quiet, slow_down, 
 from tests.e2e.warehouse import CUSTOMERS, PRODUCTS, Site, expected, open_site, pass_time
 from tests.waiting import eventually
 
-from crossdock.delivery.turn_writer import LEAVE_WITHIN_S
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.state import StateUrl
+from crossdock.writing.delivery.turn_writer import LEAVE_WITHIN_S
 
 __all__ = ["starter"]  # a fixture
 

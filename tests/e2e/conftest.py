@@ -10,9 +10,9 @@ from tests.e2e.project_folder import DATA_BESIDE, DATA_VARIABLE, UNPACED, Sandbo
 from tests.e2e.warehouse import Front, Site, open_site
 from tests.servers import require
 
-from crossdock.delivery import circuit_breaker
 from crossdock.sandbox import SandboxServer
 from crossdock.testing.openssh_server import OpenSshServer
+from crossdock.writing.delivery import circuit_breaker
 
 
 @pytest.fixture(scope="session")

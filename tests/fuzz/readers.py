@@ -17,9 +17,9 @@ from crossdock.pacing import rate_headers
 from crossdock.reading.sources.link_header import next_target
 from crossdock.reading.transport import problem_answers
 from crossdock.reading.transport.http_answers import Answer
-from crossdock.targets import outcomes
-from crossdock.targets.outcomes import ExpectedRecord, Outcome
 from crossdock.values import exact_json
+from crossdock.writing.targets import outcomes
+from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
 
 LONGEST_SENTENCE = 200
 

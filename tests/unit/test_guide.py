@@ -22,7 +22,6 @@ from tests.unit.test_docs import DOCS, EXAMPLES, PAGES, WHOLE, blocks, known_key
 
 from crossdock import ProductDraft
 from crossdock.cli.main import main
-from crossdock.delivery.circuit_breaker import OPENS_AT, WATCHED
 from crossdock.errors import RefusedError
 from crossdock.inbox import endpoint, hint_worker, receiver, webhook_writer
 from crossdock.platform.webhooks import Reason, WebhookScheme, WebhookVerifier
@@ -33,6 +32,7 @@ from crossdock.scheduler.daemon import LOOK_S
 from crossdock.scheduling import Schedule
 from crossdock.scheduling.due_times import due
 from crossdock.values import exact_json
+from crossdock.writing.delivery.circuit_breaker import OPENS_AT, WATCHED
 
 
 def test_the_guide_shows_every_config_key() -> None:

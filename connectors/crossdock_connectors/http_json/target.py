@@ -10,7 +10,10 @@ from urllib.parse import quote, urlencode
 from crossdock import Filter
 from crossdock.errors import RemoteError
 from crossdock.reading.sources.api_errors import message_of
-from crossdock.targets import (
+from crossdock.values import exact_json
+from crossdock.values.field_types import MAX_ID_LENGTH
+from crossdock.values.json_values import at_path, found_at, text_of
+from crossdock.writing.targets import (
     Answer,
     ApiTarget,
     EndpointProfile,
@@ -23,9 +26,6 @@ from crossdock.targets import (
     body_of,
     outcomes,
 )
-from crossdock.values import exact_json
-from crossdock.values.field_types import MAX_ID_LENGTH
-from crossdock.values.json_values import at_path, found_at, text_of
 from crossdock_connectors.http_json.draft_models import draft_model
 from crossdock_connectors.http_json.other_requests import OtherRequest, PostedRequest
 from crossdock_connectors.http_json.recognized_answers import RepeatedAnswer

@@ -77,7 +77,7 @@ def _run(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) -
     from crossdock.cli import plan, records_list, terminal_output
     from crossdock.demo import demo_folder, effects_check
     from crossdock.project import project
-    from crossdock.targets import platform_access
+    from crossdock.writing.targets import platform_access
 
     with interruptible() as interrupt, demo_folder.opened(folder) as warehouse:
         loaded = project.load(config := folder / demo_folder.CONFIG)

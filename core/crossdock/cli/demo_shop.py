@@ -41,7 +41,7 @@ def run(
     from crossdock.cli import plan, terminal_output
     from crossdock.demo.shop import shop_folder
     from crossdock.project import project
-    from crossdock.targets import platform_access
+    from crossdock.writing.targets import platform_access
 
     with interruptible() as interrupt, shop_folder.opened(folder, kind) as demo:
         loaded = project.load(config := folder / shop_folder.CONFIG)

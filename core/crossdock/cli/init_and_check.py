@@ -150,7 +150,7 @@ def _platform(loaded: Project) -> Iterator[tuple[str, Finding]]:
     """Request what delivery needs to read, and otherwise one list, of which a refusal is sufficient too."""
     from crossdock.connector import Finding
     from crossdock.platform import scopes
-    from crossdock.targets import platform_access
+    from crossdock.writing.targets import platform_access
 
     try:
         access = platform_access.reach(loaded.platform, loaded.probed)
@@ -177,7 +177,7 @@ def _platform(loaded: Project) -> Iterator[tuple[str, Finding]]:
 
 def _clock(profile: Profile, ahead_s: float | None) -> str:
     """How our clock differs from the platform's."""
-    from crossdock.targets import platform_access
+    from crossdock.writing.targets import platform_access
 
     if ahead_s is None:
         return "the platform's answers do not say the time"

@@ -15,11 +15,11 @@ from crossdock.cli.shared_options import MOST, common_options, counted, example,
 from crossdock.values.clock import SystemClock
 
 if TYPE_CHECKING:
-    from crossdock.delivery.answer_masking import Masks
-    from crossdock.delivery.operations import Operation
     from crossdock.pacing.forecast import Forecast
     from crossdock.runs.plan_results import Planned
     from crossdock.state import DeadLetter, Intent, RecordIdentity, WaitingRecord
+    from crossdock.writing.delivery.answer_masking import Masks
+    from crossdock.writing.delivery.operations import Operation
 
 
 _SHOWN = 50  # records without --limit

@@ -80,7 +80,7 @@ def drop_(
     pending. Dropped records stay visible: 'crossdock records list --state dropped'. Those of the inbox are not fetched,
     until another webhook comes.
     """
-    from crossdock.delivery import operator_actions
+    from crossdock.writing.delivery import operator_actions
 
     loaded, choice = load(config), selection(stream, key, reason, None)
     if state == INBOX:
@@ -135,7 +135,7 @@ def _chosen(tx: Transaction, choice: DeadLetterFilter, state: str | None) -> Cho
 
     A pending operation is dropped only with the key of its record, if nothing else is known of the record.
     """
-    from crossdock.delivery import operator_actions
+    from crossdock.writing.delivery import operator_actions
 
     others = choice.code is None
     found = (

@@ -54,7 +54,7 @@ def resolve_(
     Applies to all records in doubt of STREAM, or to the one with KEY. With KEY and no decision, list what the platform
     has that may be this record. 'crossdock records reopen' reverses a decision.
     """
-    from crossdock.delivery import operator_actions
+    from crossdock.writing.delivery import operator_actions
 
     if stream is None:
         raise ConfigError("name a stream, and a key unless you mean all its records in doubt")
@@ -88,8 +88,8 @@ def reopen_(stream: str, key: str, config: Path, *, as_json: bool) -> None:
 
     Possible until a later operation depends on the decision, or its data is purged.
     """
-    from crossdock.delivery import operator_actions
     from crossdock.planning.references import key_hashes
+    from crossdock.writing.delivery import operator_actions
 
     loaded, choice, at = load(config), selection(stream, key, None, None), SystemClock().now()
     scope = loaded.scopes.get(stream)
@@ -103,7 +103,7 @@ def reopen_(stream: str, key: str, config: Path, *, as_json: bool) -> None:
 
 
 def _in_doubt(loaded: Project, choice: DeadLetterFilter) -> list[Intent]:
-    from crossdock.delivery import operator_actions
+    from crossdock.writing.delivery import operator_actions
 
     with loaded.alone() as state, state.look() as tx:  # while no run changes them
         intents = operator_actions.in_doubt(tx, choice)
@@ -116,7 +116,7 @@ def _resolve(
     loaded: Project, choice: DeadLetterFilter, shown: list[Intent], delivered_as: str | None, *, not_delivered: bool
 ) -> None:
     """Write the decision about the operations that were *shown*, unless they changed meanwhile."""
-    from crossdock.delivery import operator_actions
+    from crossdock.writing.delivery import operator_actions
 
     at = SystemClock().now()
 

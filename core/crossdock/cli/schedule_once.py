@@ -26,9 +26,9 @@ from crossdock.scheduler.stderr_log import LogFormat, RunLog
 from crossdock.scheduling.due_times import Due, due
 from crossdock.scheduling.job_config import ordered
 from crossdock.state import DueRun, ScheduledRun
-from crossdock.targets.platform_access import check_clock
 from crossdock.values.clock import SystemClock
 from crossdock.values.run_messages import RunMessage
+from crossdock.writing.targets.platform_access import check_clock
 
 LATEST = "latest"
 _LOOKS_BACK = timedelta(days=40)  # a monthly job is due once in it

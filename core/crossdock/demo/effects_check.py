@@ -9,8 +9,8 @@ from typing import Any
 from crossdock.errors import InternalError
 from crossdock.project.project import Project
 from crossdock.runs.run_report import Report
-from crossdock.targets.platform_target import PlatformTarget
 from crossdock.values import exact_json
+from crossdock.writing.targets.platform_target import PlatformTarget
 
 
 def compare(project: Project, reports: list[Report]) -> Counter[str]:

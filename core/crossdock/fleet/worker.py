@@ -23,9 +23,9 @@ from crossdock.scheduler.single_runs import apply_retention, notified
 from crossdock.scheduling.due_times import Due
 from crossdock.state import DueRun, Transaction
 from crossdock.state.fleet_database import JobFacts
-from crossdock.targets.platform_access import check_clock
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.run_messages import RunMessage
+from crossdock.writing.targets.platform_access import check_clock
 
 _INTERRUPT = threading.Event()
 _CALLS = threading.Condition()

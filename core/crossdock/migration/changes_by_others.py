@@ -7,7 +7,6 @@ from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any, cast
 
-from crossdock.delivery.operations import Operation
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration.edited_records import EditedRecords
 from crossdock.migration.live_references import LiveReferences
@@ -23,6 +22,7 @@ from crossdock.resources import ResourceName
 from crossdock.runs.bound_records import Bound, bindings_to
 from crossdock.state import Scope
 from crossdock.values.progress import Progress
+from crossdock.writing.delivery.operations import Operation
 
 
 class ChangesByOthers:

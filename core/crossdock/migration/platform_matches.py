@@ -12,7 +12,6 @@ from typing import Any, cast
 
 import polars as pl
 
-from crossdock.delivery.operations import Operation
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.planning.live_matches import LiveIndex, MatchCounts, counted
 from crossdock.planning.references import key_hashes
@@ -27,6 +26,7 @@ from crossdock.runs.temporary_folder import run_folder
 from crossdock.state import Scope, State
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
+from crossdock.writing.delivery.operations import Operation
 
 EXAMPLES = 1_000  # at most, of each stream and kind
 _HALF = (1 << 64) - 1  # of a key hash: enough to compare with, and 8 bytes in memory

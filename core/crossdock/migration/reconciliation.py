@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby, islice
 
-from crossdock.delivery.operations import Operation
 from crossdock.errors import CrossdockError, most_severe
 from crossdock.migration.named_totals import DifferingTotal
 from crossdock.platform.resource_types import RESOURCES
@@ -15,6 +14,7 @@ from crossdock.runs.bound_records import InDoubt
 from crossdock.runs.control_totals import ControlTotals
 from crossdock.runs.differences import CLASSES, Class, Correction, Difference
 from crossdock.state import Intent, Scope
+from crossdock.writing.delivery.operations import Operation
 
 LISTED_AT_MOST = 100_000
 """Corrections of one repair plan."""

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from crossdock.delivery.operations import Operation
 from crossdock.migration.platform_matches import PlannedCreates
 from crossdock.runs.plan_results import PlanListener
 from crossdock.runs.waiting_groups import Parent
 from crossdock.state import DeadLetter, Intent, RecordIdentity, Scope, WaitingRecord
+from crossdock.writing.delivery.operations import Operation
 
 EXAMPLES = 5
 

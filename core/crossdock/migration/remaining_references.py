@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from crossdock.delivery.operations import Operation, payload_after
 from crossdock.migration.live_references import LiveReferences
 from crossdock.migration.referred_records import ReferredRecords, place
 from crossdock.planning.referred_ids import referred_ids
 from crossdock.project.connector_instances import BoundStream
 from crossdock.reading.sources.id_set import IdSet
 from crossdock.state import Binding, Scope, State
-from crossdock.targets import Target
+from crossdock.writing.delivery.operations import Operation, payload_after
+from crossdock.writing.targets import Target
 
 Operations = Callable[[BoundStream], Iterator[Operation]]
 """What would undo the records of a stream if nothing referred to them."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 
-from crossdock.delivery import operator_actions
 from crossdock.errors import ConfigError
 from crossdock.migration.reconcile import reconcile, reconciled_streams
 from crossdock.migration.reconciliation import LISTED_AT_MOST, Reconciliation, Sample
@@ -26,6 +25,7 @@ from crossdock.state import MigrationPart, Transaction
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress, Silent
 from crossdock.values.tally import Tally
+from crossdock.writing.delivery import operator_actions
 
 _COMMAND = "apply: repair"
 

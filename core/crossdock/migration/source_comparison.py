@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from crossdock.delivery.operations import Operation
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration.platform_comparison import Chosen, PlatformComparison
@@ -35,6 +34,7 @@ from crossdock.state import (
     WaitingRecord,
 )
 from crossdock.values.tally import Tally
+from crossdock.writing.delivery.operations import Operation
 
 _KEYS = 1_000  # looked up together
 

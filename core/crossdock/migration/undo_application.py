@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from crossdock.delivery.in_doubt_rules import rule_for
 from crossdock.errors import ConfigError
 from crossdock.migration.undo import Undo, check_known, of_migration, of_run, planned
 from crossdock.migration.undone_records import UndoneRecord
@@ -26,6 +25,7 @@ from crossdock.state.tables.removal_evidence import packed
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 from crossdock.values.tally import Tally
+from crossdock.writing.delivery.in_doubt_rules import rule_for
 
 
 def apply(

@@ -7,12 +7,12 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from crossdock.delivery.operations import Kind, Operation
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Record
 from crossdock.state import Binding, RecordIdentity, Scope, State, Transaction
 from crossdock.state.queries.delivered_history import DeliveredOperation
-from crossdock.targets.merge_patch import difference
+from crossdock.writing.delivery.operations import Kind, Operation
+from crossdock.writing.targets.merge_patch import difference
 
 _SOURCE = "undo"
 AT_ONCE = 1_000  # records that are looked up together

@@ -7,13 +7,13 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from crossdock.delivery.operations import Operation
 from crossdock.migration.reconcile import platform_context
 from crossdock.migration.undone_records import Referred, UndoneRecord, nothing_referred, undone_records
 from crossdock.project.connector_instances import BoundStream
 from crossdock.runs.state_session import Session
 from crossdock.state import Scope
 from crossdock.values.progress import Silent
+from crossdock.writing.delivery.operations import Operation
 
 ChangedAmong = Callable[[Scope, Sequence[str]], AbstractSet[str]]
 """Those of some ids of a scope whose records others have changed."""

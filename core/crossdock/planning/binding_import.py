@@ -16,9 +16,9 @@ from crossdock.planning.undos_meanwhile import RESUME, check_no_undo
 from crossdock.platform.resource_types import Action
 from crossdock.printable import printable
 from crossdock.state import Binding, Scope, Transaction
-from crossdock.targets import Target
 from crossdock.values.field_types import MAX_ID_LENGTH, is_target_id
 from crossdock.values.spreadsheet_csv import unguarded, write_rows
+from crossdock.writing.targets import Target
 
 COLUMNS = ("target", "resource", "namespace", "key", "target_id")
 PART = 1000

@@ -12,7 +12,7 @@ from crossdock.platform.resource_types import ResourceType
 from crossdock.project.connector_instances import BoundStream
 from crossdock.records import JSON
 from crossdock.state import Scope, State, Transaction
-from crossdock.targets.merge_patch import holds
+from crossdock.writing.targets.merge_patch import holds
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from crossdock.delivery.operations import Operation
 from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.planning.references import ScopedKey
 from crossdock.project.connector_instances import BoundStream
 from crossdock.state import Binding, DeadLetter, NamedRecord, Transaction, WaitingRecord
+from crossdock.writing.delivery.operations import Operation
 
 
 @dataclass(slots=True)

@@ -8,8 +8,6 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from crossdock.delivery.operations import Kind, Operation, mint
-from crossdock.delivery.records_in_progress import OwnRecords
 from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.delta.record_chunks import in_chunks
 from crossdock.errors import CrossdockError, RecordError, StateError
@@ -24,10 +22,12 @@ from crossdock.planning.references import References, ScopedKey
 from crossdock.planning.removals import Removals, removal
 from crossdock.project.connector_instances import BoundStream, code_of_stream
 from crossdock.state import Binding, DeadLetter, NamedRecord, RecordIdentity, State, Step
-from crossdock.targets.merge_patch import difference
-from crossdock.targets.target import Target
 from crossdock.values import exact_json
 from crossdock.values.tally import Tally
+from crossdock.writing.delivery.operations import Kind, Operation, mint
+from crossdock.writing.delivery.records_in_progress import OwnRecords
+from crossdock.writing.targets.merge_patch import difference
+from crossdock.writing.targets.target import Target
 
 CHUNK = 200  # records per chunk: their look-ups share statements, their results one transaction
 

@@ -14,7 +14,6 @@ from datetime import datetime
 
 import polars as pl
 
-from crossdock.delivery.operations import Operation
 from crossdock.delta import fingerprint
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.errors import CrossdockError, RefusedError
@@ -24,6 +23,7 @@ from crossdock.records import Reason, Record
 from crossdock.state import Binding, Intent, PendingApproval, RecordIdentity, State, Transaction
 from crossdock.state.tables.removal_evidence import packed
 from crossdock.values.tally import Term
+from crossdock.writing.delivery.operations import Operation
 
 LISTED = 5  # keys in a message
 PART = 50_000  # keys per look-up

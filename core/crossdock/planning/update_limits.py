@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from crossdock.delivery.operations import Operation
 from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.errors import RefusedError
 from crossdock.planning.failure_count import FailureCount
@@ -24,9 +23,10 @@ from crossdock.planning.removals import LISTED, Removals
 from crossdock.project.connector_instances import BoundStream
 from crossdock.state import PendingApproval, Scope, State
 from crossdock.state.tables.removal_evidence import KEY_BYTES, packed
-from crossdock.targets.target import Target
 from crossdock.values import exact_json
 from crossdock.values.tally import Tally
+from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.targets.target import Target
 
 _AT_ONCE = 1000  # records planned together: nothing is written, so no transaction waits for them
 _NOT_COUNTED = frozenset({"open", "import"})  # the second step of a create; bindings whose content is unknown

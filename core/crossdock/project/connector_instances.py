@@ -22,12 +22,12 @@ from crossdock.reading.sources.source_context import SourceContext
 from crossdock.records import key_text, trimmed_key
 from crossdock.resources import Reference
 from crossdock.state import Scope
-from crossdock.targets import ApiTarget, Target
-from crossdock.targets.guarded_target import guarded_target
 from crossdock.values.author_code import AuthorCodeError, guarded
 from crossdock.values.clock import Clock
 from crossdock.values.config_file import Document
 from crossdock.webhooks import Webhooks
+from crossdock.writing.targets import ApiTarget, Target
+from crossdock.writing.targets.guarded_target import guarded_target
 
 _Load = Callable[[str], Connector[Any]]
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from crossdock.connector import Stream
-from crossdock.delivery.answer_masking import Masks
 from crossdock.errors import ConfigError
 from crossdock.mapping.stream_facts import PLATFORM, AdoptBy
 from crossdock.notifications.notifier import NotifyConfig
@@ -30,13 +29,14 @@ from crossdock.resources import ResourceName
 from crossdock.scheduling.job_config import JobConfig
 from crossdock.state import Pin, Scope, SharedBucket, State, StateUrl, Transaction, create, parse_url
 from crossdock.state.upkeep.removable_rows import Ages
-from crossdock.targets import Target
-from crossdock.targets.platform_target import PlatformTarget
 from crossdock.values import config_file
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.config_file import Document
 from crossdock.values.times_and_durations import span
 from crossdock.values.yaml_reader import Place
+from crossdock.writing.delivery.answer_masking import Masks
+from crossdock.writing.targets import Target
+from crossdock.writing.targets.platform_target import PlatformTarget
 
 
 @dataclass(frozen=True, slots=True)

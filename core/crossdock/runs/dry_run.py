@@ -9,7 +9,6 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import chain
 
-from crossdock.delivery.operations import Operation
 from crossdock.errors import CrossdockError, without_locals
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.bucket_store import BucketState
@@ -35,10 +34,11 @@ from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.runs.verification import note_unverified
 from crossdock.state import ExpectedDeliveries, ExpectedDelivery, Intent, Scope, State
-from crossdock.targets import Target
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 from crossdock.values.tally import Tally
+from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.targets import Target
 
 PlannedSource = Callable[[BoundStream, Tally], StreamInput]
 _AT_ONCE = 1000  # records planned together: nothing is written, so no transaction waits for them

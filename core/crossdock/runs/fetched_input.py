@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Sequence
 
 import polars as pl
 
-from crossdock.delivery.records_in_progress import OwnRecords
 from crossdock.delta.compare import Delta
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.planning.failure_count import FailureCount
@@ -19,6 +18,7 @@ from crossdock.runs.pull_checks import fetched_batches
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import Intent, NamedRecord, State, Transaction
 from crossdock.values.tally import Tally
+from crossdock.writing.delivery.records_in_progress import OwnRecords
 
 
 class FetchedInput(StreamInput):

@@ -7,7 +7,6 @@ from typing import Any
 
 import polars as pl
 
-from crossdock.delivery.operations import Operation
 from crossdock.delta.compare import Delta, absent
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.planning.failure_count import FailureCount
@@ -18,8 +17,9 @@ from crossdock.records import Record
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import Binding, Intent, RecordIdentity, State, Transaction
 from crossdock.state.sidecar_files import key_index
-from crossdock.targets.merge_patch import difference
 from crossdock.values.tally import Tally
+from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.targets.merge_patch import difference
 
 FROM_STATE = "state"  # the source of operations that no source names
 

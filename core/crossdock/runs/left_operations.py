@@ -7,15 +7,15 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from crossdock.delivery.in_doubt_rules import is_forgettable, is_held, rule_for
-from crossdock.delivery.operations import payload_after
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.planning.references import placeholder
 from crossdock.runs.plan_results import PlanListener
 from crossdock.runs.settlement_count import delivered_term
 from crossdock.state import Binding, ExpectedDelivery, Intent, Scope
-from crossdock.targets import Target
 from crossdock.values.tally import Tally
+from crossdock.writing.delivery.in_doubt_rules import is_forgettable, is_held, rule_for
+from crossdock.writing.delivery.operations import payload_after
+from crossdock.writing.targets import Target
 
 
 @dataclass(slots=True)
@@ -42,7 +42,7 @@ class LeftOperations:
         streams: AbstractSet[str],
         state_restored: bool,
     ) -> LeftOperations:
-        """Decide as `crossdock.delivery.outcome_policy.Policy.resume` does.
+        """Decide as `crossdock.writing.delivery.outcome_policy.Policy.resume` does.
 
         Args:
             streams: Names of the streams that the run reads.

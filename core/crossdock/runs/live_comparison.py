@@ -9,7 +9,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from crossdock.delivery.operations import payload_after
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.planning.references import key_hashes
 from crossdock.reading.sources.id_set import IdSet
@@ -18,7 +17,8 @@ from crossdock.runs.control_totals import ControlTotals
 from crossdock.runs.differences import UNKNOWN, Correction, Difference
 from crossdock.runs.record_content import changed_since, content_of, holds_member
 from crossdock.state import Binding, Intent, Scope, State
-from crossdock.targets.merge_patch import as_wanted, holds
+from crossdock.writing.delivery.operations import payload_after
+from crossdock.writing.targets.merge_patch import as_wanted, holds
 
 Held = dict[str, Any]
 _PAGE = 5_000  # bindings that are read together

@@ -22,7 +22,7 @@ from crossdock.project.connector_instances import BoundStream
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.state import Scope, State, Transaction
-from crossdock.targets.outcomes import STANDARD
+from crossdock.writing.targets.outcomes import STANDARD
 
 
 @dataclass(slots=True)

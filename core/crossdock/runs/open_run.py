@@ -8,10 +8,6 @@ from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from functools import partial
 
-from crossdock.delivery.dispatcher import Dispatcher
-from crossdock.delivery.records_in_progress import OwnRecords
-from crossdock.delivery.senders import Senders
-from crossdock.delivery.settlement import Settlement
 from crossdock.errors import RefusedError, StateError, as_crossdock_error
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.allowance import Allowance, Priority
@@ -33,10 +29,14 @@ from crossdock.runs.temporary_folder import run_folder
 from crossdock.runs.timings import Timings
 from crossdock.runs.verification import Verification
 from crossdock.state import DueRun, Intent, MigrationPart, Transaction, Unchanged
-from crossdock.targets import Target
 from crossdock.values.author_code import AuthorCodeError, error_of_author
 from crossdock.values.progress import Progress
 from crossdock.values.tally import Tally
+from crossdock.writing.delivery.dispatcher import Dispatcher
+from crossdock.writing.delivery.records_in_progress import OwnRecords
+from crossdock.writing.delivery.senders import Senders
+from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.targets import Target
 
 
 class OpenRun:

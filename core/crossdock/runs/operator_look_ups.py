@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from crossdock.delivery.operations import payload_after
 from crossdock.errors import ConfigError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.pacing import rate_headers
 from crossdock.pacing.allowance import Allowance
@@ -18,12 +17,13 @@ from crossdock.reading.transport import problem_answers
 from crossdock.reading.transport.http_answers import Answer
 from crossdock.runs.state_session import open_session
 from crossdock.state import Intent, State
-from crossdock.targets import Client, Request, Target
-from crossdock.targets.merge_patch import holds
-from crossdock.targets.outcomes import ExpectedRecord, Outcome
-from crossdock.targets.platform_target import PlatformTarget
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
+from crossdock.writing.delivery.operations import payload_after
+from crossdock.writing.targets import Client, Request, Target
+from crossdock.writing.targets.merge_patch import holds
+from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
+from crossdock.writing.targets.platform_target import PlatformTarget
 
 ATTEMPTS = 3  # of one request that the rate limit refuses
 PAGES = 20

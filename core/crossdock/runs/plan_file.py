@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from crossdock.delivery.operations import Operation
 from crossdock.errors import RefusedError
 from crossdock.planning import undos_meanwhile
 from crossdock.project.connector_instances import BoundStream
@@ -28,6 +27,7 @@ from crossdock.values import exact_json
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress, Silent
 from crossdock.values.tally import Tally
+from crossdock.writing.delivery.operations import Operation
 
 
 class PlanFile(PlanDocument):

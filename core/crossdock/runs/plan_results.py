@@ -7,13 +7,13 @@ from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
-from crossdock.delivery.operations import Operation
 from crossdock.delta.repeated_keys import RepeatedKeys
 from crossdock.errors import CrossdockError, most_severe
 from crossdock.pacing.forecast import Forecast
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.state import Binding, DeadLetter, Intent, RecordIdentity, Scope, WaitingRecord
 from crossdock.values.tally import Tally
+from crossdock.writing.delivery.operations import Operation
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from crossdock.targets.merge_patch import holds
 from crossdock.values import exact_json
+from crossdock.writing.targets.merge_patch import holds
 
 
 def content_of(payload: Mapping[str, Any]) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal, Self
 
-from crossdock.delivery.turn_writer import Counters
 from crossdock.errors import CrossdockError, InternalError
 from crossdock.reading.sources.api_usage import ApiUsage
 from crossdock.reading.sources.input_facts import InputFacts
@@ -15,6 +14,7 @@ from crossdock.state import RunRecord
 from crossdock.state.tables.run_history import COMPLETED
 from crossdock.values.run_messages import RunMessages, document_of, notes_of, warnings_of
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts, Tally
+from crossdock.writing.delivery.turn_writer import Counters
 
 Status = Literal["done", "degraded", "incomplete", "failed"]
 

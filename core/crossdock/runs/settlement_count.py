@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crossdock.delivery.settlement import Settlement
 from crossdock.runs.run_report import Report
 from crossdock.state import Intent
 from crossdock.values.tally import Term
+from crossdock.writing.delivery.settlement import Settlement
 
 
 class SettlementCount:

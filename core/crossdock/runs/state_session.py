@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
-from crossdock.delivery.records_in_progress import RecordsInProgress
 from crossdock.errors import ConfigError, CrossdockError, as_crossdock_error
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.bucket_store import BucketState, BucketStore
@@ -23,9 +22,10 @@ from crossdock.runs.marked_reading import marked_reading
 from crossdock.runs.reading_process import kills_process
 from crossdock.runs.refused_runs import Attempt
 from crossdock.state import DueRun, Intent, State
-from crossdock.targets import Target
 from crossdock.values.author_code import AuthorCodeError, error_of_author
 from crossdock.values.clock import Clock
+from crossdock.writing.delivery.records_in_progress import RecordsInProgress
+from crossdock.writing.targets import Target
 
 MANUAL = Attempt()
 

@@ -9,7 +9,6 @@ from itertools import chain
 
 import polars as pl
 
-from crossdock.delivery.operations import Operation
 from crossdock.delta import compare
 from crossdock.delta.keyed_records import KeyedRecord, kept_records
 from crossdock.delta.latest_records import Scan
@@ -30,6 +29,7 @@ from crossdock.runs.source_phases import SourcePhases
 from crossdock.state import Intent, State, Transaction, WaitingRecord
 from crossdock.state.sidecar_files import key_index
 from crossdock.values.tally import Tally
+from crossdock.writing.delivery.operations import Operation
 
 
 class StreamInput:

@@ -9,9 +9,6 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 
-from crossdock.delivery.dispatcher import Dispatcher
-from crossdock.delivery.operations import Operation
-from crossdock.delivery.records_in_progress import OwnRecords
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.planning import update_limits
 from crossdock.planning.failure_count import FailureCount
@@ -29,8 +26,11 @@ from crossdock.runs.run_report import Report
 from crossdock.runs.source_or_replay import RecordSource
 from crossdock.runs.timings import Timings
 from crossdock.state import Scope, State
-from crossdock.targets import Target
 from crossdock.values.progress import Progress
+from crossdock.writing.delivery.dispatcher import Dispatcher
+from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.delivery.records_in_progress import OwnRecords
+from crossdock.writing.targets import Target
 
 Steps = Generator[None, None, bool]
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.errors import CrossdockError, StateError, StoppedError, UnauthorizedError
 from crossdock.project.connector_instances import BoundStream
 from crossdock.reading.sources.late_files import LateError
@@ -19,6 +18,7 @@ from crossdock.runs.stream_order import StreamOrder
 from crossdock.runs.stream_runner import Steps, StreamRunner
 from crossdock.runs.timings import Timings
 from crossdock.state import Intent, Transaction
+from crossdock.writing.delivery.dispatcher import Dispatcher
 
 _ENDED = object()
 
@@ -155,7 +155,7 @@ class RunningStreams:
         return (yield from delivery.runner.deliver(lambda: next(steps, _ENDED) is _ENDED))
 
     def _verify_resumed(self, delivery: TargetDelivery) -> Steps:
-        """Verify the records of what a restored backup had left; see `crossdock.delivery.settlement.write`."""
+        """Verify the records of what a restored backup had left; see `crossdock.writing.delivery.settlement.write`."""
         if not delivery.left or not delivery.restored:
             return True
         is_settled = yield from delivery.runner.deliver(delivery.dispatcher.release)

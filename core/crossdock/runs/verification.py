@@ -15,8 +15,6 @@ from datetime import datetime
 from functools import partial
 from typing import cast
 
-from crossdock.delivery import operator_actions
-from crossdock.delivery.operations import payload_after
 from crossdock.errors import StoppedError
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.allowance import Allowance
@@ -31,7 +29,9 @@ from crossdock.runs.operator_look_ups import LookUps
 from crossdock.runs.record_content import content_of
 from crossdock.runs.state_session import Session
 from crossdock.state import Binding, Intent, Scope, State, Transaction
-from crossdock.targets import Target
+from crossdock.writing.delivery import operator_actions
+from crossdock.writing.delivery.operations import payload_after
+from crossdock.writing.targets import Target
 
 AT_ONCE = 500  # bindings that are read and written together
 

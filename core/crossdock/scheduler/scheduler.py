@@ -19,8 +19,8 @@ from crossdock.scheduler.due_jobs import DueJob, DueJobs
 from crossdock.scheduler.stderr_log import LOGGER
 from crossdock.scheduling.due_times import Due
 from crossdock.state import DueRun, State, Transaction
-from crossdock.targets.platform_access import check_clock
 from crossdock.values.clock import Clock
+from crossdock.writing.targets.platform_access import check_clock
 
 ON_TIME = timedelta(minutes=5)  # what was due so shortly before a scheduler started was not missed
 CLOCK_SET_S = 1.0  # a larger jump means that the clock was set

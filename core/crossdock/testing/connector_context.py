@@ -20,11 +20,11 @@ from crossdock.project.stream_declarations import check_declaration
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.runs.stream_trial import Trial, trial_of, try_stream
-from crossdock.targets.platform_target import PlatformTarget
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.clock import Clock
 from crossdock.values.config_file import Secret
 from crossdock.values.progress import Silent
+from crossdock.writing.targets.platform_target import PlatformTarget
 
 if TYPE_CHECKING:
     import httpx

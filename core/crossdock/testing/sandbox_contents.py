@@ -16,10 +16,10 @@ from crossdock.platform.platform_config import Profile
 from crossdock.platform.resource_types import external_id
 from crossdock.project.project import Project
 from crossdock.runs.stream_trial import Trial
-from crossdock.targets.platform_target import PlatformTarget
 from crossdock.values import exact_json
 from crossdock.values.clock import SystemClock
 from crossdock.values.spreadsheet_csv import write_rows
+from crossdock.writing.targets.platform_target import PlatformTarget
 
 GIVEN = ("id", "createdAt", "updatedAt")
 """Members that the platform adds."""

@@ -18,13 +18,13 @@ from crossdock.connector import Connector
 from crossdock.project import project
 from crossdock.runs.stream_trial import try_stream
 from crossdock.sandbox import SandboxServer, SandboxSettings
-from crossdock.targets.platform_target import PlatformTarget
 from crossdock.testing import sandbox_contents
 from crossdock.testing.crossdock_process import Commands, Ended, entry_point
 from crossdock.testing.sandbox_syncs import BURST, RATE, private_file
 from crossdock.values import config_file, exact_json
 from crossdock.values.clock import SystemClock
 from crossdock.values.progress import Silent
+from crossdock.writing.targets.platform_target import PlatformTarget
 
 _OLD_S = 3600  # so old that a file no longer grows
 _MOST_RECORDS = 10_000  # whose references are created in the sandbox

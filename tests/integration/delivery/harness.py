@@ -16,19 +16,19 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from tests.allowances import allowance
 
-from crossdock.delivery.dispatcher import Dispatcher
-from crossdock.delivery.operations import Kind, Operation
-from crossdock.delivery.senders import Senders
-from crossdock.delivery.settlement import Settlement
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.transport.http_answers import Answer as HttpAnswer
 from crossdock.records import Record
 from crossdock.state import Binding, Intent, RecordIdentity, Scope, State, Transaction
 from crossdock.state.tables.intents import Status
-from crossdock.targets import Client, Request
-from crossdock.targets.merge_patch import difference
-from crossdock.targets.platform_target import PlatformTarget
 from crossdock.values.clock import Clock, SystemClock
+from crossdock.writing.delivery.dispatcher import Dispatcher
+from crossdock.writing.delivery.operations import Kind, Operation
+from crossdock.writing.delivery.senders import Senders
+from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.targets import Client, Request
+from crossdock.writing.targets.merge_patch import difference
+from crossdock.writing.targets.platform_target import PlatformTarget
 
 SCOPE = Scope("platform", "product", "wms")
 PRODUCTS = "/api/v1/catalog/products"

@@ -14,12 +14,12 @@ from tests.integration.delivery.harness import Answer, Bench, Platform, Seen, cr
 from tests.unit.state.samples import intent
 from tests.unit.targets.test_platform_access import profile_of
 
-from crossdock.delivery import in_doubt_rules
 from crossdock.errors import StateBusyError
 from crossdock.state import State, StateUrl, create
 from crossdock.state.db import schema
-from crossdock.targets.platform_target import PlatformTarget
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.writing.delivery import in_doubt_rules
+from crossdock.writing.targets.platform_target import PlatformTarget
 
 DAY_S = 86_400.0
 STEPS_S = (-30 * DAY_S, -7_200.0, -60.0, 60.0, 7_200.0, 30 * DAY_S)

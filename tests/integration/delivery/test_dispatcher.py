@@ -18,10 +18,10 @@ from tests.integration.delivery.harness import (
     operation,
 )
 
-from crossdock.delivery.operations import Operation
 from crossdock.errors import StoppedError, UnauthorizedError, UnavailableError
 from crossdock.state import State, StateUrl
 from crossdock.values.clock import SystemClock
+from crossdock.writing.delivery.operations import Operation
 
 
 def test_no_byte_leaves_before_its_intent_is_committed(bench: Bench, platform: Platform, state_url: StateUrl) -> None:

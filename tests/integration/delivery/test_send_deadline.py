@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from tests.integration.delivery.harness import Answer, Bench, Platform, Seen, Shelf, created, invoice
 
-from crossdock.delivery.turn_writer import LEAVE_AT_MOST_S, LEAVE_WITHIN_S
 from crossdock.reading.transport.http_answers import AmbiguousError, ExpiredError
 from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.state import StateUrl, parse_url
 from crossdock.state.db.run_lease import LEASE_S
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.clock import SystemClock
+from crossdock.writing.delivery.turn_writer import LEAVE_AT_MOST_S, LEAVE_WITHIN_S
 
 DAY_S = 86_400.0
 

@@ -19,16 +19,16 @@ from tests.integration.delivery.harness import Bench, Platform
 from tests.unit.state.samples import intent
 from tests.waiting import eventually
 
-from crossdock.delivery import settlement
-from crossdock.delivery.settlement import Settlement
 from crossdock.errors import StateError
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.limit_estimate import LimitEstimate
 from crossdock.pacing.token_bucket import Bucket
 from crossdock.state import Attempt, DeadLetter, State, StateUrl, Transaction, create, parse_url, store
 from crossdock.state.db import schema
-from crossdock.targets.outcomes import Outcome
 from crossdock.testing.postgres_server import PostgresServer
+from crossdock.writing.delivery import settlement
+from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.targets.outcomes import Outcome
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 PURSE = BucketState(Bucket(10, 100, 1e9), LimitEstimate(10, "reported", 100, "reported"), 7)

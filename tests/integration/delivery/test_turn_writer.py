@@ -11,14 +11,14 @@ from sqlalchemy import Connection, event
 from tests.allowances import allowance
 from tests.integration.delivery.harness import Batch, operation
 
-from crossdock.delivery.dispatcher import Dispatcher
-from crossdock.delivery.senders import Senders, SendResult, SendTask
-from crossdock.delivery.settlement import Settlement
 from crossdock.platform.platform_config import Profile
 from crossdock.state import State
-from crossdock.targets.outcomes import Outcome
-from crossdock.targets.platform_target import PlatformTarget
 from crossdock.values.clock import SystemClock
+from crossdock.writing.delivery.dispatcher import Dispatcher
+from crossdock.writing.delivery.senders import Senders, SendResult, SendTask
+from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.targets.outcomes import Outcome
+from crossdock.writing.targets.platform_target import PlatformTarget
 
 IN_FLIGHT, RECORDS = 10, 60
 

@@ -16,10 +16,10 @@ from tests.integration.delivery.harness import (
     operation,
 )
 
-from crossdock.delivery.dispatcher import Dispatcher
 from crossdock.errors import UnavailableError
 from crossdock.state import Scope, StateUrl, parse_url
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.writing.delivery.dispatcher import Dispatcher
 
 STREAM = "wms.products"
 INVOICES = Scope("platform", "invoice", "wms")

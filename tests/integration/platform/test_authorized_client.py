@@ -20,7 +20,7 @@ from tests.waiting import eventually
 
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.transport.http_answers import Answer
-from crossdock.targets.platform_target import PlatformTarget
+from crossdock.writing.targets.platform_target import PlatformTarget
 
 
 def refuse_first(seen: Seen) -> Reply:

@@ -20,8 +20,8 @@ from tests.waiting import eventually
 from crossdock.errors import UnauthorizedError
 from crossdock.platform.token_endpoint import ATTEMPTS
 from crossdock.reading.transport.http_answers import Answer, NotSentError
-from crossdock.targets.platform_target import PlatformTarget
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.writing.targets.platform_target import PlatformTarget
 
 
 class Gate:

@@ -16,8 +16,8 @@ import pytest
 from crossdock.errors import UnauthorizedError
 from crossdock.platform.platform_config import Profile
 from crossdock.sandbox import SandboxServer, SandboxSettings
-from crossdock.targets.platform_target import PlatformTarget
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.writing.targets.platform_target import PlatformTarget
 
 THREADS = 50
 LIFE_S = 2

@@ -23,9 +23,9 @@ from tests.integration.platform.token_server import (
 from crossdock.errors import ConfigError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.platform.token_endpoint import ATTEMPTS
 from crossdock.reading.transport.http_answers import NotSentError
-from crossdock.targets import platform_access
-from crossdock.targets.platform_target import PlatformTarget
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.writing.targets import platform_access
+from crossdock.writing.targets.platform_target import PlatformTarget
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from typing import Any
 
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.transport.http_answers import Answer
-from crossdock.targets import Request
-from crossdock.targets.platform_target import PlatformTarget
+from crossdock.writing.targets import Request
+from crossdock.writing.targets.platform_target import PlatformTarget
 
 PATH = "/api/v1/catalog/products"
 BODY = b'{"name":"x"}'

@@ -24,10 +24,10 @@ from crossdock.reading.transport.http_answers import AmbiguousError, NotSentErro
 from crossdock.reading.transport.http_connection import HttpConnection
 from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.runs.intake_logs import NoIntake
-from crossdock.targets.platform_target import PlatformTarget
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.config_file import Secret
 from crossdock.values.progress import Silent
+from crossdock.writing.targets.platform_target import PlatformTarget
 
 VARIABLES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR")
 

@@ -15,10 +15,10 @@ from crossdock.platform.resource_types import personal_members
 from crossdock.project import project
 from crossdock.reading.sources import Api
 from crossdock.records import Record
-from crossdock.targets import Answer, ExpectedRecord, Update
 from crossdock.testing import ManualClock
 from crossdock.values import exact_json
 from crossdock.values.clock import SystemClock
+from crossdock.writing.targets import Answer, ExpectedRecord, Update
 from crossdock_connectors.http_json.target import HttpJsonTarget
 from crossdock_connectors.http_json.target_settings import TargetConfig
 

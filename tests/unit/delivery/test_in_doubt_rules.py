@@ -9,7 +9,8 @@ import pytest
 from tests.unit.state.samples import intent
 from tests.unit.targets.test_platform_access import profile_of
 
-from crossdock.delivery.in_doubt_rules import (
+from crossdock.errors import RemoteError, UnauthorizedError
+from crossdock.writing.delivery.in_doubt_rules import (
     are_too_many,
     concerns_all,
     forgotten,
@@ -17,9 +18,8 @@ from crossdock.delivery.in_doubt_rules import (
     of_others,
     rule_for,
 )
-from crossdock.errors import RemoteError, UnauthorizedError
-from crossdock.targets.outcomes import Outcome
-from crossdock.targets.platform_target import PlatformTarget
+from crossdock.writing.targets.outcomes import Outcome
+from crossdock.writing.targets.platform_target import PlatformTarget
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 TARGET = PlatformTarget(profile_of("https://platform.example"))

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from crossdock.delivery import operator_actions
 from crossdock.errors import ConfigError
 from crossdock.state import DeadLetterFacts, DeadLetterFilter, Intent, RecordIdentity, Scope, State, Step, WaitingRecord
+from crossdock.writing.delivery import operator_actions
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 STREAM = "wms.accounts"

@@ -9,8 +9,8 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.delivery.records_in_progress import OwnRecords, RecordsInProgress
 from crossdock.state import Intent, Scope
+from crossdock.writing.delivery.records_in_progress import OwnRecords, RecordsInProgress
 
 SCOPE = Scope("platform", "order", "shop")
 

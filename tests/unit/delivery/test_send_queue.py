@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.state.samples import intent
 
-from crossdock.delivery.retry_budget import RetryBudget
-from crossdock.delivery.send_queue import DELAYED, SendQueue
-from crossdock.delivery.senders import SendTask
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.writing.delivery.retry_budget import RetryBudget
+from crossdock.writing.delivery.send_queue import DELAYED, SendQueue
+from crossdock.writing.delivery.senders import SendTask
 
 LIMIT = 5
 

@@ -15,12 +15,12 @@ from tests.conftest import PIN
 from tests.integration.delivery.harness import SCOPE
 from tests.unit.state.samples import AT, binding, intent, start
 
-from crossdock.delivery import settlement
-from crossdock.delivery.operations import bytes_after, payload_after
-from crossdock.delivery.settlement import Settlement
 from crossdock.state import State, parse_url
-from crossdock.targets.outcomes import Outcome
 from crossdock.values import exact_json
+from crossdock.writing.delivery import settlement
+from crossdock.writing.delivery.operations import bytes_after, payload_after
+from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.targets.outcomes import Outcome
 
 values = st.recursive(
     st.none()

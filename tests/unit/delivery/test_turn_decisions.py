@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 import pytest
 from tests.unit.state.samples import intent
 
-from crossdock.delivery.senders import SendTask
-from crossdock.delivery.turn_decisions import Decisions
 from crossdock.state import Attempt
-from crossdock.targets.outcomes import Outcome
+from crossdock.writing.delivery.senders import SendTask
+from crossdock.writing.delivery.turn_decisions import Decisions
+from crossdock.writing.targets.outcomes import Outcome
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 

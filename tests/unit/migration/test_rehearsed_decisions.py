@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tests.report_page import dead_letter, waiting
 
-from crossdock.delivery.operations import Operation
 from crossdock.migration.rehearsed_decisions import EXAMPLES, Decisions
 from crossdock.records import Record
 from crossdock.state import RecordIdentity, Scope
+from crossdock.writing.delivery.operations import Operation
 
 SCOPES = {"wms.invoices": Scope("platform", "invoice", "wms"), "wms.customers": Scope("platform", "customer", "wms")}
 

@@ -9,7 +9,6 @@ from typing import Any, cast
 import pytest
 from tests.unit.state.samples import AT, binding, intent, start
 
-from crossdock.delivery.operations import Operation
 from crossdock.migration import remaining_references
 from crossdock.migration.live_references import LiveReferences
 from crossdock.migration.remaining_references import RemainingReferences
@@ -18,8 +17,9 @@ from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Record
 from crossdock.runs.bound_records import bindings_to
 from crossdock.state import Binding, RecordIdentity, Scope, State
-from crossdock.targets import Target
 from crossdock.values import exact_json
+from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.targets import Target
 
 ORDER = ("invoice", "order", "inventory_lot", "warehouse_bin", "product", "customer", "ledger_account")
 TARGETS = cast("Mapping[str, Target]", {"platform": SimpleNamespace(resources=WRITTEN)})

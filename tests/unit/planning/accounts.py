@@ -19,9 +19,9 @@ from crossdock.records import RawBatch, Record
 from crossdock.resources import Reference
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.state import RecordIdentity, Scope
-from crossdock.targets.platform_target import PlatformTarget
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
+from crossdock.writing.targets.platform_target import PlatformTarget
 
 HERE = Path()
 

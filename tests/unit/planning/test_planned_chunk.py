@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 from tests.unit.planning.accounts import account, bound_accounts
 
-from crossdock.delivery.operations import Operation
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.state import Binding, DeadLetter, State, Step, WaitingRecord
+from crossdock.writing.delivery.operations import Operation
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 BOUND = bound_accounts()

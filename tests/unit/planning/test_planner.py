@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from tests.conftest import PIN
 from tests.unit.planning.accounts import account, bound_accounts, platform_target
 
-from crossdock.delivery.operations import Operation
 from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.errors import RefusedError, UnavailableError
 from crossdock.mapping.stream_facts import FailureLimits
@@ -28,6 +27,7 @@ from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Record
 from crossdock.state import Binding, DeadLetter, Scope, State, create, parse_url
 from crossdock.values.tally import Tally
+from crossdock.writing.delivery.operations import Operation
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 TARGET = platform_target()

@@ -18,7 +18,6 @@ from tests.conftest import PIN
 from tests.hashes import HASHES
 
 from crossdock.connector import Context, Settings, Stream
-from crossdock.delivery.operations import Operation
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.stream_facts import GoneLimits, OnGone
 from crossdock.planning.held_records import HeldRecords
@@ -34,10 +33,11 @@ from crossdock.runs.intake_logs import NoIntake
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import Binding, Scope, State, create, parse_url
 from crossdock.state.tables.removal_evidence import COMPARED_SNAPSHOTS
-from crossdock.targets.platform_target import PlatformTarget
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
 from crossdock.values.tally import Tally, Term
+from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.targets.platform_target import PlatformTarget
 
 SCOPE = Scope("platform", "product", "w")
 STREAM = "w.things"

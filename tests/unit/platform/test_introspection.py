@@ -15,7 +15,7 @@ from tests.unit.targets.test_platform_access import profile_of
 
 from crossdock.errors import RemoteError, UnauthorizedError, UnavailableError
 from crossdock.platform.platform_config import Profile
-from crossdock.targets import platform_access
+from crossdock.writing.targets import platform_access
 
 
 class Platform(HTTPServer):

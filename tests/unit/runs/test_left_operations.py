@@ -13,8 +13,8 @@ from tests.unit.state.samples import AT, SCOPE, binding, intent
 from crossdock.platform.platform_config import Profile
 from crossdock.runs.left_operations import LeftOperations, expected_delivery
 from crossdock.state import Scope
-from crossdock.targets import Target
-from crossdock.targets.platform_target import PlatformTarget
+from crossdock.writing.targets import Target
+from crossdock.writing.targets.platform_target import PlatformTarget
 
 INVOICE = Scope("platform", "invoice", "wms")
 SENT: dict[str, Any] = {"first_sent_at": AT, "attempts": 1}

@@ -7,10 +7,10 @@ from typing import Any
 
 from tests.unit.planning.accounts import account, bound_accounts
 
-from crossdock.delivery.operations import Operation
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.runs.plan_results import PlanListener, WaitingOnce
 from crossdock.state import Step, WaitingRecord
+from crossdock.writing.delivery.operations import Operation
 
 BOUND = bound_accounts()
 

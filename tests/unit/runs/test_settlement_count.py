@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.unit.state.samples import intent
 
-from crossdock.delivery.settlement import Settlement
 from crossdock.runs.run_report import Report
 from crossdock.runs.settlement_count import SettlementCount
-from crossdock.targets.outcomes import Outcome
+from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.targets.outcomes import Outcome
 
 
 def settled(*, untouched: bool = False, **facts: object) -> Settlement:

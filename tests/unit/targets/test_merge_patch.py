@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.targets.merge_patch import difference, patched
+from crossdock.writing.targets.merge_patch import difference, patched
 
 VALUES = st.recursive(
     st.booleans() | st.integers() | st.text(max_size=3),

@@ -16,14 +16,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.delivery.answer_masking import Masks
 from crossdock.reading.transport import problem_answers
 from crossdock.reading.transport.http_answers import AmbiguousError, Answer, NotSentError
 from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.state import Intent, RecordIdentity, Scope
-from crossdock.targets import outcomes
-from crossdock.targets.outcomes import ExpectedRecord, Outcome
 from crossdock.values import exact_json
+from crossdock.writing.delivery.answer_masking import Masks
+from crossdock.writing.targets import outcomes
+from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
 
 NOT_SENT = {"ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol", "ProxyError"}
 FAMILIES = {"NetworkError", "ProtocolError", "TimeoutException"}  # raised only as one of their members

@@ -16,9 +16,9 @@ from tests.servers import served
 
 from crossdock.errors import ClockError, UnauthorizedError
 from crossdock.platform.platform_config import Profile
-from crossdock.targets import platform_access
-from crossdock.targets.platform_access import check_clock
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.writing.targets import platform_access
+from crossdock.writing.targets.platform_access import check_clock
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -9,8 +9,8 @@ import pytest
 
 from crossdock.platform.platform_config import Profile
 from crossdock.platform.resource_types import external_id
-from crossdock.targets import Request, Update
-from crossdock.targets.platform_target import PlatformTarget
+from crossdock.writing.targets import Request, Update
+from crossdock.writing.targets.platform_target import PlatformTarget
 
 
 def target(**settings: Any) -> PlatformTarget:

@@ -12,7 +12,9 @@ from pydantic import ConfigDict
 from crossdock import Connector, SecretRef
 from crossdock.reading.sources import BearerAuth, HttpSettings
 from crossdock.resources import ResourceModel
-from crossdock.targets import (
+from crossdock.testing.target_contract import TargetContract
+from crossdock.values.field_types import Exact, Text
+from crossdock.writing.targets import (
     Answer,
     ApiTarget,
     EndpointProfile,
@@ -23,8 +25,6 @@ from crossdock.targets import (
     TargetResource,
     Update,
 )
-from crossdock.testing.target_contract import TargetContract
-from crossdock.values.field_types import Exact, Text
 
 TOKEN = "canary-of-the-target"
 

@@ -11,7 +11,8 @@ from urllib.parse import quote, urlencode
 import pytest
 from tests.unit.testing.target_connector import OrdersContract, OrderTarget, connector, failure, orders
 
-from crossdock.targets import (
+from crossdock.values import exact_json
+from crossdock.writing.targets import (
     Answer,
     EndpointProfile,
     ExpectedRecord,
@@ -21,7 +22,6 @@ from crossdock.targets import (
     Rule,
     Update,
 )
-from crossdock.values import exact_json
 
 
 class TestOrders(OrdersContract):

@@ -11,7 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from crossdock.records import key_text
-from crossdock.targets import (
+from crossdock.values import exact_json
+from crossdock.values.json_values import at_path
+from crossdock.writing.targets import (
     Answer,
     ApiTarget,
     EndpointProfile,
@@ -23,8 +25,6 @@ from crossdock.targets import (
     Update,
     body_of,
 )
-from crossdock.values import exact_json
-from crossdock.values.json_values import at_path
 from crossdock_connectors.shop.shopify import answers, shipments, stock_levels
 from crossdock_connectors.shop.shopify.pages import number_of
 from crossdock_connectors.shop.shopify.settings import ShopifySettings

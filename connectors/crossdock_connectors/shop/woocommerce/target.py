@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from crossdock import RecordError
 from crossdock.records import key_parts_of
-from crossdock.targets import (
+from crossdock.writing.targets import (
     Answer,
     ApiTarget,
     EndpointProfile,

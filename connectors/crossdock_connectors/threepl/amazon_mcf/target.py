@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from crossdock.targets import (
+from crossdock.values import exact_json
+from crossdock.writing.targets import (
     Answer,
     ApiTarget,
     EndpointProfile,
@@ -20,7 +21,6 @@ from crossdock.targets import (
     Rule,
     TargetResource,
 )
-from crossdock.values import exact_json
 from crossdock_connectors.threepl.amazon_mcf.orders import AmazonFulfillmentOrder
 from crossdock_connectors.threepl.amazon_mcf.streams import ORDERS
 from crossdock_connectors.threepl.record_values import plain

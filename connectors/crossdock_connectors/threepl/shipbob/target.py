@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from crossdock.targets import (
+from crossdock.values import exact_json
+from crossdock.writing.targets import (
     Answer,
     ApiTarget,
     EndpointProfile,
@@ -19,7 +20,6 @@ from crossdock.targets import (
     Rule,
     TargetResource,
 )
-from crossdock.values import exact_json
 from crossdock_connectors.threepl.refusals import Refusal, explained
 from crossdock_connectors.threepl.shipbob.orders import ShipBobOrder
 

@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 from crossdock.records import Record
 from crossdock.state import Binding, Intent, RecordIdentity, Scope, Step
-from crossdock.targets.merge_patch import as_wanted, difference, patched
-from crossdock.targets.target import Request, Target, Update
 from crossdock.values import exact_json
+from crossdock.writing.targets.merge_patch import as_wanted, difference, patched
+from crossdock.writing.targets.target import Request, Target, Update
 
 Kind = Literal["create", "update", "delete"]
 

@@ -1,6 +1,6 @@
 """The coordinator's loop: intents into the state, bytes to the senders, outcomes back into the state.
 
-`crossdock.delivery.outcome_policy` decides what an outcome means. `crossdock.delivery.turn_writer` writes what a turn
+`crossdock.writing.delivery.outcome_policy` decides what an outcome means. `crossdock.writing.delivery.turn_writer` writes what a turn
 decided, before its requests are sent.
 """
 
@@ -12,20 +12,20 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from crossdock.delivery.delivery_context import DeliveryContext, ForgottenRecords
-from crossdock.delivery.outcome_policy import Policy
-from crossdock.delivery.records_in_progress import OwnRecords
-from crossdock.delivery.senders import Senders, SendResult, SendTask
-from crossdock.delivery.settlement import Settlement
-from crossdock.delivery.turn_decisions import Decisions
-from crossdock.delivery.turn_writer import Chunk, Counters, TurnWriter
-from crossdock.delivery.undecided_requests import PostponedError
 from crossdock.errors import StoppedError
 from crossdock.pacing.allowance import Allowance
 from crossdock.state import Intent, State, Unchanged
-from crossdock.targets.outcomes import Outcome
-from crossdock.targets.target import Target
 from crossdock.values.clock import Clock
+from crossdock.writing.delivery.delivery_context import DeliveryContext, ForgottenRecords
+from crossdock.writing.delivery.outcome_policy import Policy
+from crossdock.writing.delivery.records_in_progress import OwnRecords
+from crossdock.writing.delivery.senders import Senders, SendResult, SendTask
+from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.delivery.turn_decisions import Decisions
+from crossdock.writing.delivery.turn_writer import Chunk, Counters, TurnWriter
+from crossdock.writing.delivery.undecided_requests import PostponedError
+from crossdock.writing.targets.outcomes import Outcome
+from crossdock.writing.targets.target import Target
 
 GATHER_S = 0.004  # waiting this long for outcomes lets more of them share one disk flush
 

@@ -12,10 +12,10 @@ from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hin
 from crossdock.errors import RecordError
 from crossdock.printable import is_storable, printable
 from crossdock.records import REASONS
-from crossdock.targets.api_target import ApiTarget
-from crossdock.targets.outcomes import Outcome
-from crossdock.targets.target import Target
 from crossdock.values.author_code import AuthorCodeError, guarded, place_of, shortened
+from crossdock.writing.targets.api_target import ApiTarget
+from crossdock.writing.targets.outcomes import Outcome
+from crossdock.writing.targets.target import Target
 
 BEFORE_SENDING = frozenset({
     "check_key", "name_of", "payload", "create", "create_from", "update", "delete", "with_key", "look_up", "headers",

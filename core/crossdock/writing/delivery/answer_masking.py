@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from crossdock.delivery.operations import payload_after
 from crossdock.reading.transport.problem_answers import MAX_POINTER, SHOWN
 from crossdock.state import Intent, Scope
-from crossdock.targets.outcomes import Outcome
+from crossdock.writing.delivery.operations import payload_after
+from crossdock.writing.targets.outcomes import Outcome
 
 _TOKEN = re.compile(r"[\w@.+-]{3,}")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from crossdock.delivery.senders import SendTask
-from crossdock.delivery.settlement import Settlement
 from crossdock.state import Attempt, Intent
 from crossdock.state.tables.intents import Status
-from crossdock.targets.outcomes import Outcome
+from crossdock.writing.delivery.senders import SendTask
+from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.targets.outcomes import Outcome
 
 
 @dataclass(slots=True)

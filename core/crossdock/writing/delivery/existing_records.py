@@ -6,17 +6,23 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any, cast
 
-from crossdock.delivery import in_doubt_rules
-from crossdock.delivery.delivery_context import DeliveryContext
-from crossdock.delivery.operations import changed_by_others, created_from, decided_again, payload_after, takes_over
-from crossdock.delivery.senders import SendTask
-from crossdock.delivery.turn_decisions import Decisions
-from crossdock.delivery.undecided_requests import Retries
 from crossdock.errors import RecordError
 from crossdock.records import Reason
 from crossdock.state import Intent
-from crossdock.targets.merge_patch import holds
-from crossdock.targets.outcomes import Outcome
+from crossdock.writing.delivery import in_doubt_rules
+from crossdock.writing.delivery.delivery_context import DeliveryContext
+from crossdock.writing.delivery.operations import (
+    changed_by_others,
+    created_from,
+    decided_again,
+    payload_after,
+    takes_over,
+)
+from crossdock.writing.delivery.senders import SendTask
+from crossdock.writing.delivery.turn_decisions import Decisions
+from crossdock.writing.delivery.undecided_requests import Retries
+from crossdock.writing.targets.merge_patch import holds
+from crossdock.writing.targets.outcomes import Outcome
 
 
 class ExistingRecords:

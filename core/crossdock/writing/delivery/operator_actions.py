@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from crossdock.delivery import settlement
-from crossdock.delivery.operations import payload_after
-from crossdock.delivery.settlement import Settlement
 from crossdock.errors import ConfigError
 from crossdock.records import Reason
 from crossdock.state import Binding, DeadLetter, DeadLetterFilter, Intent, Scope, Transaction, WaitingRecord
 from crossdock.state.tables.intents import Status
-from crossdock.targets.outcomes import Outcome
 from crossdock.values import exact_json
 from crossdock.values.field_types import is_target_id
+from crossdock.writing.delivery import settlement
+from crossdock.writing.delivery.operations import payload_after
+from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.targets.outcomes import Outcome
 
 
 def check_id(intents: Sequence[Intent], target_id: str | None) -> None:

@@ -7,12 +7,12 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import Any
 
-from crossdock.delivery.operations import payload_after
 from crossdock.errors import RefusedError, RemoteError, UnauthorizedError
 from crossdock.state import Intent
-from crossdock.targets.merge_patch import holds
-from crossdock.targets.outcomes import Outcome
-from crossdock.targets.target import Rule, Target
+from crossdock.writing.delivery.operations import payload_after
+from crossdock.writing.targets.merge_patch import holds
+from crossdock.writing.targets.outcomes import Outcome
+from crossdock.writing.targets.target import Rule, Target
 
 MARGIN_S = 300  # a key is not used this long before the target forgets it
 OTHERS_AT_MOST = 10  # records of others under our names, however few were accepted in the run

@@ -9,10 +9,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import count
 
-from crossdock.delivery.circuit_breaker import CircuitBreaker
-from crossdock.delivery.retry_budget import RetryBudget
-from crossdock.delivery.senders import SendTask
 from crossdock.values.clock import Clock
+from crossdock.writing.delivery.circuit_breaker import CircuitBreaker
+from crossdock.writing.delivery.retry_budget import RetryBudget
+from crossdock.writing.delivery.senders import SendTask
 
 DELAYED = 20  # times the limit of requests in flight: a bound on memory
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from crossdock.delivery import in_doubt_rules
-from crossdock.delivery.delivery_context import DeliveryContext
-from crossdock.delivery.senders import RetryState, SendTask
-from crossdock.delivery.settlement import Settlement
-from crossdock.delivery.turn_decisions import Decisions
 from crossdock.errors import CrossdockError, UnavailableError
 from crossdock.pacing.backoff import pause_s
-from crossdock.targets.outcomes import Outcome
+from crossdock.writing.delivery import in_doubt_rules
+from crossdock.writing.delivery.delivery_context import DeliveryContext
+from crossdock.writing.delivery.senders import RetryState, SendTask
+from crossdock.writing.delivery.settlement import Settlement
+from crossdock.writing.delivery.turn_decisions import Decisions
+from crossdock.writing.targets.outcomes import Outcome
 
 FAILING_RECORDS_AT_MOST = 10  # left out while the target answers pings, before anything was delivered
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from crossdock.delivery.operations import bytes_after, payload_after
 from crossdock.state import Accepted, Attempt, DeadLetter, Intent, Scope, Transaction
-from crossdock.targets.outcomes import Outcome
-from crossdock.targets.target import Target
+from crossdock.writing.delivery.operations import bytes_after, payload_after
+from crossdock.writing.targets.outcomes import Outcome
+from crossdock.writing.targets.target import Target
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from crossdock.delivery import settlement
-from crossdock.delivery.operations import Operation, mint, unsent
-from crossdock.delivery.senders import SendTask
-from crossdock.delivery.turn_decisions import Decisions
 from crossdock.errors import RecordError
 from crossdock.pacing.allowance import Allowance
 from crossdock.state import Intent, Scope, State, Transaction
-from crossdock.targets import outcomes
-from crossdock.targets.target import Target
 from crossdock.values.author_code import AuthorCodeError
 from crossdock.values.clock import Clock
+from crossdock.writing.delivery import settlement
+from crossdock.writing.delivery.operations import Operation, mint, unsent
+from crossdock.writing.delivery.senders import SendTask
+from crossdock.writing.delivery.turn_decisions import Decisions
+from crossdock.writing.targets import outcomes
+from crossdock.writing.targets.target import Target
 
 LEAVE_WITHIN_S = 1.0  # after the lease was confirmed; a slower machine gets more time
 LEAVE_AT_MOST_S = 20.0  # much less than `crossdock.state.db.run_lease.LEASE_S`

@@ -15,10 +15,10 @@ from crossdock.reading.sources.api import Api
 from crossdock.reading.sources.api_request import ApiAnswer
 from crossdock.reading.sources.http_exchange import HttpExchange
 from crossdock.reading.transport.http_answers import Answer
-from crossdock.targets import outcomes
-from crossdock.targets.outcomes import ExpectedRecord, Outcome, RecordShape
-from crossdock.targets.target import Client, Request, Rule, Target, TargetResource, Update
 from crossdock.values.clock import Clock
+from crossdock.writing.targets import outcomes
+from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome, RecordShape
+from crossdock.writing.targets.target import Client, Request, Rule, Target, TargetResource, Update
 
 
 class ApiTarget(Target):

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from crossdock.delivery.circuit_breaker import CircuitBreaker
-from crossdock.delivery.send_queue import SendQueue
-from crossdock.delivery.senders import SendTask
 from crossdock.state import Intent, Unchanged
-from crossdock.targets.target import Target
 from crossdock.values.clock import Clock
+from crossdock.writing.delivery.circuit_breaker import CircuitBreaker
+from crossdock.writing.delivery.send_queue import SendQueue
+from crossdock.writing.delivery.senders import SendTask
+from crossdock.writing.targets.target import Target
 
 
 class ForgottenRecords(Protocol):

@@ -8,19 +8,19 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
-from crossdock.delivery import in_doubt_rules
-from crossdock.delivery.delivery_context import DeliveryContext
-from crossdock.delivery.existing_records import ExistingRecords
-from crossdock.delivery.operations import payload_after
-from crossdock.delivery.senders import RetryState, SendTask
-from crossdock.delivery.turn_decisions import Decisions
-from crossdock.delivery.undecided_requests import Retries
 from crossdock.errors import CrossdockError, RecordError, UnavailableError
 from crossdock.state import Intent
-from crossdock.targets import outcomes
-from crossdock.targets.outcomes import Outcome
-from crossdock.targets.target import Rule
 from crossdock.values.author_code import AuthorCodeError
+from crossdock.writing.delivery import in_doubt_rules
+from crossdock.writing.delivery.delivery_context import DeliveryContext
+from crossdock.writing.delivery.existing_records import ExistingRecords
+from crossdock.writing.delivery.operations import payload_after
+from crossdock.writing.delivery.senders import RetryState, SendTask
+from crossdock.writing.delivery.turn_decisions import Decisions
+from crossdock.writing.delivery.undecided_requests import Retries
+from crossdock.writing.targets import outcomes
+from crossdock.writing.targets.outcomes import Outcome
+from crossdock.writing.targets.target import Rule
 
 CONFLICT = 409  # to a delete: other records refer to it
 THROTTLED_AT_MOST_S = 1_800.0  # twice the longest Retry-After that is obeyed

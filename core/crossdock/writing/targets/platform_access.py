@@ -15,8 +15,8 @@ from crossdock.platform.platform_config import Profile
 from crossdock.platform.token_endpoint import GrantedToken
 from crossdock.reading.transport import problem_answers
 from crossdock.reading.transport.http_answers import Answer
-from crossdock.targets.platform_target import PlatformTarget
 from crossdock.values.clock import Clock, SystemClock
+from crossdock.writing.targets.platform_target import PlatformTarget
 
 CLOCK_TIMEOUT_S = 10.0  # a scheduler waits no longer for a platform that does not answer
 _INSUFFICIENT_SCOPE = re.compile(r'\berror\s*=\s*"?insufficient_scope\b', re.IGNORECASE)

@@ -14,18 +14,18 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 from uuid import uuid4
 
-from crossdock.delivery.answer_masking import Masks
-from crossdock.delivery.operations import payload_after
 from crossdock.errors import RecordError
 from crossdock.pacing.allowance import Token
 from crossdock.pacing.rate_headers import RateHeaders
 from crossdock.platform.resource_types import external_id
 from crossdock.reading.transport.http_answers import AmbiguousError, Answer, NotSentError
 from crossdock.state import Intent
-from crossdock.targets import outcomes
-from crossdock.targets.outcomes import ExpectedRecord, Outcome
-from crossdock.targets.target import Client, Request, Target
 from crossdock.values.author_code import AUTH, AuthorCodeError
+from crossdock.writing.delivery.answer_masking import Masks
+from crossdock.writing.delivery.operations import payload_after
+from crossdock.writing.targets import outcomes
+from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
+from crossdock.writing.targets.target import Client, Request, Target
 
 _UNKNOWN = "crossdock"  # the namespace of names that do not exist
 

@@ -11,12 +11,12 @@ from crossdock.platform import request_authorization
 from crossdock.platform.platform_config import Profile, Rate
 from crossdock.platform.resource_types import ACTIONS, RESOURCES, WRITTEN, ResourceType
 from crossdock.reading.transport.http_answers import Answer
-from crossdock.targets import outcomes
-from crossdock.targets.outcomes import ExpectedRecord, Outcome
-from crossdock.targets.target import Request, Rule, Target, Update
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.field_types import MAX_EXTERNAL_ID
+from crossdock.writing.targets import outcomes
+from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
+from crossdock.writing.targets.target import Request, Rule, Target, Update
 
 if TYPE_CHECKING:
     from crossdock.reading.transport.httpcore_client import HttpClient

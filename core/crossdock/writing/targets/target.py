@@ -14,8 +14,8 @@ from crossdock.pacing.rate_limit import LimitSettings
 from crossdock.platform.delivery_settings import Retry
 from crossdock.platform.resource_types import ResourceType, external_id
 from crossdock.reading.transport.http_answers import Answer
-from crossdock.targets.outcomes import STANDARD, ExpectedRecord, Outcome, RecordShape
 from crossdock.values import exact_json
+from crossdock.writing.targets.outcomes import STANDARD, ExpectedRecord, Outcome, RecordShape
 
 Rule = Literal["resend", "verify", "park"]
 """What is done about a request that may have been carried out: send the same bytes again, look the record up, or leave

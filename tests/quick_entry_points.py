@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from crossdock import registry
+from crossdock.config import registry
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import Engine, event
 
-from crossdock.project import project
+from crossdock.config.project import project
 from crossdock.state import Pin, StateUrl, create, parse_url, store
 from crossdock.state.db import engine
 from crossdock.state.db.engine import open_engine

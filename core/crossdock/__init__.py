@@ -12,8 +12,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from crossdock.config.declared_streams import DeclaredStream, StreamConfig
     from crossdock.connector import Connector, Context, Finding, Settings, Stream
-    from crossdock.declared_streams import DeclaredStream, StreamConfig
     from crossdock.errors import CrossdockError, RecordError, RefusedError
     from crossdock.mapping import convert
     from crossdock.mapping.ordering import OrderBy

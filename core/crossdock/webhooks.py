@@ -110,7 +110,7 @@ class SubscriptionApi(ABC, Generic[S]):
 
     @abstractmethod
     def create(self, ctx: Context[S], topic: str, address: str) -> Subscription:
-        """Subscribe to *topic*; use `crossdock.vendor_subscriptions.created_once`.
+        """Subscribe to *topic*; use `crossdock.config.vendor_subscriptions.created_once`.
 
         An active subscription with this topic and address is returned as it is, without its secret.
         """

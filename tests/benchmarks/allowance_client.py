@@ -22,9 +22,9 @@ from typing import Any, Self
 from tests.benchmarks.allowance_server import Server
 from tests.benchmarks.bench_delivery import CHUNK, Batch, operation
 
+from crossdock.config.project.project import Project
 from crossdock.pacing.allowance import Allowance, Priority
 from crossdock.platform.platform_config import Profile
-from crossdock.project.project import Project
 from crossdock.state import parse_url
 from crossdock.values.clock import SystemClock
 from crossdock.writing.delivery.dispatcher import Dispatcher

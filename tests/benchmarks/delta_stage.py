@@ -52,7 +52,7 @@ FETCH = """
 import sys
 from pathlib import Path
 from crossdock.reading.sources import connect
-from crossdock.project import project
+from crossdock.config.project import project
 from crossdock_connectors.sftp_warehouse.streams import login
 (connection,) = project.load(Path(sys.argv[1])).connections
 with connect(login(connection.settings)) as store, open(sys.argv[3], "wb") as sink:

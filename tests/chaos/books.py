@@ -17,10 +17,11 @@ import pytest
 from sqlalchemy import Engine, create_engine, delete, select
 from tests.chaos.scripted import Asked, Said
 
-from crossdock import Connector, Context, RawBatch, Record, RecordError, Reference, Settings, Stream, registry
+from crossdock import Connector, Context, RawBatch, Record, RecordError, Reference, Settings, Stream
+from crossdock.config import registry
+from crossdock.config.project import project
 from crossdock.errors import StoppedError
 from crossdock.mapping.repairs_and_filters import Filter
-from crossdock.project import project
 from crossdock.resources import ResourceName
 from crossdock.runs import runner
 from crossdock.runs.run_report import Report

@@ -25,7 +25,7 @@ from tests.chaos.books import Platform, empty
 from tests.chaos.scripted import Scripted
 from tests.servers import require
 
-from crossdock.project import project
+from crossdock.config.project import project
 from crossdock.runs import runner
 from crossdock.runs.run_report import Report
 from crossdock.state import Pin, StateUrl, create

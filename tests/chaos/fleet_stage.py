@@ -18,7 +18,7 @@ from urllib.request import urlopen
 import yaml
 from tests.e2e.migrated_folder import STREAMS
 
-from crossdock.project import project
+from crossdock.config.project import project
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.state import StateUrl
 

@@ -28,7 +28,7 @@ from tests.partners.versioned_shop import VersionedShop, connection
 from tests.partners.webhook_sender import signature
 from tests.waiting import eventually
 
-from crossdock.project import project
+from crossdock.config.project import project
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.testing import sandbox_contents
 from crossdock.testing.sandbox_syncs import private_file

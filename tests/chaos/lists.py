@@ -25,9 +25,9 @@ import pytest
 from tests.chaos.books import Platform, empty
 from tests.chaos.scripted import Scripted
 
-from crossdock.project import project
-from crossdock.project.connector_instances import BoundStream
-from crossdock.project.project import Project
+from crossdock.config.project import project
+from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.project import Project
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.runs import read_parts, runner
 from crossdock.runs.run_report import Report

@@ -20,14 +20,15 @@ from tests.chaos.books import Platform, empty
 from tests.chaos.chance import chaos_seed
 from tests.chaos.scripted import Scripted
 
-from crossdock import Connector, Context, DeclaredStream, RawBatch, Record, Settings, Stream, StreamConfig, registry
+from crossdock import Connector, Context, DeclaredStream, RawBatch, Record, Settings, Stream, StreamConfig
+from crossdock.config import registry
+from crossdock.config.project import project
+from crossdock.config.project.project import Project
 from crossdock.delta.row_preparation import MAX_KEY_BYTES
 from crossdock.errors import CrossdockError
 from crossdock.mapping.stream_facts import FailureLimits
 from crossdock.planning import planner as planning
 from crossdock.printable import BLANKS
-from crossdock.project import project
-from crossdock.project.project import Project
 from crossdock.records import LINE, REASONS, key_text
 from crossdock.runs import dry_run, runner
 from crossdock.runs.plan_results import PlanListener, Planned

@@ -26,9 +26,9 @@ from tests.e2e.project_folder import GIVEN
 from tests.e2e.warehouse import ask
 from tests.integration.scheduler.scheduled_runs_race import Inline
 
+from crossdock.config.project import project
+from crossdock.config.project.project import Project
 from crossdock.observability.metrics import Metrics
-from crossdock.project import project
-from crossdock.project.project import Project
 from crossdock.runs import dry_run, runner
 from crossdock.runs.plan_results import PlanListener
 from crossdock.sandbox import SandboxServer

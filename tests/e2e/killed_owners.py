@@ -23,7 +23,7 @@ from tests.e2e import retail_truth
 from tests.e2e.processes import SchedulerProcesses
 from tests.e2e.project_folder import SandboxProcess, Stage, balance
 
-from crossdock.project import project
+from crossdock.config.project import project
 from crossdock.state.db import schema
 from crossdock.state.tables.run_history import COMPLETED, UNRECORDED
 

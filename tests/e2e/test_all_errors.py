@@ -14,7 +14,7 @@ from tests.e2e.warehouse import CUSTOMERS, INVOICES, PRODUCTS, Front, Reply, Res
 from tests.integration.notifications.receivers import Post, Receiver, Relay, relaying
 from tests.servers import served
 
-from crossdock.project import project
+from crossdock.config.project import project
 from crossdock.values.run_messages import RunMessage
 
 JOBS = """\

@@ -19,7 +19,7 @@ from tests.integration.notifications.receivers import Receiver, Relay, relaying
 from tests.integration.sources import orders_shop
 from tests.servers import served
 
-from crossdock import registry
+from crossdock.config import registry
 from crossdock.notifications.events import ScheduledRunEnded
 from crossdock.notifications.notifier import Notifier, NotifyConfig
 from crossdock.state import parse_url

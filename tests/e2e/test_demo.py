@@ -26,9 +26,9 @@ from tests.waiting import eventually
 
 from crossdock.cli.main import main
 from crossdock.cli.safe_console import PlainConsole
+from crossdock.config.project import project
 from crossdock.demo import effects_check
 from crossdock.errors import InternalError
-from crossdock.project import project
 from crossdock.runs.run_report import Report
 from crossdock.sandbox import SandboxServer
 from crossdock.values.tally import Tally

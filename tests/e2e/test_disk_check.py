@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.warehouse import Site
 
 from crossdock.cli.disk_check import ALWAYS, COPIES, PLANNED, STORED, findings
-from crossdock.project import project
+from crossdock.config.project import project
 
 
 class Usage(NamedTuple):

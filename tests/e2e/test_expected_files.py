@@ -16,9 +16,9 @@ from tests.integration.notifications.receivers import Receiver
 from tests.integration.scheduler.scheduled_runs_race import Inline
 from tests.servers import served
 
+from crossdock.config.project import project
 from crossdock.notifications.notifier import Notifier, NotifyConfig
 from crossdock.observability.metrics import Metrics
-from crossdock.project import project
 from crossdock.runs import runner
 from crossdock.runs.run_report import Report
 from crossdock.scheduler.monitored_scheduler import Service

@@ -17,8 +17,8 @@ import pytest
 from tests.e2e.socket_guard_runs import contents, tree
 from tests.e2e.warehouse import INVOICES, Site, ask, expected
 
+from crossdock.config.project import project
 from crossdock.planning.references import key_hashes
-from crossdock.project import project
 from crossdock.state import Scope
 from crossdock.values.clock import SystemClock
 

@@ -10,9 +10,9 @@ from threading import Event
 import pytest
 from tests.e2e.migrated_folder import MigratedFolder
 
+from crossdock.config.project import project
 from crossdock.errors import RefusedError, StoppedError
 from crossdock.migration.freeze import Frozen, check_freeze
-from crossdock.project import project
 from crossdock.sandbox import SandboxServer
 from crossdock.values.clock import SystemClock
 

@@ -133,7 +133,7 @@ def test_a_signed_off_migration_is_not_continued_silently(migrated: MigratedFold
     """After the sign-off a load is refused, unless another migration is asked for."""
     from datetime import UTC, datetime
 
-    from crossdock.project import project
+    from crossdock.config.project import project
 
     migrated.fill()
     migrated.load()

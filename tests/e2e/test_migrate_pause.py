@@ -19,11 +19,11 @@ from tests.e2e.migrated_folder import MigratedFolder
 from tests.e2e.platform_faults import end_faults, set_faults
 from tests.waiting import eventually
 
+from crossdock.config.project import project
 from crossdock.errors import StoppedError
 from crossdock.migration import halts
 from crossdock.migration.load import LoadChoice, Loaded, load
 from crossdock.migration.load_progress import WaveProgress
-from crossdock.project import project
 from crossdock.sandbox import SandboxServer
 from crossdock.values.clock import SystemClock
 from crossdock.values.progress import Silent

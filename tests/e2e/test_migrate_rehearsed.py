@@ -13,11 +13,11 @@ from threading import Event
 import pytest
 from tests.e2e.migrated_folder import MigratedFolder
 
+from crossdock.config.project import project
 from crossdock.migration import rehearsed_sources
 from crossdock.migration.rehearsal import Rehearsal, RehearsedStream, RehearsedWave
 from crossdock.migration.source_digests import read_sources
 from crossdock.migration.waves import numbered_waves
-from crossdock.project import project
 from crossdock.runs.plan_results import Planned
 from crossdock.sandbox import SandboxServer
 from crossdock.values.clock import SystemClock

@@ -15,8 +15,8 @@ import pytest
 from tests.e2e.migrated_folder import MigratedFolder
 from tests.report_page import Page
 
+from crossdock.config.project import project
 from crossdock.migration.freeze import check_freeze
-from crossdock.project import project
 from crossdock.sandbox import SandboxServer
 from crossdock.state.tables.migrations import Migrations
 from crossdock.values.clock import SystemClock

@@ -12,7 +12,7 @@ from tests.e2e.migrated_folder import MigratedFolder
 from tests.e2e.platform_faults import end_faults, set_faults
 from tests.e2e.test_state_in_trouble import no_room, struck
 
-from crossdock.project import project
+from crossdock.config.project import project
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.sandbox.access_control import Caller
 from crossdock.sandbox.rate_limiter import RateLimiter

@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.test_bad_platform import NO_KEYS
 from tests.e2e.warehouse import FORWARD, INVOICES, LOSE, PRODUCTS, Front, Result, Site
 
-from crossdock.project import project
+from crossdock.config.project import project
 
 JOB = """\
 jobs:

@@ -22,9 +22,9 @@ from tests.partners.plain_3pl import API_KEY
 from tests.partners.plain_3pl_habits import Habits
 from tests.servers import served
 
+from crossdock.config.project import project
 from crossdock.notifications.notifier import Notifier, NotifyConfig
 from crossdock.observability.metrics import Metrics
-from crossdock.project import project
 from crossdock.runs import runner
 from crossdock.sandbox import SandboxServer
 from crossdock.scheduler.monitored_scheduler import Service

@@ -16,8 +16,8 @@ import httpx
 import pytest
 from tests.servers import served
 
-from crossdock import registry
 from crossdock.cli.main import main
+from crossdock.config import registry
 from crossdock.sandbox import SandboxServer
 from crossdock.values import exact_json
 

@@ -23,7 +23,7 @@ from tests.integration.scheduler.scheduled_runs_race import Inline
 from tests.servers import require
 from tests.waiting import WITHIN_S
 
-from crossdock.project import project
+from crossdock.config.project import project
 from crossdock.scheduler.scheduler import Scheduler
 from crossdock.state import DueRun
 from crossdock.testing.postgres_server import PostgresServer

@@ -16,7 +16,7 @@ from tests.chaos.soon_asking import SOON_ASKING
 from tests.e2e.processes import SchedulerProcesses
 from tests.e2e.warehouse import CUSTOMERS, INVOICES, PERSON, PRODUCTS, Site
 
-from crossdock.project import project
+from crossdock.config.project import project
 
 EVERY_DAY = "days: [mon, tue, wed, thu, fri, sat, sun]"
 JOBS = "jobs:\n  nightly:\n    schedule: {{time_zone: UTC, {when}, {days}, business_date: same_day}}\n"

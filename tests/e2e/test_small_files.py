@@ -16,7 +16,7 @@ from sqlalchemy import Engine, event
 from tests.chaos.books import Platform
 from tests.chaos.scripted import Scripted
 
-from crossdock.project import project
+from crossdock.config.project import project
 from crossdock.runs import runner
 from crossdock.state import Pin, create, parse_url
 from crossdock.testing.manual_clock import ManualClock

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 from tests.e2e.warehouse import CUSTOMERS, FORWARD, PERSON, PRODUCTS, Front, Reply, Site
 
-from crossdock.project import project
+from crossdock.config.project import project
 from crossdock.state import FileFacts, State
 
 

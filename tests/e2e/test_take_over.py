@@ -14,8 +14,8 @@ import yaml
 from tests.e2e.folder_project import FolderProject, table
 from tests.plan_and_sync import differences
 
+from crossdock.config.project import project
 from crossdock.platform.client import Client, Customer, Product, StoredProduct
-from crossdock.project import project
 from crossdock.runs.open_run import OpenRun
 from crossdock.runs.state_session import open_session
 from crossdock.sandbox import SandboxServer

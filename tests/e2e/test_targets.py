@@ -18,7 +18,7 @@ from tests.e2e.warehouse import BREAK, FORWARD, Front
 from tests.partners.partner_server import Fault
 from tests.partners.plain_3pl_habits import Habits
 
-from crossdock.project import project
+from crossdock.config.project import project
 from crossdock.sandbox import SandboxServer
 from crossdock.testing import sandbox_contents
 from crossdock.testing.sandbox_syncs import private_file

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 from tests.e2e.warehouse import CUSTOMERS, FORWARD, LOSE, PRODUCTS, Fate, Front, Reply, Seen, Site, ask
 
-from crossdock.project import project
+from crossdock.config.project import project
 
 PRODUCT_PATH = "/api/v1/catalog/products"
 HEADER = "SKU;NAME;PRICE\n"

@@ -26,7 +26,7 @@ from tests.partners.partner_server import PartnerAnswer, PartnerRequest, Partner
 from tests.partners.versioned_shop import VersionedShop, connection
 from tests.waiting import eventually
 
-from crossdock.project import project
+from crossdock.config.project import project
 
 TABLE = Path(__file__).parents[2] / "docs" / "fix.md"
 SEED, PARTS, SHOPS = 20260301, 40, 30

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from tests.chaos.mappings import Bench
 from tests.chaos.shelves import Customers, Orders
 
+from crossdock.config.project.project import Project
 from crossdock.inbox.hint_worker import HintWorker, Worked
-from crossdock.project.project import Project
 from crossdock.runs.named_records import named
 from crossdock.runs.state_session import Session, open_session
 from crossdock.state import HintedRecord, RunRecord

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from crossdock.config.project import project
 from crossdock.inbox import hint_worker
 from crossdock.inbox.endpoint import endpoints
 from crossdock.inbox.hint_worker import HintWorker
 from crossdock.inbox.receiver import Receiver
 from crossdock.inbox.subscribing import subscriptions
-from crossdock.project import project
 from crossdock.runs import runner
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import open_session

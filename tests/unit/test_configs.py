@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from crossdock.project import project
+from crossdock.config.project import project
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
 

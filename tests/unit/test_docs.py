@@ -16,15 +16,16 @@ import pytest
 import yaml
 from pydantic import TypeAdapter
 
-from crossdock import registry, testing
+from crossdock import testing
 from crossdock.cli.main import cli
+from crossdock.config import registry
+from crossdock.config.project import project
+from crossdock.config.project.config_schema import config_schema
+from crossdock.config.project.effective_config import effective
+from crossdock.config.project.stream_overrides import StreamOverrides
 from crossdock.connector import Connector
 from crossdock.mapping.declarative import Form
 from crossdock.platform.resource_types import WRITTEN, personal_members
-from crossdock.project import project
-from crossdock.project.config_schema import config_schema
-from crossdock.project.effective_config import effective
-from crossdock.project.stream_overrides import StreamOverrides
 from crossdock.records import REASONS
 from crossdock.values import exact_json, yaml_reader
 

@@ -22,6 +22,8 @@ from tests.unit.test_docs import DOCS, EXAMPLES, PAGES, WHOLE, blocks, known_key
 
 from crossdock import ProductDraft
 from crossdock.cli.main import main
+from crossdock.config.schedules import Schedule
+from crossdock.config.schedules.due_times import due
 from crossdock.errors import RefusedError
 from crossdock.inbox import endpoint, hint_worker, receiver, webhook_writer
 from crossdock.platform.webhooks import Reason, WebhookScheme, WebhookVerifier
@@ -29,8 +31,6 @@ from crossdock.reading.formats.delimited_files import DelimitedFormat, Trailer, 
 from crossdock.reading.formats.fixed_width_files import FixedWidthFormat
 from crossdock.reading.formats.fixed_width_rows import read_fixed_width
 from crossdock.scheduler.daemon import LOOK_S
-from crossdock.scheduling import Schedule
-from crossdock.scheduling.due_times import due
 from crossdock.values import exact_json
 from crossdock.writing.delivery.circuit_breaker import OPENS_AT, WATCHED
 

@@ -15,11 +15,11 @@ import httpx
 import pytest
 
 import crossdock
+from crossdock.config.project import project
+from crossdock.config.registry import available, load
 from crossdock.connector import Connector
 from crossdock.platform.resource_types import RESOURCES
-from crossdock.project import project
 from crossdock.records import Record
-from crossdock.registry import available, load
 from crossdock.testing.connector_context import context
 
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from crossdock import registry
+from crossdock.config import registry
 from crossdock.errors import ConfigError
 
 

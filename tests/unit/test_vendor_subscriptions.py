@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from crossdock.config.vendor_subscriptions import created_once, read_subscription
 from crossdock.connector import Context, Settings
 from crossdock.errors import RefusedError, RemoteError, UnauthorizedError
-from crossdock.vendor_subscriptions import created_once, read_subscription
 from crossdock.webhooks import Subscription, SubscriptionApi
 
 HOOK = "https://hooks.example/shop"

@@ -24,7 +24,7 @@ def show(config: Path, *, as_json: bool) -> None:
 
     Secrets are shown as references; constants that may be personal are masked.
     """
-    from crossdock.project.effective_config import effective
+    from crossdock.config.project.effective_config import effective
     from crossdock.values import exact_json
 
     document = effective(config, *overrides(config))
@@ -39,8 +39,8 @@ def schema(kind: str | None, *, as_json: bool) -> None:
 
     Draft 2020-12. With it, editors can complete and validate a config file.
     """
-    from crossdock import registry
-    from crossdock.project.config_schema import config_schema
+    from crossdock.config import registry
+    from crossdock.config.project.config_schema import config_schema
 
     del as_json
     names = [kind] if kind else sorted(registry.available())

@@ -16,8 +16,8 @@ from crossdock.errors import StoppedError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from crossdock.config.project.project import Project
     from crossdock.demo.shop.shop_folder import Kind
-    from crossdock.project.project import Project
     from crossdock.runs.run_report import Report
 
 
@@ -75,8 +75,8 @@ def demo(ctx: click.Context, folder: Path, *, shop: Kind | None, serve: bool, as
 
 def _run(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) -> dict[str, object]:
     from crossdock.cli import plan, records_list, terminal_output
+    from crossdock.config.project import project
     from crossdock.demo import demo_folder, effects_check
-    from crossdock.project import project
     from crossdock.writing.targets import platform_access
 
     with interruptible() as interrupt, demo_folder.opened(folder) as warehouse:

@@ -15,8 +15,8 @@ from crossdock.cli.shared_options import interruptible
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from crossdock.config.project.project import Project
     from crossdock.demo.shop.shop_folder import Kind, ShopDemo
-    from crossdock.project.project import Project
 
 Sync = Callable[..., Any]
 
@@ -39,8 +39,8 @@ def run(
         heading: Shows a heading and a text below it.
     """
     from crossdock.cli import plan, terminal_output
+    from crossdock.config.project import project
     from crossdock.demo.shop import shop_folder
-    from crossdock.project import project
     from crossdock.writing.targets import platform_access
 
     with interruptible() as interrupt, shop_folder.opened(folder, kind) as demo:

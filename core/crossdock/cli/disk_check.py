@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from crossdock.cli.state import size_text
+from crossdock.config.project.project import Project
 from crossdock.connector import Finding
-from crossdock.project.project import Project
 
 ALWAYS = 64 * 2**20
 """Bytes that a run needs on each disk, whatever it reads: logs of the database, temporary files."""

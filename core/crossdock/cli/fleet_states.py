@@ -11,7 +11,7 @@ from crossdock.cli.shared_options import say
 from crossdock.errors import CrossdockError, most_severe
 
 if TYPE_CHECKING:
-    from crossdock.project.project import Project
+    from crossdock.config.project.project import Project
 
 T = TypeVar("T")
 AT_ONCE = 8  # states that are read at the same time
@@ -47,6 +47,6 @@ class FleetStates:
                     say(*f"crossdock: {path.stem}: {error}".split("\n"), err=True)
 
     def _read(self, path: Path, read: Callable[[Project], T]) -> T:
-        from crossdock.project import project
+        from crossdock.config.project import project
 
         return read(project.load(*self._base_files, path))

@@ -18,10 +18,10 @@ from crossdock.values.clock import SystemClock
 from crossdock.values.times_in_text import duration_text
 
 if TYPE_CHECKING:
+    from crossdock.config.project.connector_instances import Connection
+    from crossdock.config.project.project import Project
     from crossdock.connector import Finding, Stream
     from crossdock.platform.platform_config import Profile
-    from crossdock.project.connector_instances import Connection
-    from crossdock.project.project import Project
 
 _SAME_S = 2.0  # the platform says its time in whole seconds
 

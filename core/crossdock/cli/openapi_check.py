@@ -10,8 +10,8 @@ from crossdock.cli import terminal_output
 from crossdock.resources import ResourceName
 
 if TYPE_CHECKING:
+    from crossdock.config.project.project import Project
     from crossdock.platform.member_comparison import Difference
-    from crossdock.project.project import Project
 
 
 def check(loaded: Project, path: Path, *, as_json: bool) -> int:

@@ -17,8 +17,8 @@ from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
 
 if TYPE_CHECKING:
+    from crossdock.config.project.project import Project
     from crossdock.migration.reconciliation import Reconciliation
-    from crossdock.project.project import Project
     from crossdock.runs.differences import Class, Difference
 
 _SHOWN = 50

@@ -19,7 +19,7 @@ from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
 
 if TYPE_CHECKING:
-    from crossdock.project.project import Project
+    from crossdock.config.project.project import Project
     from crossdock.state import DeadLetter, DeadLetterFilter, Intent, Transaction, WaitingRecord
 
     Chosen = tuple[list[DeadLetter], list[WaitingRecord], list[Intent]]

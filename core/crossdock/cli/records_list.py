@@ -33,7 +33,7 @@ from crossdock.errors import ConfigError
 from crossdock.values.state_words import RecordState
 
 if TYPE_CHECKING:
-    from crossdock.project.project import Project
+    from crossdock.config.project.project import Project
     from crossdock.state import DeadLetterFilter, Intent, Scope, Transaction
 
 INBOX, UNVERIFIED = RecordState.INBOX.option, RecordState.UNVERIFIED.option

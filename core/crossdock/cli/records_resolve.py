@@ -16,7 +16,7 @@ from crossdock.values.clock import SystemClock
 from crossdock.values.times_in_text import instant_text
 
 if TYPE_CHECKING:
-    from crossdock.project.project import Project
+    from crossdock.config.project.project import Project
     from crossdock.runs.operator_look_ups import Candidate
     from crossdock.state import DeadLetterFilter, Intent, Transaction
 

@@ -30,7 +30,7 @@ from crossdock.values.state_words import RecordTerm, RowTerm, RunState
 from crossdock.values.times_in_text import instant_text
 
 if TYPE_CHECKING:
-    from crossdock.project.project import Project
+    from crossdock.config.project.project import Project
     from crossdock.state import RunRecord, Transaction
 
 

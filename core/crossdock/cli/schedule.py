@@ -19,7 +19,7 @@ from crossdock.cli.service import (
 from crossdock.cli.shared_options import as_json, config_option, example, fleet_base, fleet_option, load
 
 if TYPE_CHECKING:
-    from crossdock.project.project import Project
+    from crossdock.config.project.project import Project
     from crossdock.scheduler.stderr_log import LogFormat
 
 

@@ -12,10 +12,12 @@ from typing import NamedTuple
 from crossdock.cli import terminal_output
 from crossdock.cli.service import interruptible_service
 from crossdock.cli.shared_options import say
+from crossdock.config.project.project import Project
+from crossdock.config.schedules.due_times import Due, due
+from crossdock.config.schedules.job_config import ordered
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.notifications.events import Event, ScheduledRunEnded
 from crossdock.observability.trace_export import traced
-from crossdock.project.project import Project
 from crossdock.runs import runner, state_session
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
@@ -23,8 +25,6 @@ from crossdock.runs.timings import Timings
 from crossdock.scheduler import run_events, stderr_log
 from crossdock.scheduler.single_runs import apply_retention, notified
 from crossdock.scheduler.stderr_log import LogFormat, RunLog
-from crossdock.scheduling.due_times import Due, due
-from crossdock.scheduling.job_config import ordered
 from crossdock.state import DueRun, ScheduledRun
 from crossdock.values.clock import SystemClock
 from crossdock.values.run_messages import RunMessage

@@ -22,10 +22,10 @@ from crossdock.cli.shared_options import interruptible, load
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
+    from crossdock.config.project.project import Project
     from crossdock.inbox.endpoint import Endpoint
     from crossdock.inbox.receiver import Receiver
     from crossdock.notifications.notifier import Notifier
-    from crossdock.project.project import Project
     from crossdock.scheduler.monitored_scheduler import Service
     from crossdock.scheduler.stderr_log import LogFormat
 

@@ -17,7 +17,7 @@ from click.core import ParameterSource
 from crossdock.printable import printable
 
 if TYPE_CHECKING:
-    from crossdock.project.project import Project
+    from crossdock.config.project.project import Project
     from crossdock.values.state_words import StateWord
 
 _OVERRIDES = "crossdock.config_overrides"
@@ -92,7 +92,7 @@ def utf8_each(ctx: click.Context, parameter: click.Parameter, values: tuple[str,
 
 def load(config: Path) -> Project:
     """Load the selected config; its models are imported here, so that ``--help`` need not wait for them."""
-    from crossdock.project import project
+    from crossdock.config.project import project
 
     return project.load(config, *overrides(config))
 

@@ -20,7 +20,7 @@ from crossdock.values.times_in_text import instant_text
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from crossdock.project.project import Project
+    from crossdock.config.project.project import Project
     from crossdock.state import Transaction
     from crossdock.state.queries.state_size import Contents
     from crossdock.state.upkeep.retention import PurgeResult
@@ -65,7 +65,7 @@ def purge(older_than: timedelta | None, config: Path, *, dry_run: bool, as_json:
     'crossdock schedule' does the same once a day. This command also rewrites the file of a SQLite state, so that no
     remnant is left in it; that needs as much free disk space as the file has.
     """
-    from crossdock.project.config_model import KEPT
+    from crossdock.config.project.config_model import KEPT
     from crossdock.state.upkeep.full_purge import purge as purge_state
     from crossdock.values.times_and_durations import span
 

@@ -25,7 +25,7 @@ from crossdock.cli.shared_options import (
 from crossdock.values.clock import SystemClock
 
 if TYPE_CHECKING:
-    from crossdock.project.project import Project
+    from crossdock.config.project.project import Project
     from crossdock.runs.named_records import Key
     from crossdock.runs.run_report import Report
 

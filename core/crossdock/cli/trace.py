@@ -16,7 +16,7 @@ from crossdock.errors import ConfigError
 from crossdock.values.times_in_text import instant_text
 
 if TYPE_CHECKING:
-    from crossdock.project.project import Project
+    from crossdock.config.project.project import Project
     from crossdock.runs.record_search import History
     from crossdock.state import Transaction
 

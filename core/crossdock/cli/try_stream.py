@@ -13,7 +13,7 @@ from crossdock.cli.shared_options import common_options, counted, example, load,
 from crossdock.values.clock import SystemClock
 
 if TYPE_CHECKING:
-    from crossdock.project.project import Project
+    from crossdock.config.project.project import Project
     from crossdock.runs.stream_trial import Trial, TriedRecord
     from crossdock.testing.recording import Recording
 
@@ -205,7 +205,7 @@ def _print(trial: Trial, shown: list[dict[str, Any]]) -> None:
 
 def _names_paths(trial: Trial) -> bool:
     """Whether a config names members of JSON records, by dotted paths; code uses JSON pointers."""
-    from crossdock.declared_streams import DeclaredStream
+    from crossdock.config.declared_streams import DeclaredStream
     from crossdock.records import JSON
 
     return isinstance(trial.bound.stream, DeclaredStream) and any(JSON in each.record.row for each in trial.records)

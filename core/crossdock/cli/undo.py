@@ -14,9 +14,9 @@ from crossdock.cli.shared_options import MOST, common_options, counted, example,
 from crossdock.values.clock import SystemClock
 
 if TYPE_CHECKING:
+    from crossdock.config.project.project import Project
     from crossdock.migration.undo import UndoPlan
     from crossdock.migration.undone_records import UndoneRecord
-    from crossdock.project.project import Project
 
 _SHOWN = 50
 _KINDS = ("delete", "restore", "left alone", "impossible")  # what is undone first, then what stays

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crossdock.project.project import Project
+    from crossdock.config.project.project import Project
     from crossdock.runs.waiting_groups import WaitingGroup
     from crossdock.state import DeadLetterFilter, Transaction
 

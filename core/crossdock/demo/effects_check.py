@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from crossdock.config.project.project import Project
 from crossdock.errors import InternalError
-from crossdock.project.project import Project
 from crossdock.runs.run_report import Report
 from crossdock.values import exact_json
 from crossdock.writing.targets.platform_target import PlatformTarget

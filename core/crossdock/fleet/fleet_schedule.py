@@ -8,11 +8,11 @@ from datetime import date, datetime, timedelta
 from functools import lru_cache
 from heapq import heappop, heappush
 
+from crossdock.config.schedules.due_times import Due, due_after
+from crossdock.config.schedules.job_config import JobConfig
+from crossdock.config.schedules.schedule_config import Schedule
 from crossdock.scheduler.due_jobs import AHEAD, DueJobs
 from crossdock.scheduler.scheduler import ON_TIME
-from crossdock.scheduling.due_times import Due, due_after
-from crossdock.scheduling.job_config import JobConfig
-from crossdock.scheduling.schedule_config import Schedule
 from crossdock.state import ScheduledRun, SkippedRun
 from crossdock.state.fleet_database import JobFacts
 

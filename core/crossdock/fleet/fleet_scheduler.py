@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from crossdock.config.schedules.due_times import Due
 from crossdock.errors import CrossdockError
 from crossdock.fleet import worker
 from crossdock.fleet.executors import Opened
@@ -20,7 +21,6 @@ from crossdock.fleet.run_slots import SLOW_S, Place, RunSlots
 from crossdock.fleet.scheduled_call import CallResult, RunFacts, ScheduledCall, SharedLimit
 from crossdock.fleet.tenants import Tenant
 from crossdock.observability.metrics import Part
-from crossdock.scheduling.due_times import Due
 from crossdock.state.fleet_database import JobFacts
 from crossdock.values.author_code import guarded, text_of
 from crossdock.values.clock import Clock

@@ -6,15 +6,15 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 
+from crossdock.config.project.project import this_process
+from crossdock.config.schedules.schedule_config import Schedule
 from crossdock.errors import CrossdockError, StateBusyError, StateError
 from crossdock.fleet.fleet_scheduler import FleetScheduler, Listener
 from crossdock.fleet.grouped_notices import GroupedNotices
 from crossdock.fleet.run_reports import RunReports
 from crossdock.fleet.tenant_files import TenantFiles
 from crossdock.observability.metrics import Metrics
-from crossdock.project.project import this_process
 from crossdock.scheduler.stderr_log import LOGGER
-from crossdock.scheduling.schedule_config import Schedule
 from crossdock.state.fleet_database import FleetDatabase, JobFacts, Leader
 from crossdock.values.clock import Clock
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from crossdock.config.schedules.due_times import Due
 from crossdock.fleet.fleet_schedule import DueCall
 from crossdock.fleet.fleet_scheduler import FleetScheduler
 from crossdock.fleet.grouped_notices import GroupedNotices
@@ -15,7 +16,6 @@ from crossdock.notifications.events import Event, RunOverdue, RunWaiting
 from crossdock.observability.metrics import Metrics, Part
 from crossdock.scheduler import run_events
 from crossdock.scheduler.stderr_log import LOGGER, RunLog
-from crossdock.scheduling.due_times import Due
 from crossdock.values.clock import Clock
 from crossdock.values.run_messages import RunMessage, remarks
 

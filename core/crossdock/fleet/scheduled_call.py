@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from crossdock.config.schedules.due_times import Due
 from crossdock.notifications.events import ScheduledRunEnded, Status
-from crossdock.scheduling.due_times import Due
 from crossdock.state import DueRun, SkippedRun
 from crossdock.state.fleet_database import JobFacts
 from crossdock.values.run_messages import RunMessage

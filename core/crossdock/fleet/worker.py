@@ -7,20 +7,20 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 
+from crossdock.config.project import project as projects
+from crossdock.config.project.project import Project
+from crossdock.config.schedules.due_times import Due
 from crossdock.errors import CrossdockError, StateBusyError, as_crossdock_error
 from crossdock.fleet.scheduled_call import VERSION, CallResult, RunFacts, ScheduledCall, version_of
 from crossdock.fleet.tenants import digest_of
 from crossdock.notifications.events import ScheduledRunEnded
 from crossdock.observability.trace_export import traced
-from crossdock.project import project as projects
-from crossdock.project.project import Project
 from crossdock.runs import runner, state_session
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings
 from crossdock.scheduler import run_events, stderr_log
 from crossdock.scheduler.single_runs import apply_retention, notified
-from crossdock.scheduling.due_times import Due
 from crossdock.state import DueRun, Transaction
 from crossdock.state.fleet_database import JobFacts
 from crossdock.values.clock import Clock, SystemClock

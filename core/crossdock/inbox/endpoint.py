@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
+from crossdock.config.project.connector_instances import Connection
+from crossdock.config.project.webhook_hints import hints_of
 from crossdock.delta.row_preparation import MAX_KEY_BYTES
 from crossdock.errors import ConfigError, ConnectorError, RecordError
 from crossdock.platform.webhooks import Delivery, WebhookVerifier
 from crossdock.printable import is_storable, printable
-from crossdock.project.connector_instances import Connection
-from crossdock.project.webhook_hints import hints_of
 from crossdock.runs.named_records import named
 from crossdock.state import NamedRecord, ReceivedWebhook
 from crossdock.values import exact_json

@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any, cast
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration.edited_records import EditedRecords
 from crossdock.migration.live_references import LiveReferences
@@ -17,7 +18,6 @@ from crossdock.migration.remaining_references import in_pages
 from crossdock.migration.undone_streams import UndoneStreams, operations
 from crossdock.platform.resource_types import RESOURCES
 from crossdock.platform_source.live_records import LiveRecords
-from crossdock.project.connector_instances import BoundStream
 from crossdock.resources import ResourceName
 from crossdock.runs.bound_records import Bound, bindings_to
 from crossdock.state import Scope

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
+from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError
 from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import NumberedWave, config_of
-from crossdock.project.project import Project
 from crossdock.state import Migration, Transaction, WaveApproval
 from crossdock.values.clock import Clock
 from crossdock.values.times_in_text import instant_text

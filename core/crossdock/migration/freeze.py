@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError, StoppedError
 from crossdock.migration.current_migration import opened
 from crossdock.migration.source_digests import read_sources
 from crossdock.migration.waves import wave_streams
-from crossdock.project.project import Project
 from crossdock.runs.plan_results import Planned
 from crossdock.values.clock import Clock
 from crossdock.values.exact_json import time_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from crossdock.project.migration_config import Gate
+from crossdock.config.project.migration_config import Gate
 from crossdock.state import WaveApproval
 from crossdock.values.tally import OpenCounts
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
+from crossdock.config.project.migration_config import MigrationConfig
+from crossdock.config.project.project import Project
 from crossdock.errors import StateError, StoppedError
 from crossdock.migration.time_left import allowed_again
-from crossdock.project.migration_config import MigrationConfig
-from crossdock.project.project import Project
 from crossdock.state import Migration, State, Transaction
 from crossdock.values.clock import Clock
 from crossdock.values.times_in_text import instant_text

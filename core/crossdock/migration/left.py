@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from crossdock.config.project.project import Project
 from crossdock.migration.delivery_rate import WINDOW_S, DeliveryRate
 from crossdock.migration.rehearsed_sources import of_state
 from crossdock.migration.time_left import time_left
 from crossdock.migration.wave_status import WaveStatus
 from crossdock.migration.waves import config_of
-from crossdock.project.project import Project
 from crossdock.state import Migration, Transaction
 from crossdock.values.clock import SystemClock
 

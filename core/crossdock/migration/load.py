@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
+from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, CrossdockError, RefusedError, StoppedError
 from crossdock.migration.delivery_rate import DeliveryRate
 from crossdock.migration.halts import Halt, Halts
@@ -21,7 +22,6 @@ from crossdock.migration.rehearsed_sources import check_rehearsal, checked_sourc
 from crossdock.migration.wave_numbers import wave_numbers
 from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import NumberedWave, called, config_of, numbered_waves
-from crossdock.project.project import Project
 from crossdock.runs.open_run import OpenRun
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report

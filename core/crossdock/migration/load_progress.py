@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
+from crossdock.config.project.migration_config import MigrationConfig
 from crossdock.migration.delivery_rate import DeliveryRate
 from crossdock.migration.time_left import time_left
 from crossdock.migration.wave_numbers import WaveNumbers
 from crossdock.migration.waves import NumberedWave
-from crossdock.project.migration_config import MigrationConfig
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress, Unit
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from contextlib import ExitStack
 
+from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration import named_totals
@@ -15,7 +16,6 @@ from crossdock.migration.reconciliation import Reconciliation, Sample
 from crossdock.migration.source_comparison import SourceComparison
 from crossdock.platform.resource_types import RESOURCES
 from crossdock.platform_source.live_records import LiveRecords
-from crossdock.project.project import Project
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.runs.control_totals import ControlTotals
 from crossdock.runs.intake_logs import NoIntake

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration.platform_matches import AlreadyThere, PlannedCreates, already_there
@@ -16,7 +17,6 @@ from crossdock.migration.source_profile import SourceProfile
 from crossdock.migration.wave_forecasts import WaveForecast, wave_forecasts
 from crossdock.migration.wave_order import later_parents
 from crossdock.migration.waves import config_of, numbered_waves
-from crossdock.project.project import Project
 from crossdock.records import RawBatch
 from crossdock.runs import dry_run
 from crossdock.runs.plan_results import Planned

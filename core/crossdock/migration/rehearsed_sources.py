@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError
 from crossdock.migration.rehearsal import Rehearsal
 from crossdock.migration.source_digests import read_sources
 from crossdock.migration.waves import NumberedWave, numbered_waves
-from crossdock.project.connector_instances import BoundStream
-from crossdock.project.project import Project
 from crossdock.runs.expected_input import ExpectedInput
 from crossdock.runs.source_or_replay import SourceFactory
 from crossdock.runs.state_session import Session

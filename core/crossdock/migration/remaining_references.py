@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.migration.live_references import LiveReferences
 from crossdock.migration.referred_records import ReferredRecords, place
 from crossdock.planning.referred_ids import referred_ids
-from crossdock.project.connector_instances import BoundStream
 from crossdock.reading.sources.id_set import IdSet
 from crossdock.state import Binding, Scope, State
 from crossdock.writing.delivery.operations import Operation, payload_after

@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 
+from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
 from crossdock.migration.reconcile import reconcile, reconciled_streams
 from crossdock.migration.reconciliation import LISTED_AT_MOST, Reconciliation, Sample
 from crossdock.migration.source_comparison import wanted
 from crossdock.migration.waves import wave_streams
 from crossdock.planning import undos_meanwhile
-from crossdock.project.connector_instances import BoundStream
-from crossdock.project.project import Project
 from crossdock.runs.expected_input import check_digest
 from crossdock.runs.full_input import FullInput
 from crossdock.runs.open_run import OpenRun

@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError
 from crossdock.migration.sign_off_checks import NotReadyError, obstacles, unaccepted
 from crossdock.migration.sign_off_report import Document, Signature, sign_off_report
 from crossdock.migration.source_digests import read_sources
 from crossdock.migration.wave_status import wave_status
 from crossdock.migration.waves import numbered_waves, wave_streams
-from crossdock.project.project import Project
 from crossdock.runs.state_session import open_session
 from crossdock.state import Migration, Transaction
 from crossdock.values.clock import Clock

@@ -10,8 +10,8 @@ from decimal import Decimal
 from importlib.metadata import version
 from typing import Any
 
+from crossdock.config.project.project import Project
 from crossdock.migration.wave_status import WaveStatus
-from crossdock.project.project import Project
 from crossdock.state import DeadLetterFilter, Migration, MigrationRun, Transaction, WaveApproval
 
 FORMAT = "crossdock sign-off 1"

@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.project import Project
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration.platform_comparison import Chosen, PlatformComparison
@@ -13,8 +15,6 @@ from crossdock.migration.reconciliation import Reconciliation
 from crossdock.migration.referred_records import ReferredRecords
 from crossdock.planning.referred_ids import referred_ids
 from crossdock.platform.resource_types import RESOURCES
-from crossdock.project.connector_instances import BoundStream
-from crossdock.project.project import Project
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.records import Record
 from crossdock.runs import dry_run

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Iterable
 from contextlib import closing
 
+from crossdock.config.project.project import Project
 from crossdock.errors import StoppedError
-from crossdock.project.project import Project
 from crossdock.runs import dry_run
 from crossdock.runs.plan_results import PlanListener, Planned
 from crossdock.state import State

@@ -6,7 +6,7 @@ import math
 from datetime import datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from crossdock.project.migration_config import MigrationConfig
+from crossdock.config.project.migration_config import MigrationConfig
 from crossdock.values.time_zones import first_showing, shown
 
 LONGEST = timedelta(days=3650)

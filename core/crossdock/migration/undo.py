@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.migration.changes_by_others import ChangesByOthers
 from crossdock.migration.remaining_references import RemainingReferences
 from crossdock.migration.undone_records import Undoing, UndoneRecord
 from crossdock.migration.undone_streams import Covers, UndoneStreams
 from crossdock.planning import undos_meanwhile
-from crossdock.project.connector_instances import BoundStream
 from crossdock.runs.plan_file import DecisionHash, PlanFile
 from crossdock.runs.plan_results import PlanListener
 from crossdock.runs.state_session import Session

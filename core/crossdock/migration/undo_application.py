@@ -7,13 +7,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
 from crossdock.migration.undo import Undo, check_known, of_migration, of_run, planned
 from crossdock.migration.undone_records import UndoneRecord
 from crossdock.migration.undone_streams import operations
 from crossdock.planning import undos_meanwhile
-from crossdock.project.connector_instances import BoundStream
-from crossdock.project.project import Project
 from crossdock.runs.open_run import OpenRun
 from crossdock.runs.plan_file import PlanFile, outdated
 from crossdock.runs.prepared_operations import PreparedOperations

@@ -7,9 +7,9 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.migration.reconcile import platform_context
 from crossdock.migration.undone_records import Referred, UndoneRecord, nothing_referred, undone_records
-from crossdock.project.connector_instances import BoundStream
 from crossdock.runs.state_session import Session
 from crossdock.state import Scope
 from crossdock.values.progress import Silent

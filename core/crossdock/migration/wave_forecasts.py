@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from crossdock.config.project.migration_config import MigrationConfig
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration.time_left import allowed_again, time_left
 from crossdock.migration.waves import NumberedWave
 from crossdock.pacing.forecast import Forecast
-from crossdock.project.migration_config import MigrationConfig
 from crossdock.runs.plan_results import Planned
 
 

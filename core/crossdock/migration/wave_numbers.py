@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from crossdock.config.project.project import Project
 from crossdock.migration.rehearsed_sources import of_state
 from crossdock.migration.wave_status import delivered
 from crossdock.migration.waves import NumberedWave, numbered_waves
-from crossdock.project.project import Project
 from crossdock.state import Migration, Transaction
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from crossdock.config.project.project import Project
 from crossdock.migration.waves import NumberedWave
 from crossdock.planning.references import placeholder
-from crossdock.project.project import Project
 
 
 def later_parents(project: Project, waves: Sequence[NumberedWave]) -> dict[str, dict[str, str]]:

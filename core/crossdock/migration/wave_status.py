@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from crossdock.config.project.project import Project
 from crossdock.migration.gates import Verdict, verdict
 from crossdock.migration.waves import NumberedWave
-from crossdock.project.project import Project
 from crossdock.state import Migration, MigrationRun, RunRecord, Transaction
 from crossdock.state.tables.run_history import COMPLETED
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from crossdock.config.project.migration_config import Gate, MigrationConfig
+from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
-from crossdock.project.migration_config import Gate, MigrationConfig
-from crossdock.project.project import Project
 from crossdock.values import config_file
 
 

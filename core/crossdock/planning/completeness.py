@@ -11,8 +11,8 @@ from typing import Literal
 
 import polars as pl
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.errors import CrossdockError
-from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Proof, RawBatch
 from crossdock.state import Intent, PastSnapshot, State, Transaction, Wait
 from crossdock.state.tables.removal_evidence import COMPARED_SNAPSHOTS

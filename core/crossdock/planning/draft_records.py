@@ -9,9 +9,9 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.errors import RecordError
 from crossdock.planning.references import found_in
-from crossdock.project.connector_instances import BoundStream
 from crossdock.records import JSON, REASONS, Record
 from crossdock.resources import Reference, ResourceModel
 from crossdock.values import exact_json

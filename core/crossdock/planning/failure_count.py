@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.errors import RecordError, RefusedError
-from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Record
 
 _FAILED = {"mapping_failed": "the mapping", "target_failed": "the code of the target"}

@@ -7,11 +7,11 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.delta.keyed_records import KeyedRecord, kept_records
 from crossdock.planning import cycles
 from crossdock.planning.idle_records import Idle, awaited
 from crossdock.planning.references import References, ScopedKey, found_in, key_hashes
-from crossdock.project.connector_instances import BoundStream
 from crossdock.state import Scope, State, Transaction
 
 _AT_ONCE = 200  # idle records that are read together once they are ready

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import polars as pl
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.delta.compare import Delta
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.planning.references import References, ScopedKey, key_hashes
-from crossdock.project.connector_instances import BoundStream
 from crossdock.state import Intent, Scope, Transaction, Wait, WaitingRecord
 from crossdock.values import exact_json
 

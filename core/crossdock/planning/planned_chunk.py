@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.planning.references import ScopedKey
-from crossdock.project.connector_instances import BoundStream
 from crossdock.state import Binding, DeadLetter, NamedRecord, Transaction, WaitingRecord
 from crossdock.writing.delivery.operations import Operation
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+from crossdock.config.project.connector_instances import BoundStream, code_of_stream
 from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.delta.record_chunks import in_chunks
 from crossdock.errors import CrossdockError, RecordError, StateError
@@ -20,7 +21,6 @@ from crossdock.planning.own_writes import Origin, OwnWrites
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.references import References, ScopedKey
 from crossdock.planning.removals import Removals, removal
-from crossdock.project.connector_instances import BoundStream, code_of_stream
 from crossdock.state import Binding, DeadLetter, NamedRecord, RecordIdentity, State, Step
 from crossdock.values import exact_json
 from crossdock.values.tally import Tally

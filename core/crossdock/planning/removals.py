@@ -14,11 +14,11 @@ from datetime import datetime
 
 import polars as pl
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.delta import fingerprint
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.errors import CrossdockError, RefusedError
 from crossdock.planning.completeness import SnapshotFacts, blocker
-from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Reason, Record
 from crossdock.state import Binding, Intent, PendingApproval, RecordIdentity, State, Transaction
 from crossdock.state.tables.removal_evidence import packed

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.errors import RefusedError
 from crossdock.planning.failure_count import FailureCount
@@ -20,7 +21,6 @@ from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
 from crossdock.planning.removals import LISTED, Removals
-from crossdock.project.connector_instances import BoundStream
 from crossdock.state import PendingApproval, Scope, State
 from crossdock.state.tables.removal_evidence import KEY_BYTES, packed
 from crossdock.values import exact_json

@@ -7,8 +7,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, PrivateAttr, ValidationInfo, model_validator
 
+from crossdock.config.declared_streams import StreamConfig
 from crossdock.connector import Settings
-from crossdock.declared_streams import StreamConfig
 from crossdock.errors import ConfigError
 from crossdock.mapping.cursors import OVERLAP_S, OverlapS
 from crossdock.mapping.stream_facts import PLATFORM, Columns

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from crossdock.config.declared_streams import DeclaredStream
 from crossdock.connector import Context, Finding
-from crossdock.declared_streams import DeclaredStream
 from crossdock.errors import CrossdockError, UnavailableError
 from crossdock.mapping.cursors import Cursor, instant_cursor
 from crossdock.mapping.declarative import RecordMap

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from crossdock.config.vendor_subscriptions import created_once, read_subscription
 from crossdock.connector import Context
 from crossdock.errors import RefusedError
 from crossdock.platform_source.settings import PlatformSourceSettings
 from crossdock.reading.sources.pagination import CursorInBody
 from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.values.json_values import at_path
-from crossdock.vendor_subscriptions import created_once, read_subscription
 from crossdock.webhooks import Subscription, SubscriptionApi
 
 _PATH = "/api/v1/webhooks/subscriptions"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.planning.references import key_hashes
-from crossdock.project.connector_instances import BoundStream
 from crossdock.state import NamedRecord, Scope, State
 
 WAITING_AT_MOST = 1_000  # of one stream, among which those are searched that waited for a record

@@ -9,6 +9,8 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import chain
 
+from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, without_locals
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.bucket_store import BucketState
@@ -21,8 +23,6 @@ from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
 from crossdock.planning.referring_records import ReferringRecords
 from crossdock.planning.removals import Removals, verb
-from crossdock.project.connector_instances import BoundStream
-from crossdock.project.project import Project
 from crossdock.reading.sources.source_context import Observe, SourceContext
 from crossdock.runs import api_limits
 from crossdock.runs.intake_logs import NoIntake, PlanIntake

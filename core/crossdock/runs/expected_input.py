@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.errors import RefusedError
-from crossdock.project.connector_instances import BoundStream
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import State
 from crossdock.values.tally import Tally

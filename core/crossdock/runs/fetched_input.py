@@ -6,12 +6,12 @@ from collections.abc import Callable, Collection, Sequence
 
 import polars as pl
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.delta.compare import Delta
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.removals import Removals
 from crossdock.planning.update_limits import UpdateCandidates
-from crossdock.project.connector_instances import BoundStream
 from crossdock.records import key_parts_of
 from crossdock.runs.followed_records import FollowedRecords
 from crossdock.runs.pull_checks import fetched_batches

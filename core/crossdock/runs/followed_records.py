@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import polars as pl
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.delta.row_preparation import KEY, KEY_HASH, keys_only
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.stream_facts import OpenUntil
 from crossdock.planning.references import key_hashes
-from crossdock.project.connector_instances import BoundStream
 from crossdock.records import RawBatch, key_parts_of, key_text, with_paths
 from crossdock.runs.pull_checks import fetched_batches
 from crossdock.state import FollowedRecord, State, Transaction

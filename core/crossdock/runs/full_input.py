@@ -7,12 +7,12 @@ from typing import Any
 
 import polars as pl
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.delta.compare import Delta, absent
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.removals import Removals
 from crossdock.planning.update_limits import UpdateCandidates
-from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Record
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import Binding, Intent, RecordIdentity, State, Transaction

@@ -10,6 +10,7 @@ from typing import Literal
 
 import polars as pl
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.delta.compare import Delta, absent
 from crossdock.delta.latest_records import Scan
 from crossdock.delta.positions import comparable
@@ -17,7 +18,6 @@ from crossdock.delta.row_preparation import DELETED, KEY, KEY_HASH, POSITION, ke
 from crossdock.errors import CrossdockError, StateError
 from crossdock.planning.completeness import Completeness, SnapshotFacts
 from crossdock.planning.removals import Removals, decide, decide_deleted
-from crossdock.project.connector_instances import BoundStream
 from crossdock.records import RawBatch
 from crossdock.runs.pull_checks import listed_batches
 from crossdock.runs.second_look import SecondLook

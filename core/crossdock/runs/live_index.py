@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, cast
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.errors import RefusedError, StoppedError
 from crossdock.mapping.cursors import OVERLAP_S
 from crossdock.mapping.stream_facts import AdoptBy
@@ -18,7 +19,6 @@ from crossdock.platform.platform_config import Profile
 from crossdock.platform.resource_types import external_id
 from crossdock.platform_source.live_records import LiveRecords
 from crossdock.platform_source.settings import CHANGED
-from crossdock.project.connector_instances import BoundStream
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.state import Scope, State, Transaction

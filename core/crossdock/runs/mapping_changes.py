@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.delta.keyed_records import filtered_keys
-from crossdock.project.connector_instances import BoundStream
 from crossdock.state import DeadLetter, Transaction, WaitingRecord
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.planning.planned_chunk import PlannedChunk
-from crossdock.project.connector_instances import BoundStream
 from crossdock.state import State
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
 
+from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
 from crossdock.planning.references import key_hashes
-from crossdock.project.connector_instances import BoundStream
-from crossdock.project.project import Project
 from crossdock.records import key_text
 from crossdock.runs.awaited_records import AwaitedRecords
 from crossdock.runs.fetched_input import FetchedInput

@@ -8,12 +8,12 @@ from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from functools import partial
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.errors import RefusedError, StateError, as_crossdock_error
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.allowance import Allowance, Priority
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.planning import undos_meanwhile
-from crossdock.project.connector_instances import BoundStream
 from crossdock.reading.sources.source_context import JobRun, Patience, SourceContext
 from crossdock.runs import api_limits
 from crossdock.runs.intake_logs import NoIntake, StateIntake

@@ -9,10 +9,10 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.pacing import rate_headers
 from crossdock.pacing.allowance import Allowance
-from crossdock.project.project import Project
 from crossdock.reading.transport import problem_answers
 from crossdock.reading.transport.http_answers import Answer
 from crossdock.runs.state_session import open_session

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError
 from crossdock.planning import undos_meanwhile
-from crossdock.project.connector_instances import BoundStream
-from crossdock.project.project import Project
 from crossdock.runs import dry_run
 from crossdock.runs.expected_input import ExpectedInput
 from crossdock.runs.open_run import OpenRun

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.idle_records import Idle
 from crossdock.planning.removals import Removals
 from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
-from crossdock.project.connector_instances import BoundStream
 from crossdock.state import Intent
 from crossdock.writing.delivery.operations import Operation
 

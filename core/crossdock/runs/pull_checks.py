@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 import polars as pl
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.errors import ConnectorError
 from crossdock.mapping.cursors import Checkpoint
 from crossdock.printable import is_storable
-from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Again, RawBatch
 from crossdock.values.author_code import guarded
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import closing, suppress
 from dataclasses import dataclass
 
+from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, StateBusyError
-from crossdock.project.project import Project
 from crossdock.state import DueRun, State, Transaction
 from crossdock.values.clock import Clock
 from crossdock.values.run_messages import RunMessage

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from crossdock.config.project import project
 from crossdock.errors import ConfigError
 from crossdock.pacing.allowance import Priority
-from crossdock.project import project
 from crossdock.reading.sources.source_context import Patience
 from crossdock.runs import runner
 from crossdock.runs.named_records import Key, named

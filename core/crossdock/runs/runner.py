@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
+from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
 from crossdock.pacing.allowance import Priority
-from crossdock.project.connector_instances import BoundStream
-from crossdock.project.project import Project
 from crossdock.reading.sources.source_context import Patience
 from crossdock.runs.dead_letter_replay import Replay
 from crossdock.runs.named_records import NamedRecords, check_fetching

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Protocol
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.idle_records import Idle
 from crossdock.planning.removals import Removals
 from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
-from crossdock.project.connector_instances import BoundStream
 from crossdock.state import Intent
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations import Operation

@@ -7,12 +7,12 @@ from typing import Literal
 
 import polars as pl
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.delta.latest_records import Scan
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.cursors import Cursor
 from crossdock.planning.completeness import Completeness
-from crossdock.project.connector_instances import BoundStream
 from crossdock.reading.sources.list_evidence import IncompleteListError
 from crossdock.records import RawBatch
 from crossdock.runs.followed_records import FollowedRecords

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
+from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, CrossdockError, as_crossdock_error
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.bucket_store import BucketState, BucketStore
 from crossdock.pacing.reduced_rate import ReducedRate
 from crossdock.platform_source.live_records import READS
-from crossdock.project.connector_instances import BoundStream
-from crossdock.project.project import Project
 from crossdock.reading.sources.shared_buckets import SharedBuckets
 from crossdock.reading.sources.source_context import Reading
 from crossdock.reading.sources.target_bucket import TargetBucket

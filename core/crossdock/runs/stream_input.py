@@ -9,6 +9,7 @@ from itertools import chain
 
 import polars as pl
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.delta import compare
 from crossdock.delta.keyed_records import KeyedRecord, kept_records
 from crossdock.delta.latest_records import Scan
@@ -20,7 +21,6 @@ from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.idle_records import Idle, IdleRecords
 from crossdock.planning.removals import Removals
 from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
-from crossdock.project.connector_instances import BoundStream
 from crossdock.records import LINE
 from crossdock.runs import mapping_changes, text_remarks
 from crossdock.runs.gone_records import GoneRecords

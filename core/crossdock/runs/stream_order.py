@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from crossdock.project.connector_instances import BoundStream
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.reading.sources.late_files import LateError
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 
+from crossdock.config.project.connector_instances import BoundStream, code_of_stream
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.planning import update_limits
 from crossdock.planning.failure_count import FailureCount
@@ -18,7 +19,6 @@ from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
 from crossdock.planning.referring_records import ReferringRecords
 from crossdock.planning.removals import Removals
-from crossdock.project.connector_instances import BoundStream, code_of_stream
 from crossdock.reading.sources.late_files import LateError
 from crossdock.runs.live_index import RunMatches
 from crossdock.runs.missed_changes import MissedChanges

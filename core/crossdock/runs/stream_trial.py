@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from crossdock.config.project.connector_instances import BoundStream
+from crossdock.config.project.project import Project
 from crossdock.delta.row_preparation import DELETED, KEY, SKIP, is_ours, prepare
 from crossdock.delta.rows_without_key import RowsWithoutKey
 from crossdock.errors import ConfigError, CrossdockError, RecordError
 from crossdock.planning.draft_records import drafted
-from crossdock.project.connector_instances import BoundStream
-from crossdock.project.project import Project
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.records import JSON, LINE, RawBatch, Record
 from crossdock.runs.intake_logs import NoIntake

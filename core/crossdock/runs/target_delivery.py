@@ -7,8 +7,8 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.errors import CrossdockError, StateError, StoppedError, UnauthorizedError
-from crossdock.project.connector_instances import BoundStream
 from crossdock.reading.sources.late_files import LateError
 from crossdock.runs.run_report import Report
 from crossdock.runs.settlement_count import SettlementCount

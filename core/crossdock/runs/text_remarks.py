@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.delta.latest_records import Scan
 from crossdock.planning.references import earlier_keys
-from crossdock.project.connector_instances import BoundStream
 from crossdock.state import State
 
 

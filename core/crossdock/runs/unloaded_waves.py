@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
+from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError
-from crossdock.project.project import Project
 from crossdock.state import State
 
 

@@ -15,12 +15,12 @@ from datetime import datetime
 from functools import partial
 from typing import cast
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.errors import StoppedError
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.allowance import Allowance
 from crossdock.platform.resource_types import Action
 from crossdock.platform_source.live_records import LiveRecords
-from crossdock.project.connector_instances import BoundStream
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs.differences import Correction

@@ -6,19 +6,19 @@ from datetime import datetime, timedelta
 
 from apscheduler.triggers.base import BaseTrigger
 
-from crossdock.scheduling.due_times import due
-from crossdock.scheduling.schedule_config import Schedule
+from crossdock.config.schedules.due_times import due
+from crossdock.config.schedules.schedule_config import Schedule
 
 HORIZON = timedelta(days=3653)  # a 29 February is at most eight years away
 
 
 class ScheduleTrigger(BaseTrigger):  # type: ignore[misc]  # APScheduler has no types
-    """Fires whenever a schedule is due. Import it from `crossdock.scheduling`.
+    """Fires whenever a schedule is due. Import it from `crossdock.config.schedules`.
 
     Use it to start runs from an APScheduler of your own:
 
     >>> from apscheduler.schedulers.background import BackgroundScheduler
-    >>> from crossdock.scheduling import Schedule, ScheduleTrigger
+    >>> from crossdock.config.schedules import Schedule, ScheduleTrigger
     >>> schedule = Schedule.model_validate({"time_zone": "Europe/Berlin", "at": "02:30"})
     >>> scheduler = BackgroundScheduler(timezone="UTC")
     >>> job = scheduler.add_job(print, ScheduleTrigger(schedule), misfire_grace_time=None, coalesce=True)

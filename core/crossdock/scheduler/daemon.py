@@ -23,9 +23,9 @@ from apscheduler.schedulers.base import STATE_STOPPED
 from apscheduler.triggers.date import DateTrigger
 from apscheduler.triggers.interval import IntervalTrigger
 
+from crossdock.config.schedules.schedule_config import Schedule
 from crossdock.scheduler.apscheduler_trigger import ScheduleTrigger
 from crossdock.scheduler.scheduler import CLOCK_SET_S
-from crossdock.scheduling.schedule_config import Schedule
 
 T = TypeVar("T")
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Literal, Protocol
 
-from crossdock.scheduling.blackouts import free_from
-from crossdock.scheduling.due_times import Due, caught_up, due, due_after
-from crossdock.scheduling.job_config import JobConfig, ordered
+from crossdock.config.schedules.blackouts import free_from
+from crossdock.config.schedules.due_times import Due, caught_up, due, due_after
+from crossdock.config.schedules.job_config import JobConfig, ordered
 from crossdock.state import ScheduledRun, SkippedRun
 
 AHEAD = timedelta(days=366)  # how far the next run is searched

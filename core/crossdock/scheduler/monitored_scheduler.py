@@ -9,6 +9,9 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from datetime import datetime
 
+from crossdock.config.project.project import Project
+from crossdock.config.schedules.due_times import due
+from crossdock.config.schedules.schedule_config import Schedule
 from crossdock.errors import ClockError, CrossdockError
 from crossdock.inbox.hint_worker import HintWorker
 from crossdock.inbox.receiver import RefusedCounts
@@ -16,7 +19,6 @@ from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.notifications.events import RunOverdue, ScheduledRunEnded
 from crossdock.notifications.notifier import Notifier
 from crossdock.observability.metrics import Metrics
-from crossdock.project.project import Project
 from crossdock.runs import refused_runs, runner
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
@@ -26,8 +28,6 @@ from crossdock.scheduler import run_events
 from crossdock.scheduler.retention_task import RetentionTask
 from crossdock.scheduler.scheduler import FinishedRun, Scheduler
 from crossdock.scheduler.stderr_log import LOGGER, RunLog
-from crossdock.scheduling.due_times import due
-from crossdock.scheduling.schedule_config import Schedule
 from crossdock.state import DueRun
 from crossdock.values.clock import Clock
 from crossdock.values.run_messages import RunMessage

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import datetime, timedelta
 
+from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, StateBusyError
-from crossdock.project.project import Project
 from crossdock.scheduler.stderr_log import LOGGER
 from crossdock.state.upkeep import full_purge
 from crossdock.values.clock import Clock

@@ -6,13 +6,13 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from crossdock.config.project.project import Project
+from crossdock.config.schedules.due_times import Due
 from crossdock.errors import CrossdockError
 from crossdock.notifications.events import RunOverdue, ScheduledRunEnded
-from crossdock.project.project import Project
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
 from crossdock.scheduler.repeated_runs import described, previous_run
-from crossdock.scheduling.due_times import Due
 from crossdock.state import DueRun, ScheduledRun, Transaction
 from crossdock.values.run_messages import RunMessage, error_texts
 

@@ -8,16 +8,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from crossdock.config.project.project import Project, this_process
+from crossdock.config.schedules.due_times import Due
 from crossdock.errors import CrossdockError, StateBusyError, StateError, as_crossdock_error
 from crossdock.inbox.hint_worker import JOB, HintWorker
-from crossdock.project.project import Project, this_process
 from crossdock.runs import state_session
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
 from crossdock.scheduler.due_jobs import DueJob, DueJobs
 from crossdock.scheduler.stderr_log import LOGGER
-from crossdock.scheduling.due_times import Due
 from crossdock.state import DueRun, State, Transaction
 from crossdock.values.clock import Clock
 from crossdock.writing.targets.platform_access import check_clock

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 
+from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError
 from crossdock.notifications.events import Event
 from crossdock.notifications.notifier import Notifier
-from crossdock.project.project import Project
 from crossdock.scheduler.retention_task import RetentionTask
 from crossdock.values.clock import Clock
 

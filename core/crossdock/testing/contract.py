@@ -13,9 +13,9 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 from unittest import SkipTest, mock
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.errors import RecordError
 from crossdock.planning.draft_records import drafted
-from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Record
 from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.drifted_records import drifted, numbers_in, with_numbers

@@ -9,8 +9,8 @@ from typing import Any
 
 import polars as pl
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.delta.row_preparation import DELETED, KEY, SKIP, is_ours, prepare
-from crossdock.project.connector_instances import BoundStream
 from crossdock.records import RawBatch, key_parts_of
 
 Rows = tuple[dict[str, Any], ...]

@@ -10,9 +10,9 @@ from typing import Any
 
 import httpx
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.errors import RecordError
 from crossdock.mapping.cursors import Checkpoint, Cursor
-from crossdock.project.connector_instances import BoundStream
 from crossdock.records import JSON, RawBatch
 from crossdock.runs.pull_checks import pulled
 from crossdock.runs.stream_trial import Trial

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from unittest import mock
 
+from crossdock.config.project.connector_instances import BoundStream, Connection
+from crossdock.config.project.project import Project
 from crossdock.connector import Connector, Context, Stream
 from crossdock.errors import UnavailableError
 from crossdock.mapping.cursors import Checkpoint
 from crossdock.platform.platform_config import Profile
-from crossdock.project.connector_instances import BoundStream, Connection
-from crossdock.project.project import Project
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.records import RawBatch
 from crossdock.runs import read_parts, runner

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Self
 from unittest import mock
 
+from crossdock.config.project import project
 from crossdock.connector import Connector
-from crossdock.project import project
 from crossdock.runs.stream_trial import try_stream
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.testing import sandbox_contents

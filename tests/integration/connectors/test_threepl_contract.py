@@ -16,7 +16,7 @@ from tests.partners.partner_transport import transport
 from tests.partners.shipbob import ShipBob
 from tests.partners.shipbob_state import Transaction
 
-from crossdock.registry import load
+from crossdock.config.registry import load
 from crossdock.testing.contract import StreamContract
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

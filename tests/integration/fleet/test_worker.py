@@ -14,12 +14,12 @@ from tests.chaos.fleet_stage import JOB, RECORDS, FleetStage, settings
 from tests.integration.notifications.receivers import Receiver
 from tests.servers import served
 
+from crossdock.config.project import project
+from crossdock.config.schedules.due_times import Due
 from crossdock.fleet import worker
 from crossdock.fleet.scheduled_call import CallResult, ScheduledCall, SharedLimit
 from crossdock.fleet.tenants import load_base, load_tenant
-from crossdock.project import project
 from crossdock.sandbox import SandboxServer
-from crossdock.scheduling.due_times import Due
 from crossdock.state import DueRun, SkippedRun
 from crossdock.state.db import run_lease
 from crossdock.values.clock import SystemClock

@@ -17,7 +17,7 @@ from tests.partners.partner_server import Fault, PartnerServer, serving
 from tests.partners.plain_3pl import API_KEY, Plain3pl
 from tests.partners.plain_3pl_habits import Habits
 
-from crossdock.project import project
+from crossdock.config.project import project
 from crossdock.runs import runner
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.testing import sandbox_contents

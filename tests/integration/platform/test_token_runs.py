@@ -11,8 +11,8 @@ import pytest
 from tests.integration.platform.token_server import Reply, Seen, TokenServer, answer, token
 from tests.integration.sources import orders_shop
 
-from crossdock import registry
 from crossdock.cli.main import main
+from crossdock.config import registry
 
 PRODUCTS = 30
 CONFIG = """

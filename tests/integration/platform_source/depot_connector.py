@@ -7,8 +7,8 @@ from typing import Any, Literal
 from pydantic import ConfigDict
 from tests.partners.plain_3pl import API_KEY
 
+from crossdock.config.http_settings import HttpSettings
 from crossdock.connector import Connector
-from crossdock.http_settings import HttpSettings
 from crossdock.reading.transport.http_auth import HeaderAuth
 from crossdock.resources import ResourceModel
 from crossdock.values.field_types import Code, Currency, Exact, Text

@@ -12,7 +12,7 @@ from tests.integration.platform_source.reading import Reading
 from tests.partners.partner_server import PartnerServer, serving
 from tests.partners.plain_3pl import Plain3pl
 
-from crossdock import registry
+from crossdock.config import registry
 
 ORDERS = {
     "read": "order",

@@ -23,13 +23,13 @@ from tests.conftest import PIN
 from tests.unit.scheduling.wallclock import planned, walk
 from tests.waiting import WITHIN_S, eventually
 
+from crossdock.config.project.project import Project
+from crossdock.config.schedules.job_config import JobConfig
 from crossdock.errors import CrossdockError, StateBusyError, StateError
 from crossdock.platform.platform_config import Profile
-from crossdock.project.project import Project
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
 from crossdock.scheduler.scheduler import ON_TIME, FinishedRun, Scheduler
-from crossdock.scheduling.job_config import JobConfig
 from crossdock.state import DueRun, ScheduledRun, State, StateUrl, create
 from crossdock.state.db import schema
 from crossdock.testing.manual_clock import ManualClock

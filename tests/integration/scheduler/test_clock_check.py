@@ -15,10 +15,10 @@ from tests.integration.scheduler.scheduled_runs_race import BEGIN, Inline, job, 
 from tests.servers import served
 from tests.unit.targets.test_platform_access import Dated, profile_of
 
+from crossdock.config.project.project import Project
 from crossdock.errors import ClockError
 from crossdock.notifications.notifier import Notifier, NotifyConfig
 from crossdock.observability.metrics import Metrics
-from crossdock.project.project import Project
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
 from crossdock.sandbox import SandboxServer

@@ -19,10 +19,10 @@ from tests.integration.notifications.receivers import Receiver
 from tests.integration.scheduler.scheduled_runs_race import BEGIN, Inline, job, project
 from tests.servers import served
 
+from crossdock.config.project.project import Project, load
 from crossdock.errors import StateBusyError
 from crossdock.notifications.notifier import Notifier, NotifyConfig
 from crossdock.observability.metrics import Metrics
-from crossdock.project.project import Project, load
 from crossdock.runs import runner
 from crossdock.runs.run_report import Report
 from crossdock.scheduler.monitored_scheduler import Service

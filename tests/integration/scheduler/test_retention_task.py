@@ -14,8 +14,8 @@ from sqlalchemy import Engine, event
 from tests.conftest import PIN
 from tests.integration.scheduler.scheduled_runs_race import BEGIN, Inline, job, project
 
+from crossdock.config.project.project import Project
 from crossdock.observability.metrics import Metrics
-from crossdock.project.project import Project
 from crossdock.scheduler import retention_task
 from crossdock.scheduler.monitored_scheduler import Service
 from crossdock.scheduler.retention_task import RetentionTask

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from tests.waiting import eventually
 
+from crossdock.config.project import project
+from crossdock.config.project.project import Project
 from crossdock.mapping.stream_facts import PLATFORM
-from crossdock.project import project
-from crossdock.project.project import Project
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
 from crossdock.scheduler.scheduler import FinishedRun, Scheduler

@@ -17,10 +17,10 @@ import pytest
 from tests.integration.sources import orders_shop
 from tests.servers import served
 
-from crossdock import registry
 from crossdock.cli.main import main
+from crossdock.config import registry
+from crossdock.config.project import project
 from crossdock.errors import ConfigError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
-from crossdock.project import project
 from crossdock.reading.sources import Api, ApiClient, NextUrl
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.runs.intake_logs import NoIntake

@@ -10,8 +10,8 @@ from tests.partners.partner_transport import transport
 from tests.partners.shopify.site import Site
 
 from crossdock import Context, RawBatch, Record
+from crossdock.config.registry import load
 from crossdock.records import key_text
-from crossdock.registry import load
 from crossdock.runs.stream_trial import Trial
 from crossdock.testing.connector_context import context, read
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from crossdock.cli.main import main
-from crossdock.project import project
+from crossdock.config.project import project
 from crossdock.state import State
 
 CONFIG = """\

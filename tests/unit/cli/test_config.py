@@ -17,8 +17,8 @@ import pytest
 import yaml
 
 from crossdock.cli.main import main
-from crossdock.project import project
-from crossdock.project.effective_config import effective
+from crossdock.config.project import project
+from crossdock.config.project.effective_config import effective
 
 ROOT = Path(__file__).parents[3]
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))

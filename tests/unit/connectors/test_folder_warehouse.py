@@ -13,12 +13,12 @@ import jsonschema_rs
 import pytest
 import yaml
 
+from crossdock.config.project import project
+from crossdock.config.project.config_schema import config_schema
+from crossdock.config.registry import load
 from crossdock.connector import Context, Finding
 from crossdock.errors import ConfigError
-from crossdock.project import project
-from crossdock.project.config_schema import config_schema
 from crossdock.reading.sources.source_context import SourceContext
-from crossdock.registry import load
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.values.clock import SystemClock
 from crossdock.values.progress import Silent

@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock import RawBatch
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.connector import Context
 from crossdock.errors import RefusedError
 from crossdock.mapping.cursors import Checkpoint
-from crossdock.project.connector_instances import BoundStream
 from crossdock.reading.sources import ApiAnswer
 from crossdock.runs.pull_checks import pulled
 from crossdock.runs.stream_trial import Trial

@@ -9,10 +9,10 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from crossdock import registry
+from crossdock.config import registry
+from crossdock.config.project import project
+from crossdock.config.project.config_schema import config_schema
 from crossdock.errors import FindingsError
-from crossdock.project import project
-from crossdock.project.config_schema import config_schema
 from crossdock.values import exact_json
 from crossdock_connectors.http_json import CONNECTOR
 from crossdock_connectors.http_json.settings import HttpJsonSettings

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
+from crossdock.config.project import project
 from crossdock.errors import FindingsError, RecordError, RemoteError
 from crossdock.planning.draft_records import drafted
 from crossdock.platform.resource_types import personal_members
-from crossdock.project import project
 from crossdock.reading.sources import Api
 from crossdock.records import Record
 from crossdock.testing import ManualClock

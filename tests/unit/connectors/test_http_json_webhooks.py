@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from tests.unit.connectors.test_http_json_settings import CONFIG
 from tests.unit.connectors.webhook_judge import bodies, declared, judge
 
+from crossdock.config.project import project
+from crossdock.config.project.effective_config import effective
 from crossdock.errors import FindingsError, RecordError
 from crossdock.platform.webhooks import WebhookVerifier
-from crossdock.project import project
-from crossdock.project.effective_config import effective
 from crossdock.values import exact_json
 from crossdock.webhooks import Webhook
 from crossdock_connectors.http_json import CONNECTOR

@@ -15,7 +15,7 @@ from tests.partners.partner_transport import transport
 from tests.partners.shipbob import ShipBob
 
 from crossdock import Context
-from crossdock.registry import load
+from crossdock.config.registry import load
 from crossdock.testing import context
 
 SHIPBOB, AMAZON = load("shipbob"), load("amazon_mcf")

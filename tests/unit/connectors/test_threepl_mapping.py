@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from crossdock import RawBatch, Record, RecordError, Reference
+from crossdock.config.registry import load
 from crossdock.records import key_text
-from crossdock.registry import load
 from crossdock.values import exact_json
 from crossdock.writing.targets import Answer, ExpectedRecord
 from crossdock_connectors.threepl.amazon_mcf import mapping as amazon

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from crossdock.config.project import project
 from crossdock.errors import FindingsError
-from crossdock.project import project
 
 CONFIG = """\
 platform: {base_url: "http://127.0.0.1:1", tenant: acme, auth: {kind: api_key, token: env:NONE}}

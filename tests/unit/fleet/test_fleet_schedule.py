@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crossdock.config.schedules.due_times import Due
+from crossdock.config.schedules.job_config import JobConfig
 from crossdock.fleet.fleet_schedule import AGAIN, DueCall, FleetSchedule
-from crossdock.scheduling.due_times import Due
-from crossdock.scheduling.job_config import JobConfig
 from crossdock.state import ScheduledRun
 from crossdock.state.fleet_database import JobFacts
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.unit.fleet.fleet_folder import FleetFolder
 
+from crossdock.config.project import project
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.fleet.tenants import digest_of, load_base, load_tenant
-from crossdock.project import project
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from crossdock.declared_streams import StreamConfig
+from crossdock.config.declared_streams import StreamConfig
 from crossdock.errors import RecordError
 from crossdock.mapping import convert
 from crossdock.mapping.declarative import Form, RecordMap

@@ -13,13 +13,13 @@ import yaml
 from tests.report_page import AT
 from tests.unit.state.samples import SCOPE, binding
 
+from crossdock.config.project import project
+from crossdock.config.project.project import Project
 from crossdock.migration.sign_off_checks import Obstacle, obstacles
 from crossdock.migration.sign_off_report import Document, Signature, sign_off_report
 from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import numbered_waves
 from crossdock.pacing.forecast import Forecast
-from crossdock.project import project
-from crossdock.project.project import Project
 from crossdock.runs.plan_results import Planned
 from crossdock.state import Migration, Scope, State, Transaction
 from crossdock.state.tables.file_intake import FileFacts

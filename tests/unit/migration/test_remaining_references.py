@@ -9,11 +9,11 @@ from typing import Any, cast
 import pytest
 from tests.unit.state.samples import AT, binding, intent, start
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.migration import remaining_references
 from crossdock.migration.live_references import LiveReferences
 from crossdock.migration.remaining_references import RemainingReferences
 from crossdock.platform.resource_types import WRITTEN
-from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Record
 from crossdock.runs.bound_records import bindings_to
 from crossdock.state import Binding, RecordIdentity, Scope, State

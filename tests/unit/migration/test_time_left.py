@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crossdock.config.project.migration_config import MigrationConfig
 from crossdock.migration.time_left import allowed_again, next_change, time_left
-from crossdock.project.migration_config import MigrationConfig
 
 
 def config(*hours: tuple[str, str, int], zone: str = "UTC") -> MigrationConfig:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from crossdock.config.project.migration_config import Gate, MigrationConfig
 from crossdock.migration.wave_forecasts import wave_forecasts
 from crossdock.migration.waves import NumberedWave
 from crossdock.pacing.forecast import Forecast
-from crossdock.project.migration_config import Gate, MigrationConfig
 from crossdock.runs.plan_results import Planned
 
 BEGAN = datetime(2027, 3, 1, 6, tzinfo=UTC)

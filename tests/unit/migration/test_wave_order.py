@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
+from crossdock.config.project import project
 from crossdock.migration.wave_order import later_parents
 from crossdock.migration.waves import numbered_waves
-from crossdock.project import project
 
 BINS = {"resource": "warehouse_bin", "map": {"code": "ID", "warehouse": {"const": "W"}}}
 PRODUCTS = {"resource": "product", "map": {"sku": "ID", "name": "ID"}}

@@ -8,12 +8,12 @@ from typing import Any
 
 from tests.conftest import PIN
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.connector import Context, Settings, Stream
 from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.errors import RecordError
 from crossdock.planning.references import key_hashes
 from crossdock.platform.platform_config import Profile
-from crossdock.project.connector_instances import BoundStream
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.records import RawBatch, Record
 from crossdock.resources import Reference

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.unit.delta.things import Things, batch
 from tests.unit.planning.accounts import bound_accounts
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.delta.latest_records import Scan
 from crossdock.mapping.stream_facts import GoneLimits
 from crossdock.planning.completeness import (
@@ -24,7 +25,6 @@ from crossdock.planning.completeness import (
     fewer_rows,
     other_keys,
 )
-from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Proof, RawBatch
 from crossdock.state import PastSnapshot, State
 from crossdock.values.tally import Tally

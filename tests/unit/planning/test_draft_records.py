@@ -9,9 +9,9 @@ import pytest
 from pydantic import BaseModel
 from tests.unit.planning.accounts import account, bound_accounts
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.errors import InternalError, RecordError
 from crossdock.planning.draft_records import drafted
-from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Record
 from crossdock.resources import CustomerDraft, Reference
 

@@ -15,12 +15,12 @@ import polars as pl
 import pytest
 from tests.unit.planning.accounts import Accounts, account, bound_accounts
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.connector import Settings
 from crossdock.delta.compare import compare
 from crossdock.delta.row_preparation import FP, KEY_HASH, SAME
 from crossdock.planning.idle_records import IdleRecords, idle_version, installed
 from crossdock.planning.references import key_hashes
-from crossdock.project.connector_instances import BoundStream
 from crossdock.state import Binding, Intent, Scope, State, WaitingRecord
 from crossdock.state.sidecar_files import key_index
 

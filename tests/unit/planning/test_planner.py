@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.conftest import PIN
 from tests.unit.planning.accounts import account, bound_accounts, platform_target
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.errors import RefusedError, UnavailableError
 from crossdock.mapping.stream_facts import FailureLimits
@@ -23,7 +24,6 @@ from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.references import References, key_hashes
 from crossdock.planning.removals import Removals
-from crossdock.project.connector_instances import BoundStream
 from crossdock.records import Record
 from crossdock.state import Binding, DeadLetter, Scope, State, create, parse_url
 from crossdock.values.tally import Tally

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests.conftest import PIN
 from tests.hashes import HASHES
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.connector import Context, Settings, Stream
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.stream_facts import GoneLimits, OnGone
@@ -26,7 +27,6 @@ from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
 from crossdock.planning.removals import _keys, _without
 from crossdock.platform.platform_config import Profile
-from crossdock.project.connector_instances import BoundStream
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.records import LINE, Proof, RawBatch, Record
 from crossdock.runs.intake_logs import NoIntake

@@ -9,13 +9,13 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from crossdock import registry
+from crossdock.config import registry
+from crossdock.config.project import project
+from crossdock.config.project.config_schema import config_schema
+from crossdock.config.project.effective_config import effective
 from crossdock.errors import ConfigError, FindingsError
 from crossdock.platform_source import CONNECTOR
 from crossdock.platform_source.settings import PlatformSourceSettings
-from crossdock.project import project
-from crossdock.project.config_schema import config_schema
-from crossdock.project.effective_config import effective
 from crossdock.testing import context
 from crossdock.values import exact_json
 

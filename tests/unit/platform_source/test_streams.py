@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 from tests.unit.platform_source.test_settings import loaded
 
+from crossdock.config.project.connector_instances import Connection
 from crossdock.connector import Context
 from crossdock.errors import RefusedError, UnavailableError
 from crossdock.mapping.cursors import Checkpoint
 from crossdock.platform_source import CONNECTOR
 from crossdock.platform_source.settings import PlatformSourceSettings
-from crossdock.project.connector_instances import Connection
 from crossdock.records import RawBatch
 from crossdock.testing import context
 from crossdock.values import exact_json

@@ -7,9 +7,9 @@ from typing import Any, Literal
 import jsonschema_rs
 import pytest
 
+from crossdock.config.declared_streams import StreamConfig
+from crossdock.config.project.config_schema import DIALECT, config_schema
 from crossdock.connector import Settings
-from crossdock.declared_streams import StreamConfig
-from crossdock.project.config_schema import DIALECT, config_schema
 
 PLATFORM = {"base_url": "https://h", "tenant": "acme", "auth": {"kind": "api_key", "token": "env:KEY"}}
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from tests.conftest import PIN
 
-from crossdock import registry
+from crossdock.config import registry
+from crossdock.config.project.project import Project, load
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.errors import ConfigError
 from crossdock.mapping.stream_facts import Mode, OnGone
-from crossdock.project.project import Project, load
 from crossdock.records import RawBatch, Record
 from crossdock.resources import Reference, ResourceName
 from crossdock.testing.manual_clock import ManualClock

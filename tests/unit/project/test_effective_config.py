@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from crossdock.config.project.effective_config import PERSONAL, effective
 from crossdock.errors import ConfigError
-from crossdock.project.effective_config import PERSONAL, effective
 
 CONFIG = """\
 platform: {base_url: https://api.example.com, tenant: acme, auth: {kind: api_key, token: env:KEY}}

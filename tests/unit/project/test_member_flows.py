@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from tests.conftest import PIN
 
+from crossdock.config.project.member_flows import MemberFlow, two_way_member
+from crossdock.config.project.project import Project, load
 from crossdock.errors import ConfigError
-from crossdock.project.member_flows import MemberFlow, two_way_member
-from crossdock.project.project import Project, load
 from crossdock.values import exact_json
 
 HERE, THERE = "platform.order", "plain.orders"

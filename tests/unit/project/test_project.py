@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from crossdock.cli.main import main
+from crossdock.config.project import project
 from crossdock.errors import ConfigError
-from crossdock.project import project
 
 CANARY = "hunter2"
 CONFIG = """\

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from crossdock import Context, Filter, OrderBy, RawBatch, Record, Repair, Stream
+from crossdock.config.project.stream_declarations import check_declaration
 from crossdock.errors import ConfigError
 from crossdock.mapping.stream_facts import AdoptBy
-from crossdock.project.stream_declarations import check_declaration
 
 
 class InCode(Stream[Any]):

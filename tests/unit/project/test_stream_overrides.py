@@ -13,25 +13,14 @@ from jsonschema_rs import Draft202012Validator
 from tests.chaos.mappings import Bench, open_bench
 from tests.conftest import PIN
 
-from crossdock import (
-    Connector,
-    Context,
-    Filter,
-    GoneLimits,
-    ProductDraft,
-    RawBatch,
-    Record,
-    Repair,
-    Settings,
-    Stream,
-    registry,
-)
+from crossdock import Connector, Context, Filter, GoneLimits, ProductDraft, RawBatch, Record, Repair, Settings, Stream
+from crossdock.config import registry
+from crossdock.config.project.config_schema import config_schema
+from crossdock.config.project.effective_config import effective
+from crossdock.config.project.project import load
+from crossdock.config.project.stream_overrides import StreamOverrides, configurable
 from crossdock.errors import ConfigError
 from crossdock.mapping.stream_facts import AdoptBy, Mode
-from crossdock.project.config_schema import config_schema
-from crossdock.project.effective_config import effective
-from crossdock.project.project import load
-from crossdock.project.stream_overrides import StreamOverrides, configurable
 from crossdock.resources import ResourceModel, ResourceName
 from crossdock.state import parse_url
 

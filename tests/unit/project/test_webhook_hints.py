@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 import pytest
 
+from crossdock.config.project.connector_instances import Connection
+from crossdock.config.project.webhook_hints import hints_of
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.errors import ConnectorError, RecordError
-from crossdock.project.connector_instances import Connection
-from crossdock.project.webhook_hints import hints_of
 from crossdock.records import RawBatch, Record
 from crossdock.webhooks import Hint, Webhook, Webhooks, WebhookScheme
 

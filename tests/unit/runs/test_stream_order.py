@@ -10,9 +10,9 @@ from typing import Any, cast, get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crossdock.config.project.connector_instances import BoundStream
 from crossdock.connector import Stream
 from crossdock.platform.resource_types import RESOURCES
-from crossdock.project.connector_instances import BoundStream
 from crossdock.reading.sources.late_files import LateError
 from crossdock.resources import ResourceModel, ResourceName
 from crossdock.runs.stream_order import POLL, StreamOrder

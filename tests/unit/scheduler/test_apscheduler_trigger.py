@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from tests.unit.scheduling.wallclock import schedule, utc
 from tests.waiting import WITHIN_S
 
-import crossdock.scheduling
+import crossdock.config.schedules
+from crossdock.config.schedules import ScheduleTrigger
+from crossdock.config.schedules.due_times import due
 from crossdock.scheduler import apscheduler_trigger
-from crossdock.scheduling import ScheduleTrigger
-from crossdock.scheduling.due_times import due
 
 NOW = utc(2026, 3, 28)
 
@@ -98,9 +98,9 @@ def test_its_example_runs() -> None:
 
 
 def test_it_has_one_public_name_that_costs_nothing_unless_used() -> None:
-    """`crossdock.scheduling` imports APScheduler only when the trigger is asked for."""
-    assert crossdock.scheduling.ScheduleTrigger is apscheduler_trigger.ScheduleTrigger
+    """`crossdock.config.schedules` imports APScheduler only when the trigger is asked for."""
+    assert crossdock.config.schedules.ScheduleTrigger is apscheduler_trigger.ScheduleTrigger
     with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
-        _ = crossdock.scheduling.Nonsense  # type: ignore[attr-defined]  # it is wrong
-    script = "import sys, crossdock.scheduling; sys.exit('apscheduler' in sys.modules)"
+        _ = crossdock.config.schedules.Nonsense  # type: ignore[attr-defined]  # it is wrong
+    script = "import sys, crossdock.config.schedules; sys.exit('apscheduler' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tests.unit.scheduling.wallclock import schedule, utc
 
-from crossdock.scheduling.blackouts import free_from
-from crossdock.scheduling.due_times import Due, due
+from crossdock.config.schedules.blackouts import free_from
+from crossdock.config.schedules.due_times import Due, due
 
 FREEZE = {"from": "2026-12-24T12:00:00+01:00", "to": "2026-12-27T12:00:00+01:00"}
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.scheduling.wallclock import ONE_DAY, schedule, utc
 
-from crossdock.scheduling.due_times import due
+from crossdock.config.schedules.due_times import due
 
 
 def run_days(first: date, last: date, **said: Any) -> list[date]:

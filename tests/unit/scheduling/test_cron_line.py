@@ -14,8 +14,8 @@ from tests.examples import examples
 from tests.unit.scheduling import wallclock
 from tests.unit.scheduling.wallclock import Span, schedule, utc
 
-from crossdock.scheduling.cron_line import CronLine
-from crossdock.scheduling.due_times import Due, due
+from crossdock.config.schedules.cron_line import CronLine
+from crossdock.config.schedules.due_times import Due, due
 
 SPANS: list[Span] = [
     ("Europe/Berlin", date(2026, 3, 27), 5),

@@ -13,9 +13,9 @@ from tests.examples import examples
 from tests.unit.scheduling import wallclock
 from tests.unit.scheduling.wallclock import ODD_SPANS, ONE_DAY, Span, schedule, utc
 
-from crossdock.scheduling.calendar_days import WEEKDAYS
-from crossdock.scheduling.due_times import Due, due
-from crossdock.scheduling.schedule_config import Schedule
+from crossdock.config.schedules.calendar_days import WEEKDAYS
+from crossdock.config.schedules.due_times import Due, due
+from crossdock.config.schedules.schedule_config import Schedule
 
 ZONES = [
     "America/New_York", "Europe/Berlin", "Asia/Beirut", "Africa/Cairo", "America/Santiago", "America/Havana",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.unit.scheduling.wallclock import utc
 
-from crossdock.scheduling.job_config import JobConfig, ordered
+from crossdock.config.schedules.job_config import JobConfig, ordered
 
 
 def job(**said: Any) -> JobConfig:

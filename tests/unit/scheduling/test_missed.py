@@ -7,8 +7,8 @@ from datetime import date, datetime
 import pytest
 from tests.unit.scheduling.wallclock import schedule, utc
 
-from crossdock.scheduling.due_times import Due, caught_up, due_after
-from crossdock.scheduling.schedule_config import Schedule
+from crossdock.config.schedules.due_times import Due, caught_up, due_after
+from crossdock.config.schedules.schedule_config import Schedule
 
 NIGHTLY = {"at": "02:30", "time_zone": "UTC"}
 NOW = utc(2026, 6, 10, 9)

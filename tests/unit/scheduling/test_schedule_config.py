@@ -10,8 +10,8 @@ import jsonschema_rs
 import pytest
 import yaml
 
+from crossdock.config.schedules.schedule_config import Schedule
 from crossdock.errors import ConfigError
-from crossdock.scheduling.schedule_config import Schedule
 from crossdock.values import config_file
 from crossdock.values.config_file import ConfigModel
 from crossdock.values.docstring_schemas import DocumentedModel

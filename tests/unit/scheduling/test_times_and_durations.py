@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from crossdock.scheduling.job_config import JobConfig
+from crossdock.config.schedules.job_config import JobConfig
 from crossdock.values.times_and_durations import is_duration, span
 
 

@@ -9,8 +9,8 @@ from functools import cache
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from crossdock.scheduling.due_times import Due
-from crossdock.scheduling.schedule_config import Schedule
+from crossdock.config.schedules.due_times import Due
+from crossdock.config.schedules.schedule_config import Schedule
 
 ONE_DAY = timedelta(days=1)
 Step = tuple[datetime, datetime]  # an instant, and what the clocks show

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from crossdock.config.vendor_subscriptions import created_once, read_subscription
 from crossdock.errors import RemoteError
 from crossdock.reading.sources import GraphQLError
 from crossdock.reading.sources.api_errors import message_of
 from crossdock.values.json_values import at_path
-from crossdock.vendor_subscriptions import created_once, read_subscription
 from crossdock.webhooks import Subscription, SubscriptionApi
 from crossdock_connectors.shop.shopify.pages import ShopifyContext, asked, listed, number_of
 from crossdock_connectors.shop.shopify.settings import ShopifySettings

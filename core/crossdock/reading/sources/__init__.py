@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from crossdock.config.http_settings import HttpSettings
     from crossdock.errors import UnavailableError
-    from crossdock.http_settings import HttpSettings
     from crossdock.mapping.cursors import Checkpoint, Cursor, Window, windows
     from crossdock.mapping.joined_records import Join, Lookup
     from crossdock.pacing.rate_limit import RateLimit

@@ -8,9 +8,9 @@ import pytest
 
 from crossdock.cli.migrate.load_output import LoadOutput, sentence
 from crossdock.cli.terminal_output import Shown
+from crossdock.config.project.migration_config import Gate
 from crossdock.migration.load_progress import WaveProgress
 from crossdock.migration.waves import NumberedWave
-from crossdock.project.migration_config import Gate
 
 LOTS = NumberedWave("lots", 3, 7, frozenset({"wms.lots"}), Gate())
 SOME, LONG = timedelta(seconds=184), timedelta(hours=2, minutes=5)

@@ -18,8 +18,8 @@ from tests.partners.woocommerce.shop_keys import ApiKey
 from tests.partners.woocommerce.shop_settings import ShopSettings
 
 from crossdock import Finding
+from crossdock.config.registry import load
 from crossdock.errors import UnauthorizedError
-from crossdock.registry import load
 from crossdock.testing import ManualClock, context
 from crossdock.testing.sandbox_syncs import private_file
 from crossdock_connectors.shop.woocommerce.checks import check

@@ -21,7 +21,7 @@ from tests.partners.woocommerce.shop import FakeShop
 from tests.partners.woocommerce.shop_settings import ShopSettings
 
 from crossdock import Context
-from crossdock.registry import load
+from crossdock.config.registry import load
 from crossdock.testing import context
 from crossdock_connectors.shop.woocommerce.named_records import WITHOUT_REFUNDS
 

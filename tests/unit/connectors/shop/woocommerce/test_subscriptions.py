@@ -11,8 +11,8 @@ from tests.partners.partner_transport import transport
 from tests.partners.woocommerce.shop import FakeShop
 from tests.partners.woocommerce.shop_keys import ApiKey
 
+from crossdock.config.registry import load
 from crossdock.errors import RemoteError, UnauthorizedError
-from crossdock.registry import load
 from crossdock.testing import context
 from crossdock.values.config_file import Secret
 from crossdock_connectors.shop.woocommerce.lists import WooContext

@@ -13,8 +13,8 @@ from tests.partners.partner_transport import transport
 from tests.partners.shipbob import ShipBob
 from tests.partners.shipbob_client import CHANNELS, LOCATIONS
 
+from crossdock.config.registry import load
 from crossdock.errors import ConfigError, RefusedError, RemoteError
-from crossdock.registry import load
 from crossdock.testing import ManualClock, context
 from crossdock.values.config_file import Secret
 from crossdock_connectors.threepl.shipbob.lists import ShipBobContext

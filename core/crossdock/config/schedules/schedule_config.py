@@ -11,8 +11,8 @@ from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
-from crossdock.scheduling.calendar_days import DAY_NAMES, ONE_DAY, WEEKDAYS, days_of_month, is_named, is_working
-from crossdock.scheduling.cron_line import CronLine
+from crossdock.config.schedules.calendar_days import DAY_NAMES, ONE_DAY, WEEKDAYS, days_of_month, is_named, is_working
+from crossdock.config.schedules.cron_line import CronLine
 from crossdock.values.config_file import ConfigModel
 from crossdock.values.time_zones import zone_name
 from crossdock.values.times_and_durations import (

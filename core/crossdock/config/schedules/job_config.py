@@ -7,7 +7,7 @@ from datetime import date, datetime, time, timedelta
 from graphlib import CycleError, TopologicalSorter
 from typing import Literal
 
-from crossdock.scheduling.schedule_config import Schedule
+from crossdock.config.schedules.schedule_config import Schedule
 from crossdock.values.config_file import ConfigModel, unknown
 from crossdock.values.time_zones import first_showing, shown
 from crossdock.values.times_and_durations import TimeOfDay

@@ -9,14 +9,14 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from crossdock.declared_streams import StreamConfig
+from crossdock.config.declared_streams import StreamConfig
+from crossdock.config.project.config_model import ConfigFile
+from crossdock.config.project.project import load
+from crossdock.config.project.stream_overrides import StreamOverrides
 from crossdock.mapping.declarative import Const, Each, Nested, Template, When
 from crossdock.mapping.from_column import FromColumn
 from crossdock.mapping.python_function import PythonFunction
 from crossdock.mapping.repairs_and_filters import Filter
-from crossdock.project.config_model import ConfigFile
-from crossdock.project.project import load
-from crossdock.project.stream_overrides import StreamOverrides
 from crossdock.state import StateUrl
 from crossdock.values import config_file
 from crossdock.values.config_file import Secret

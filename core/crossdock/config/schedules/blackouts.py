@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from crossdock.scheduling.calendar_days import ONE_DAY
-from crossdock.scheduling.schedule_config import Schedule
+from crossdock.config.schedules.calendar_days import ONE_DAY
+from crossdock.config.schedules.schedule_config import Schedule
 from crossdock.values.time_zones import first_showing, last_showing, shown
 
 Window = tuple[datetime, datetime]

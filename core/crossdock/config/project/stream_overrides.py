@@ -19,8 +19,8 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+from crossdock.config.declared_streams import check_members, members_of
 from crossdock.connector import Settings, Stream
-from crossdock.declared_streams import check_members, members_of
 from crossdock.errors import ConfigError, FindingsError
 from crossdock.mapping.declarative import Form
 from crossdock.mapping.member_overrides import MemberOverrides

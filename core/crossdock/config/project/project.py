@@ -13,6 +13,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
+from crossdock.config.project.config_model import ConfigFile, ListenConfig
+from crossdock.config.project.connector_instances import BoundStream, Connection, load_connections
+from crossdock.config.project.migration_config import MigrationConfig
+from crossdock.config.schedules.job_config import JobConfig
 from crossdock.connector import Stream
 from crossdock.errors import ConfigError
 from crossdock.mapping.stream_facts import PLATFORM, AdoptBy
@@ -20,13 +24,9 @@ from crossdock.notifications.notifier import NotifyConfig
 from crossdock.pacing.bucket_store import BucketState, BucketStore, MemoryStore
 from crossdock.platform.platform_config import Profile
 from crossdock.platform.resource_types import RESOURCES, Action, personal_members
-from crossdock.project.config_model import ConfigFile, ListenConfig
-from crossdock.project.connector_instances import BoundStream, Connection, load_connections
-from crossdock.project.migration_config import MigrationConfig
 from crossdock.reading.sources.looks import ExpectsLooks
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import ResourceName
-from crossdock.scheduling.job_config import JobConfig
 from crossdock.state import Pin, Scope, SharedBucket, State, StateUrl, Transaction, create, parse_url
 from crossdock.state.upkeep.removable_rows import Ages
 from crossdock.values import config_file

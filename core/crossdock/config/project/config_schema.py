@@ -9,11 +9,11 @@ from typing import Any
 from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue, models_json_schema
 from pydantic_core import core_schema
 
+from crossdock.config.declared_streams import StreamConfig
+from crossdock.config.project.config_model import ConfigFile
+from crossdock.config.project.stream_overrides import configurable
 from crossdock.connector import Settings
-from crossdock.declared_streams import StreamConfig
 from crossdock.platform.resource_types import WRITTEN, ResourceType
-from crossdock.project.config_model import ConfigFile
-from crossdock.project.stream_overrides import configurable
 from crossdock.values.config_file import IGNORED, ConfigModel
 from crossdock.values.docstring_schemas import DocumentedModel, field_docstrings
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from crossdock.scheduling.schedule_config import Schedule
+from crossdock.config.schedules.schedule_config import Schedule
 
 if TYPE_CHECKING:
     from crossdock.scheduler.apscheduler_trigger import ScheduleTrigger

@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import InstanceOf, StrictBool, StrictStr, ValidationError
 from pydantic_core import PydanticCustomError
 
+from crossdock.config.declared_streams import DeclaredStream
 from crossdock.connector import Stream
-from crossdock.declared_streams import DeclaredStream
 from crossdock.errors import ConfigError
 from crossdock.mapping.cursors import Cursor
 from crossdock.mapping.stream_facts import (

@@ -8,16 +8,16 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from crossdock import registry
+from crossdock.config import registry
+from crossdock.config.declared_streams import DeclaredStream
+from crossdock.config.project.member_flows import MemberFlow, two_way_member
+from crossdock.config.project.stream_declarations import check_declaration
+from crossdock.config.project.stream_overrides import configurable, overridden
 from crossdock.connector import Connector, Context, Settings, Stream
-from crossdock.declared_streams import DeclaredStream
 from crossdock.errors import ConfigError
 from crossdock.mapping.stream_facts import PLATFORM, Destinations
 from crossdock.platform.platform_config import Profile
 from crossdock.platform.resource_types import ResourceType
-from crossdock.project.member_flows import MemberFlow, two_way_member
-from crossdock.project.stream_declarations import check_declaration
-from crossdock.project.stream_overrides import configurable, overridden
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.records import key_text, trimmed_key
 from crossdock.resources import Reference

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import count, takewhile
 
-from crossdock.scheduling.blackouts import free_from, shut_since
-from crossdock.scheduling.calendar_days import ONE_DAY, runs_on
-from crossdock.scheduling.schedule_config import Schedule
+from crossdock.config.schedules.blackouts import free_from, shut_since
+from crossdock.config.schedules.calendar_days import ONE_DAY, runs_on
+from crossdock.config.schedules.schedule_config import Schedule
 from crossdock.values.time_zones import first_showing, shown
 
 

@@ -24,8 +24,8 @@ from tests.memory import peak_kib
 from crossdock.config.project import project
 from crossdock.config.project.effective_config import effective
 from crossdock.errors import ConfigError
-from crossdock.platform_source.streams import PlatformStream
 from crossdock.reading.transport.file_store import matches, split_pattern
+from crossdock.runs.platform_source.streams import PlatformStream
 from crossdock_connectors.http_json.streams import HttpJsonStream
 from crossdock_connectors.warehouse.streams import WarehouseStream
 

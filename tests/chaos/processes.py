@@ -28,7 +28,7 @@ _IMPORTED = (
     *("crossdock.cli.main", "crossdock.cli.init", "crossdock.cli.sync", "crossdock.runs.runner"),
     *("crossdock_connectors.folder_warehouse", "crossdock_connectors.http_json", "crossdock_connectors.sftp_warehouse"),
     *("crossdock.cli.service", "crossdock.inbox.receiver", "crossdock.scheduler.daemon", "crossdock.sandbox.server"),
-    *("crossdock.platform_source", "crossdock_connectors.shop.shopify", "psycopg", "pytest", __name__),
+    *("crossdock.runs.platform_source", "crossdock_connectors.shop.shopify", "psycopg", "pytest", __name__),
 )
 _FORKED = multiprocessing.get_context("forkserver")
 _FORKED.set_forkserver_preload(list(_IMPORTED))

@@ -17,9 +17,9 @@ from crossdock.migration.reconciliation import Reconciliation
 from crossdock.migration.remaining_references import in_pages
 from crossdock.migration.undone_streams import UndoneStreams, operations
 from crossdock.platform.resource_types import RESOURCES
-from crossdock.platform_source.live_records import LiveRecords
 from crossdock.resources import ResourceName
 from crossdock.runs.bound_records import Bound, bindings_to
+from crossdock.runs.platform_source.live_records import LiveRecords
 from crossdock.state import Scope
 from crossdock.values.progress import Progress
 from crossdock.writing.delivery.operations import Operation

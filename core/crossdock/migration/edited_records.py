@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from crossdock.platform_source.settings import CHANGED
 from crossdock.reading.sources.id_set import IdSet
 from crossdock.runs.bound_records import Bound, bindings_to
+from crossdock.runs.platform_source.settings import CHANGED
 from crossdock.state import Binding, State
 
 Version = Callable[[str], str | None]

@@ -10,12 +10,12 @@ from typing import Any
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration.reconciliation import Reconciliation, Sample
 from crossdock.platform.resource_types import RESOURCES
-from crossdock.platform_source.live_records import LiveRecords
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs.bound_records import Bound
 from crossdock.runs.control_totals import ControlTotals
 from crossdock.runs.live_comparison import LiveComparison
+from crossdock.runs.platform_source.live_records import LiveRecords
 from crossdock.state import Binding, Intent, Scope, State
 
 Chosen = Mapping[Scope, set[int]]

@@ -17,11 +17,11 @@ from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.planning.live_matches import LiveIndex, MatchCounts, counted
 from crossdock.planning.references import key_hashes
 from crossdock.platform.resource_types import RESOURCES
-from crossdock.platform_source.live_records import READS, LiveRecords
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.runs.live_index import LiveReader
+from crossdock.runs.platform_source.live_records import READS, LiveRecords
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.state import Scope, State
 from crossdock.values.clock import Clock

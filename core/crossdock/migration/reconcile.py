@@ -15,11 +15,11 @@ from crossdock.migration.platform_comparison import Chosen, PlatformComparison
 from crossdock.migration.reconciliation import Reconciliation, Sample
 from crossdock.migration.source_comparison import SourceComparison
 from crossdock.platform.resource_types import RESOURCES
-from crossdock.platform_source.live_records import LiveRecords
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.runs.control_totals import ControlTotals
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.runs.plan_results import PlanListener
+from crossdock.runs.platform_source.live_records import LiveRecords
 from crossdock.runs.state_session import Session
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.values.progress import Progress

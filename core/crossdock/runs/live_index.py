@@ -17,10 +17,10 @@ from crossdock.planning.live_matches import LiveIndex, LiveMatches, LiveValue
 from crossdock.planning.references import key_hashes
 from crossdock.platform.platform_config import Profile
 from crossdock.platform.resource_types import external_id
-from crossdock.platform_source.live_records import LiveRecords
-from crossdock.platform_source.settings import CHANGED
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import ResourceName
+from crossdock.runs.platform_source.live_records import LiveRecords
+from crossdock.runs.platform_source.settings import CHANGED
 from crossdock.state import Scope, State, Transaction
 from crossdock.writing.targets.outcomes import STANDARD
 

@@ -13,12 +13,12 @@ from crossdock.errors import ConfigError, CrossdockError, as_crossdock_error
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.bucket_store import BucketState, BucketStore
 from crossdock.pacing.reduced_rate import ReducedRate
-from crossdock.platform_source.live_records import READS
 from crossdock.reading.sources.shared_buckets import SharedBuckets
 from crossdock.reading.sources.source_context import Reading
 from crossdock.reading.sources.target_bucket import TargetBucket
 from crossdock.runs import refused_runs
 from crossdock.runs.marked_reading import marked_reading
+from crossdock.runs.platform_source.live_records import READS
 from crossdock.runs.reading_process import kills_process
 from crossdock.runs.refused_runs import Attempt
 from crossdock.state import DueRun, Intent, State

@@ -20,12 +20,12 @@ from crossdock.errors import StoppedError
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.allowance import Allowance
 from crossdock.platform.resource_types import Action
-from crossdock.platform_source.live_records import LiveRecords
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs.differences import Correction
 from crossdock.runs.live_comparison import LiveComparison
 from crossdock.runs.operator_look_ups import LookUps
+from crossdock.runs.platform_source.live_records import LiveRecords
 from crossdock.runs.record_content import content_of
 from crossdock.runs.state_session import Session
 from crossdock.state import Binding, Intent, Scope, State, Transaction

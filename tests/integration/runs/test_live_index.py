@@ -14,11 +14,11 @@ from tests.unit.state.samples import AT, SCOPE, binding, intent, start
 from crossdock.errors import RefusedError, StoppedError
 from crossdock.planning.live_matches import LiveIndex
 from crossdock.planning.references import key_hashes
-from crossdock.platform_source import live_records
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.runs import live_index
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.runs.live_index import LiveReader
+from crossdock.runs.platform_source import live_records
 from crossdock.state import Binding, Intent, RecordIdentity, State
 from crossdock.values.clock import SystemClock
 from crossdock.values.progress import Silent

@@ -7,8 +7,8 @@ from typing import get_args
 import pytest
 
 from crossdock.platform.resource_types import RESOURCES
-from crossdock.platform_source.references import expanded_name, personal_columns, referred
 from crossdock.resources import ResourceName
+from crossdock.runs.platform_source.references import expanded_name, personal_columns, referred
 
 
 @pytest.mark.parametrize("resource", get_args(ResourceName))

@@ -14,8 +14,8 @@ from crossdock.config.project import project
 from crossdock.config.project.config_schema import config_schema
 from crossdock.config.project.effective_config import effective
 from crossdock.errors import ConfigError, FindingsError
-from crossdock.platform_source import CONNECTOR
-from crossdock.platform_source.settings import PlatformSourceSettings
+from crossdock.runs.platform_source import CONNECTOR
+from crossdock.runs.platform_source.settings import PlatformSourceSettings
 from crossdock.testing import context
 from crossdock.values import exact_json
 

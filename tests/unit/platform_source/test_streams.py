@@ -14,9 +14,9 @@ from crossdock.config.project.connector_instances import Connection
 from crossdock.connector import Context
 from crossdock.errors import RefusedError, UnavailableError
 from crossdock.mapping.cursors import Checkpoint
-from crossdock.platform_source import CONNECTOR
-from crossdock.platform_source.settings import PlatformSourceSettings
 from crossdock.records import RawBatch
+from crossdock.runs.platform_source import CONNECTOR
+from crossdock.runs.platform_source.settings import PlatformSourceSettings
 from crossdock.testing import context
 from crossdock.values import exact_json
 

@@ -13,8 +13,8 @@ from tests.unit.connectors.webhook_judge import bodies, declared, hints_of, judg
 
 from crossdock.errors import RecordError
 from crossdock.platform.webhooks import WebhookVerifier
-from crossdock.platform_source import CONNECTOR
-from crossdock.platform_source.webhooks import RESOURCES, SCHEME
+from crossdock.runs.platform_source import CONNECTOR
+from crossdock.runs.platform_source.webhooks import RESOURCES, SCHEME
 from crossdock.sandbox import webhook_events
 from crossdock.sandbox.webhook_signatures import new_secret, signed_headers
 from crossdock.testing.manual_clock import ManualClock

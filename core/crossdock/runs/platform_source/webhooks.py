@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from crossdock.platform_source.settings import PlatformSourceSettings
-from crossdock.platform_source.subscriptions import PlatformSubscriptions
 from crossdock.resources import ResourceName
+from crossdock.runs.platform_source.settings import PlatformSourceSettings
+from crossdock.runs.platform_source.subscriptions import PlatformSubscriptions
 from crossdock.webhooks import Hint, Webhook, Webhooks, WebhookScheme
 
 SCHEME = WebhookScheme()

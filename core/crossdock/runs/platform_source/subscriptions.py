@@ -14,9 +14,9 @@ from typing import Any
 from crossdock.config.vendor_subscriptions import created_once, read_subscription
 from crossdock.connector import Context
 from crossdock.errors import RefusedError
-from crossdock.platform_source.settings import PlatformSourceSettings
 from crossdock.reading.sources.pagination import CursorInBody
 from crossdock.reading.sources.retried_requests import NotFoundError
+from crossdock.runs.platform_source.settings import PlatformSourceSettings
 from crossdock.values.json_values import at_path
 from crossdock.webhooks import Subscription, SubscriptionApi
 

@@ -12,11 +12,11 @@ from crossdock.connector import Context
 from crossdock.errors import UnauthorizedError
 from crossdock.platform import scopes
 from crossdock.platform.platform_config import Profile
-from crossdock.platform_source.references import expanded_name, referred
-from crossdock.platform_source.settings import PlatformSourceSettings
 from crossdock.reading.sources.api_request import ApiAnswer
 from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.resources import ResourceName
+from crossdock.runs.platform_source.references import expanded_name, referred
+from crossdock.runs.platform_source.settings import PlatformSourceSettings
 from crossdock.values.field_types import is_target_id
 
 KEPT = 10_000
@@ -31,7 +31,7 @@ def record_reader(ctx: Context[PlatformSourceSettings]) -> ReadRecord:
     return read
 
 
-KEPT_RECORDS = "crossdock.platform_source.records"
+KEPT_RECORDS = "crossdock.runs.platform_source.records"
 
 
 def _read(ctx: Context[PlatformSourceSettings], resource: ResourceName, record_id: str) -> Any:

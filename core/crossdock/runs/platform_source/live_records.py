@@ -11,14 +11,14 @@ from urllib.parse import quote
 
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.platform.platform_config import Profile
-from crossdock.platform_source.expansion import naming_scope
-from crossdock.platform_source.settings import platform_api
 from crossdock.reading.sources.api_client import ApiClient
 from crossdock.reading.sources.api_request import ApiAnswer
 from crossdock.reading.sources.pagination import CursorInBody
 from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import ResourceName
+from crossdock.runs.platform_source.expansion import naming_scope
+from crossdock.runs.platform_source.settings import platform_api
 from crossdock.values.field_types import is_target_id
 
 PAGE_SIZE = 1_000

@@ -13,10 +13,10 @@ from crossdock.errors import ConfigError
 from crossdock.mapping.cursors import OVERLAP_S, OverlapS
 from crossdock.mapping.stream_facts import PLATFORM, Columns
 from crossdock.platform.platform_config import ClientCredentials, Profile
-from crossdock.platform_source.references import expanded_name, referred
 from crossdock.reading.sources.api import Api
 from crossdock.reading.transport.http_auth import BearerAuth, ClientCredentialsAuth
 from crossdock.resources import ResourceName
+from crossdock.runs.platform_source.references import expanded_name, referred
 from crossdock.values.config_file import Name, misplaced
 from crossdock.values.field_types import Instant
 from crossdock.webhooks import WebhookSettings

@@ -1,9 +1,9 @@
 """The platform as a source: lists of the platform to which the config writes, read with its credentials."""
 
 from crossdock.connector import Connector
-from crossdock.platform_source.settings import PlatformSourceSettings
-from crossdock.platform_source.streams import check, streams
-from crossdock.platform_source.webhooks import received
+from crossdock.runs.platform_source.settings import PlatformSourceSettings
+from crossdock.runs.platform_source.streams import check, streams
+from crossdock.runs.platform_source.webhooks import received
 
 CONNECTOR = Connector(
     name="platform",

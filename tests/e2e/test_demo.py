@@ -27,10 +27,10 @@ from tests.waiting import eventually
 from crossdock.cli.main import main
 from crossdock.cli.safe_console import PlainConsole
 from crossdock.config.project import project
-from crossdock.demo import effects_check
 from crossdock.errors import InternalError
 from crossdock.runs.run_report import Report
 from crossdock.sandbox import SandboxServer
+from crossdock.testing.demo import effects_check
 from crossdock.values.tally import Tally
 
 DEADLINE_S = 60

@@ -102,7 +102,7 @@ def test_the_config_is_the_one_to_copy(demo: Callable[..., Shown], kind: str, se
     folder = demo(kind, "--json").folder
     config = (folder / "crossdock.yaml").read_bytes()
     assert config == (CONFIGS / f"{kind}.yaml").read_bytes()
-    assert config == files("crossdock.demo.shop").joinpath(f"{kind}.yaml").read_bytes()
+    assert config == files("crossdock.testing.demo.shop").joinpath(f"{kind}.yaml").read_bytes()
     variables = folder / "environment.sh"
     assert variables.stat().st_mode & 0o077 == 0
     names = [line.removeprefix("export ").split("=")[0] for line in variables.read_text().splitlines()]

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from crossdock.config.project.project import Project
-    from crossdock.demo.shop.shop_folder import Kind
     from crossdock.runs.run_report import Report
+    from crossdock.testing.demo.shop.shop_folder import Kind
 
 
 @click.command(epilog=example("crossdock demo", "crossdock demo --shop", "crossdock demo --serve"))
@@ -53,7 +53,7 @@ def demo(ctx: click.Context, folder: Path, *, shop: Kind | None, serve: bool, as
     try out.
     """
     from crossdock.cli import demo_shop, terminal_output
-    from crossdock.demo.demo_folder import keep_open
+    from crossdock.testing.demo.demo_folder import keep_open
 
     console = terminal_output.out()
     if serve and shop:
@@ -76,7 +76,7 @@ def demo(ctx: click.Context, folder: Path, *, shop: Kind | None, serve: bool, as
 def _run(ctx: click.Context, console: Console, folder: Path, *, as_json: bool) -> dict[str, object]:
     from crossdock.cli import plan, records_list, terminal_output
     from crossdock.config.project import project
-    from crossdock.demo import demo_folder, effects_check
+    from crossdock.testing.demo import demo_folder, effects_check
     from crossdock.writing.targets import platform_access
 
     with interruptible() as interrupt, demo_folder.opened(folder) as warehouse:

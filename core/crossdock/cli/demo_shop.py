@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from crossdock.config.project.project import Project
-    from crossdock.demo.shop.shop_folder import Kind, ShopDemo
+    from crossdock.testing.demo.shop.shop_folder import Kind, ShopDemo
 
 Sync = Callable[..., Any]
 
@@ -40,7 +40,7 @@ def run(
     """
     from crossdock.cli import plan, terminal_output
     from crossdock.config.project import project
-    from crossdock.demo.shop import shop_folder
+    from crossdock.testing.demo.shop import shop_folder
     from crossdock.writing.targets import platform_access
 
     with interruptible() as interrupt, shop_folder.opened(folder, kind) as demo:
@@ -70,7 +70,7 @@ def run(
 def serve(console: Console, folder: Path, kind: Kind, *, as_json: bool) -> None:
     """Run a platform, a shop and a 3PL in a new *folder* until Ctrl-C; the 3PL ships what it has when it is asked."""
     from crossdock.cli import terminal_output
-    from crossdock.demo.shop import shop_folder
+    from crossdock.testing.demo.shop import shop_folder
 
     with interruptible() as interrupt, shop_folder.opened(folder, kind, ships_when_asked=True) as demo:
         if as_json:

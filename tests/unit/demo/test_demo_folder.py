@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from crossdock.demo import demo_folder
 from crossdock.errors import ConfigError
+from crossdock.testing.demo import demo_folder
 
 
 def test_exports_are_old_enough_to_be_read_at_once(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from crossdock.demo.sample_exports import exports
 from crossdock.errors import ConfigError
 from crossdock.sandbox import SandboxServer, serve
+from crossdock.testing.demo.sample_exports import exports
 from crossdock.testing.sftp_server import SftpServer
 from crossdock.values.local_files import replace_file
 
@@ -36,7 +36,7 @@ def opened(folder: Path) -> Iterator[SftpServer]:
         _write_secret(folder / _PASSWORD, warehouse.password)
         _write_secret(folder / _KEY, platform.api_key)
         facts = {"base_url": platform.base_url, "tenant": platform.tenant, **_address(warehouse)}
-        template = Template(files("crossdock.demo").joinpath("config.yaml").read_text("utf-8"))
+        template = Template(files("crossdock.testing.demo").joinpath("config.yaml").read_text("utf-8"))
         (folder / CONFIG).write_text(template.substitute(facts), "utf-8")
         yield warehouse
 

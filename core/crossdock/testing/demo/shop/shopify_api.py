@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from crossdock.demo.shop import shopify_views as views
-from crossdock.demo.shop.json_server import Answer, Call
-from crossdock.demo.shop.sample_shop import SampleShop
+from crossdock.testing.demo.shop import shopify_views as views
+from crossdock.testing.demo.shop.json_server import Answer, Call
+from crossdock.testing.demo.shop.sample_shop import SampleShop
 from crossdock.values import exact_json
 
 _OPERATION = re.compile(r"\s*(?:query|mutation)\s+(\w+)")

@@ -7,8 +7,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from crossdock.demo.shop.sample_shop import CURRENCY, Article, Buyer, OrderLine, Parcel, ShopOrder
-from crossdock.demo.shop.sample_shop import LOCATION as LOCATION_ID
+from crossdock.testing.demo.shop.sample_shop import CURRENCY, Article, Buyer, OrderLine, Parcel, ShopOrder
+from crossdock.testing.demo.shop.sample_shop import LOCATION as LOCATION_ID
 
 _SCOPES = (
     "read_all_orders", "read_customers", "read_locations", "read_orders", "read_products", "write_inventory",

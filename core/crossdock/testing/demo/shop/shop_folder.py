@@ -12,13 +12,13 @@ from pathlib import Path
 from shlex import quote
 from typing import Literal
 
-from crossdock.demo.demo_folder import create, stable_port
-from crossdock.demo.shop.json_server import serving
-from crossdock.demo.shop.sample_3pl import Sample3pl
-from crossdock.demo.shop.sample_shop import SampleShop
-from crossdock.demo.shop.shopify_api import ShopifyApi
-from crossdock.demo.shop.woocommerce_api import WooCommerceApi
 from crossdock.sandbox import SandboxServer
+from crossdock.testing.demo.demo_folder import create, stable_port
+from crossdock.testing.demo.shop.json_server import serving
+from crossdock.testing.demo.shop.sample_3pl import Sample3pl
+from crossdock.testing.demo.shop.sample_shop import SampleShop
+from crossdock.testing.demo.shop.shopify_api import ShopifyApi
+from crossdock.testing.demo.shop.woocommerce_api import WooCommerceApi
 
 Kind = Literal["shopify", "woocommerce"]
 CONFIG = "crossdock.yaml"
@@ -74,7 +74,7 @@ def opened(folder: Path, kind: Kind, *, ships_when_asked: bool = False) -> Itera
 
 
 def _write(folder: Path, kind: Kind, variables: Mapping[str, str]) -> None:
-    config = files("crossdock.demo.shop").joinpath(f"{kind}.yaml").read_text("utf-8")
+    config = files("crossdock.testing.demo.shop").joinpath(f"{kind}.yaml").read_text("utf-8")
     (folder / CONFIG).write_text(config, "utf-8")
     lines = "".join(f"export {name}={quote(value)}\n" for name, value in variables.items())
     path = folder / VARIABLES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crossdock.demo.shop.json_server import Answer, Call
+from crossdock.testing.demo.shop.json_server import Answer, Call
 
 CARRIER, LOCATION = "Sample Parcel", "MAIN"
 

@@ -7,8 +7,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from crossdock.demo.shop.json_server import Answer, Call
-from crossdock.demo.shop.sample_shop import CURRENCY, Article, Buyer, Parcel, SampleShop, ShopOrder
+from crossdock.testing.demo.shop.json_server import Answer, Call
+from crossdock.testing.demo.shop.sample_shop import CURRENCY, Article, Buyer, Parcel, SampleShop, ShopOrder
 
 _API, _TRACKING = "/wp-json/wc/v3", "/wp-json/wc-shipment-tracking/v3"
 

@@ -17,9 +17,9 @@ from datetime import timedelta
 from types import SimpleNamespace
 from unittest import mock
 
-from crossdock.inbox import hint_worker
 from crossdock.reading.sources import retried_requests
-from crossdock.scheduler import daemon, monitored_scheduler
+from crossdock.services.inbox import hint_worker
+from crossdock.services.scheduler import daemon, monitored_scheduler
 from crossdock.state import store
 
 SOON_ASKING = ("-P", __file__)
@@ -32,7 +32,7 @@ def main() -> None:
     monitored_scheduler.REPORT_S = 0.1
     hint_worker.IDLE_S, hint_worker.FIRST_PAUSE = 0.1, timedelta(seconds=0.25)
     if "--fleet" in sys.argv:
-        from crossdock.fleet import fleet_service
+        from crossdock.services.fleet import fleet_service
 
         fleet_service.LOOK_S = 0.5
     with mock.patch.object(store, "time", SimpleNamespace(sleep=lambda pause_s: time.sleep(pause_s / 20))):

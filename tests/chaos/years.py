@@ -28,11 +28,11 @@ from tests.integration.scheduler.scheduled_runs_race import Inline
 
 from crossdock.config.project import project
 from crossdock.config.project.project import Project
-from crossdock.observability.metrics import Metrics
 from crossdock.runs import dry_run, runner
 from crossdock.runs.plan_results import PlanListener
 from crossdock.sandbox import SandboxServer
-from crossdock.scheduler.monitored_scheduler import Service
+from crossdock.services.observability.metrics import Metrics
+from crossdock.services.scheduler.monitored_scheduler import Service
 from crossdock.state import StateUrl
 from crossdock.state.db import schema
 from crossdock.state.upkeep import full_purge

@@ -17,11 +17,11 @@ from tests.integration.scheduler.scheduled_runs_race import Inline
 from tests.servers import served
 
 from crossdock.config.project import project
-from crossdock.notifications.notifier import Notifier, NotifyConfig
-from crossdock.observability.metrics import Metrics
 from crossdock.runs import runner
 from crossdock.runs.run_report import Report
-from crossdock.scheduler.monitored_scheduler import Service
+from crossdock.services.notifications.notifier import Notifier, NotifyConfig
+from crossdock.services.observability.metrics import Metrics
+from crossdock.services.scheduler.monitored_scheduler import Service
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
 

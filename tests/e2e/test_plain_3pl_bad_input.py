@@ -23,11 +23,11 @@ from tests.partners.plain_3pl_habits import Habits
 from tests.servers import served
 
 from crossdock.config.project import project
-from crossdock.notifications.notifier import Notifier, NotifyConfig
-from crossdock.observability.metrics import Metrics
 from crossdock.runs import runner
 from crossdock.sandbox import SandboxServer
-from crossdock.scheduler.monitored_scheduler import Service
+from crossdock.services.notifications.notifier import Notifier, NotifyConfig
+from crossdock.services.observability.metrics import Metrics
+from crossdock.services.scheduler.monitored_scheduler import Service
 from crossdock.testing import sandbox_contents
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.testing.sandbox_syncs import private_file

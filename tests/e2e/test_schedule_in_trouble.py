@@ -24,7 +24,7 @@ from tests.servers import require
 from tests.waiting import WITHIN_S
 
 from crossdock.config.project import project
-from crossdock.scheduler.scheduler import Scheduler
+from crossdock.services.scheduler.scheduler import Scheduler
 from crossdock.state import DueRun
 from crossdock.testing.postgres_server import PostgresServer
 from crossdock.values.clock import SystemClock

@@ -21,11 +21,11 @@ from tests.partners.webhook_sender import WebhookSender
 from tests.partners.woocommerce.shop import FakeShop
 from tests.partners.woocommerce.shop_orders import Order
 
-from crossdock.inbox import receiver
-from crossdock.inbox.receiver import Receiver, RefusedCounts
-from crossdock.inbox.webhook_writer import WebhookWriter
 from crossdock.runs.run_report import Report
 from crossdock.sandbox import SandboxServer, SandboxSettings
+from crossdock.services.inbox import receiver
+from crossdock.services.inbox.receiver import Receiver, RefusedCounts
+from crossdock.services.inbox.webhook_writer import WebhookWriter
 from crossdock.state import State
 from crossdock.testing import ManualClock
 from crossdock.testing.sandbox_syncs import private_file

@@ -10,9 +10,9 @@ from tests.chaos.mappings import Bench
 from tests.chaos.shelves import Customers, Orders
 
 from crossdock.config.project.project import Project
-from crossdock.inbox.hint_worker import HintWorker, Worked
 from crossdock.runs.named_records import named
 from crossdock.runs.state_session import Session, open_session
+from crossdock.services.inbox.hint_worker import HintWorker, Worked
 from crossdock.state import HintedRecord, RunRecord
 from crossdock.values.progress import Silent
 from crossdock.webhooks import Webhooks
@@ -70,7 +70,7 @@ class InboxDesk:
 def _impatient(bench: Bench) -> Iterator[None]:
     from unittest import mock
 
-    from crossdock.inbox import hint_worker
+    from crossdock.services.inbox import hint_worker
 
     with mock.patch.object(hint_worker, "IDLE_S", 0.0):
         yield

@@ -11,10 +11,10 @@ import pytest
 from tests.chaos.mappings import open_bench
 from tests.integration.inbox_desk import InboxDesk
 
-from crossdock.inbox import hint_worker
-from crossdock.inbox.hint_worker import Worked
 from crossdock.runs.open_run import OpenRun
 from crossdock.runs.state_session import Session
+from crossdock.services.inbox import hint_worker
+from crossdock.services.inbox.hint_worker import Worked
 from crossdock.state import NamedRecord, ReceivedWebhook, StateUrl
 from crossdock.values.progress import Silent
 from crossdock.values.run_messages import notes_of

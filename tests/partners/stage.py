@@ -13,15 +13,15 @@ from typing import Any
 from unittest import mock
 
 from crossdock.config.project import project
-from crossdock.inbox import hint_worker
-from crossdock.inbox.endpoint import endpoints
-from crossdock.inbox.hint_worker import HintWorker
-from crossdock.inbox.receiver import Receiver
-from crossdock.inbox.subscribing import subscriptions
 from crossdock.runs import runner
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import open_session
 from crossdock.sandbox import SandboxServer
+from crossdock.services.inbox import hint_worker
+from crossdock.services.inbox.endpoint import endpoints
+from crossdock.services.inbox.hint_worker import HintWorker
+from crossdock.services.inbox.receiver import Receiver
+from crossdock.services.inbox.subscribing import subscriptions
 from crossdock.state import HintedRecord
 from crossdock.state.tables.dead_letters import ALL
 from crossdock.testing import sandbox_contents

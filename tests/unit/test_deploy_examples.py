@@ -18,9 +18,9 @@ from tests.unit.test_docs import DOCS, ROOT, blocks
 from crossdock.cli.main import main
 from crossdock.cli.schedule import schedule
 from crossdock.config.project import project
-from crossdock.fleet import executors
-from crossdock.fleet.tenant_files import TenantFiles
-from crossdock.fleet.tenants import load_base
+from crossdock.services.fleet import executors
+from crossdock.services.fleet.tenant_files import TenantFiles
+from crossdock.services.fleet.tenants import load_base
 from crossdock.values.serving import ServerNames
 
 DEPLOY, FLEET = ROOT / "deploy", ROOT / "configs" / "fleet"

@@ -25,12 +25,12 @@ from crossdock.cli.main import main
 from crossdock.config.schedules import Schedule
 from crossdock.config.schedules.due_times import due
 from crossdock.errors import RefusedError
-from crossdock.inbox import endpoint, hint_worker, receiver, webhook_writer
 from crossdock.platform.webhooks import Reason, WebhookScheme, WebhookVerifier
 from crossdock.reading.formats.delimited_files import DelimitedFormat, Trailer, read_rows
 from crossdock.reading.formats.fixed_width_files import FixedWidthFormat
 from crossdock.reading.formats.fixed_width_rows import read_fixed_width
-from crossdock.scheduler.daemon import LOOK_S
+from crossdock.services.inbox import endpoint, hint_worker, receiver, webhook_writer
+from crossdock.services.scheduler.daemon import LOOK_S
 from crossdock.values import exact_json
 from crossdock.writing.delivery.circuit_breaker import OPENS_AT, WATCHED
 

@@ -13,10 +13,10 @@ from click.testing import CliRunner
 
 from crossdock.cli import fleet_page, records_list, tally_lines
 from crossdock.cli.main import cli
-from crossdock.notifications import events
-from crossdock.observability import metrics
 from crossdock.reading.sources import input_facts
 from crossdock.runs import run_report
+from crossdock.services.notifications import events
+from crossdock.services.observability import metrics
 from crossdock.state.tables import run_history, scheduled_runs
 from crossdock.values.state_words import InputState, RecordState, RecordTerm, RowTerm, RunState, StateWord
 from crossdock.values.tally import IN, OUT, OpenCounts, Tally, Term

@@ -17,12 +17,12 @@ from crossdock.cli.service import ListenAddress, interruptible_service
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
-    from crossdock.fleet.executors import ChosenExecutor
-    from crossdock.fleet.fleet_scheduler import FleetScheduler, Listener
-    from crossdock.fleet.fleet_service import FleetService
-    from crossdock.fleet.tenants import Base
-    from crossdock.notifications.notifier import Notifier
-    from crossdock.scheduler.stderr_log import LogFormat
+    from crossdock.services.fleet.executors import ChosenExecutor
+    from crossdock.services.fleet.fleet_scheduler import FleetScheduler, Listener
+    from crossdock.services.fleet.fleet_service import FleetService
+    from crossdock.services.fleet.tenants import Base
+    from crossdock.services.notifications.notifier import Notifier
+    from crossdock.services.scheduler.stderr_log import LogFormat
     from crossdock.state.fleet_database import JobFacts
     from crossdock.values.clock import Clock
 
@@ -70,15 +70,15 @@ def run(
 
 def serve(pattern: str, base_files: Sequence[Path], options: FleetOptions) -> int:
     """Run the jobs of all tenants when they are due, until a signal stops it."""
-    from crossdock.fleet import executors
-    from crossdock.fleet.fleet_service import FleetService
-    from crossdock.fleet.grouped_notices import GroupedNotices
-    from crossdock.fleet.tenant_files import TenantFiles
-    from crossdock.fleet.tenants import load_base
-    from crossdock.observability.health import serve as serve_health
-    from crossdock.observability.metrics import Metrics
-    from crossdock.scheduler import stderr_log
-    from crossdock.scheduler.daemon import Daemon
+    from crossdock.services.fleet import executors
+    from crossdock.services.fleet.fleet_service import FleetService
+    from crossdock.services.fleet.grouped_notices import GroupedNotices
+    from crossdock.services.fleet.tenant_files import TenantFiles
+    from crossdock.services.fleet.tenants import load_base
+    from crossdock.services.observability.health import serve as serve_health
+    from crossdock.services.observability.metrics import Metrics
+    from crossdock.services.scheduler import stderr_log
+    from crossdock.services.scheduler.daemon import Daemon
     from crossdock.state.fleet_database import FleetDatabase
     from crossdock.values.clock import SystemClock
 
@@ -116,8 +116,8 @@ def serve(pattern: str, base_files: Sequence[Path], options: FleetOptions) -> in
 def _scheduler_maker(
     base: Base, options: FleetOptions, executor: ChosenExecutor, clock: Clock, wake: Callable[[], None]
 ) -> Callable[[Listener, Callable[[str, Iterable[JobFacts]], None]], FleetScheduler]:
-    from crossdock.fleet.fleet_scheduler import FleetScheduler
-    from crossdock.fleet.run_slots import RunSlots
+    from crossdock.services.fleet.fleet_scheduler import FleetScheduler
+    from crossdock.services.fleet.run_slots import RunSlots
 
     slots = RunSlots(options.at_once or base.config.at_once, base.config.per_host)
     database = base.database.render_as_string(hide_password=False)  # it has no password: see `parse_url`
@@ -142,7 +142,7 @@ def preview(pattern: str, base_files: Sequence[Path], days: int, *, as_json: boo
 
 
 def _notifier(base: Base) -> Notifier | None:
-    from crossdock.notifications.notifier import Notifier
+    from crossdock.services.notifications.notifier import Notifier
     from crossdock.values.clock import SystemClock
 
     return None if base.notify is None else Notifier(base.notify, SystemClock())

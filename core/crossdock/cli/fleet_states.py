@@ -25,7 +25,7 @@ class FleetStates:
     """
 
     def __init__(self, pattern: str, base_files: Sequence[Path]) -> None:
-        from crossdock.fleet.tenant_files import find
+        from crossdock.services.fleet.tenant_files import find
 
         self._base_files = [path.absolute() for path in base_files]
         self._paths = [path for path in find(pattern) if path not in self._base_files]

@@ -232,7 +232,7 @@ def _beliefs(stream: Stream[Any]) -> Finding:
 
 def _receive(connection: Connection) -> None:
     """Read the secrets of its webhooks."""
-    from crossdock.inbox.endpoint import endpoints
+    from crossdock.services.inbox.endpoint import endpoints
 
     endpoints([connection], SystemClock())
 

@@ -20,7 +20,7 @@ from crossdock.cli.shared_options import as_json, config_option, example, fleet_
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.scheduler.stderr_log import LogFormat
+    from crossdock.services.scheduler.stderr_log import LogFormat
 
 
 AT_ONCE, MOST_AT_ONCE = 4, 16
@@ -146,7 +146,7 @@ def _preview(loaded: Project, days: int, *, as_json: bool) -> int:
 
 def preview_rows(loaded: Project, now: datetime, days: int) -> list[dict[str, Any]]:
     """The runs of the next *days*, in order."""
-    from crossdock.scheduler.due_jobs import DueJobs
+    from crossdock.services.scheduler.due_jobs import DueJobs
 
     rows = []
     with loaded.look() as tx:

@@ -16,15 +16,15 @@ from crossdock.config.project.project import Project
 from crossdock.config.schedules.due_times import Due, due
 from crossdock.config.schedules.job_config import ordered
 from crossdock.errors import ConfigError, CrossdockError
-from crossdock.notifications.events import Event, ScheduledRunEnded
-from crossdock.observability.trace_export import traced
 from crossdock.runs import runner, state_session
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings
-from crossdock.scheduler import run_events, stderr_log
-from crossdock.scheduler.single_runs import apply_retention, notified
-from crossdock.scheduler.stderr_log import LogFormat, RunLog
+from crossdock.services.notifications.events import Event, ScheduledRunEnded
+from crossdock.services.observability.trace_export import traced
+from crossdock.services.scheduler import run_events, stderr_log
+from crossdock.services.scheduler.single_runs import apply_retention, notified
+from crossdock.services.scheduler.stderr_log import LogFormat, RunLog
 from crossdock.state import DueRun, ScheduledRun
 from crossdock.values.clock import SystemClock
 from crossdock.values.run_messages import RunMessage

@@ -23,11 +23,11 @@ from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.inbox.endpoint import Endpoint
-    from crossdock.inbox.receiver import Receiver
-    from crossdock.notifications.notifier import Notifier
-    from crossdock.scheduler.monitored_scheduler import Service
-    from crossdock.scheduler.stderr_log import LogFormat
+    from crossdock.services.inbox.endpoint import Endpoint
+    from crossdock.services.inbox.receiver import Receiver
+    from crossdock.services.notifications.notifier import Notifier
+    from crossdock.services.scheduler.monitored_scheduler import Service
+    from crossdock.services.scheduler.stderr_log import LogFormat
 
 log_format_option = click.option(
     "--log-format",
@@ -92,14 +92,14 @@ class ServiceOptions:
 
 def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
     """Run jobs when they are due, and deliver what webhooks are about, until a signal stops it."""
-    from crossdock.inbox.hint_worker import HintWorker, Worked
-    from crossdock.inbox.receiver import RefusedCounts
-    from crossdock.observability.health import serve as serve_health
-    from crossdock.observability.metrics import Metrics
-    from crossdock.observability.trace_export import traced
-    from crossdock.scheduler import stderr_log
-    from crossdock.scheduler.daemon import Daemon
-    from crossdock.scheduler.monitored_scheduler import Service
+    from crossdock.services.inbox.hint_worker import HintWorker, Worked
+    from crossdock.services.inbox.receiver import RefusedCounts
+    from crossdock.services.observability.health import serve as serve_health
+    from crossdock.services.observability.metrics import Metrics
+    from crossdock.services.observability.trace_export import traced
+    from crossdock.services.scheduler import stderr_log
+    from crossdock.services.scheduler.daemon import Daemon
+    from crossdock.services.scheduler.monitored_scheduler import Service
     from crossdock.values.clock import SystemClock
 
     listens = options.listen is not None
@@ -165,7 +165,7 @@ def _endpoints(loaded: Project) -> dict[str, Endpoint]:
     Raises:
         ConfigError: If there are none, or a secret cannot be used.
     """
-    from crossdock.inbox.endpoint import endpoints
+    from crossdock.services.inbox.endpoint import endpoints
     from crossdock.values.clock import SystemClock
 
     found = endpoints(loaded.connections, SystemClock())
@@ -180,9 +180,9 @@ def _receiving(
     loaded: Project, address: ListenAddress, refused: Callable[[str, str], None], on_hint: Callable[[], None]
 ) -> Iterator[Receiver]:
     """Receive webhooks of the connections of *loaded*."""
-    from crossdock.inbox import receiver
-    from crossdock.inbox.webhook_writer import WebhookWriter
-    from crossdock.scheduler.stderr_log import LOGGER
+    from crossdock.services.inbox import receiver
+    from crossdock.services.inbox.webhook_writer import WebhookWriter
+    from crossdock.services.scheduler.stderr_log import LOGGER
     from crossdock.values.clock import SystemClock
 
     found = _endpoints(loaded)
@@ -200,13 +200,13 @@ def _receiving(
 
 def interruptible_service(log_format: LogFormat) -> AbstractContextManager[threading.Event]:
     """Like `interruptible`, for a process whose threads log."""
-    from crossdock.scheduler.stderr_log import LOGGER, print_notice
+    from crossdock.services.scheduler.stderr_log import LOGGER, print_notice
 
     return interruptible(LOGGER.info if log_format == "json" else print_notice)
 
 
 def _notifier(loaded: Project) -> Notifier | None:
-    from crossdock.notifications.notifier import Notifier
+    from crossdock.services.notifications.notifier import Notifier
     from crossdock.values.clock import SystemClock
 
     return None if loaded.notify is None else Notifier(loaded.notify, SystemClock())
@@ -217,7 +217,7 @@ def _hangups(
     config: Path, options: ServiceOptions, receiver: Receiver | None
 ) -> Iterator[Callable[[], Project | None]]:
     """Returns the reloaded config after SIGHUP; an invalid one is logged and ignored."""
-    from crossdock.scheduler.stderr_log import LOGGER
+    from crossdock.services.scheduler.stderr_log import LOGGER
 
     asked = threading.Event()
 

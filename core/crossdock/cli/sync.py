@@ -58,9 +58,9 @@ def sync(
     file is missing; 4 refused for safety: a source, removals or updates beyond the limits, or a mapping that fails too
     often; 70 the tally does not balance; 130 interrupted.
     """
-    from crossdock.observability.trace_export import traced
     from crossdock.runs.run import run
     from crossdock.runs.timings import Timings
+    from crossdock.services.observability.trace_export import traced
 
     with traced(warn) as trace:
         with interruptible() as interrupt, terminal_output.progress(wanted=not as_json) as progress:

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from crossdock.config.schedules.due_times import Due
 from crossdock.config.schedules.job_config import JobConfig
 from crossdock.errors import UnavailableError
-from crossdock.fleet.fleet_scheduler import ASK_AFTER, LATEST, FleetScheduler
-from crossdock.fleet.run_slots import RunSlots
-from crossdock.fleet.scheduled_call import CallResult, RunFacts, ScheduledCall, SharedLimit
-from crossdock.fleet.tenants import Tenant
-from crossdock.notifications.events import ScheduledRunEnded
+from crossdock.services.fleet.fleet_scheduler import ASK_AFTER, LATEST, FleetScheduler
+from crossdock.services.fleet.run_slots import RunSlots
+from crossdock.services.fleet.scheduled_call import CallResult, RunFacts, ScheduledCall, SharedLimit
+from crossdock.services.fleet.tenants import Tenant
+from crossdock.services.notifications.events import ScheduledRunEnded
 from crossdock.state import ScheduledRun
 from crossdock.state.fleet_database import JobFacts
 from crossdock.testing.manual_clock import ManualClock

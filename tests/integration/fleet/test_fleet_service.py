@@ -19,17 +19,17 @@ from tests.servers import served
 from tests.waiting import eventually
 
 from crossdock.errors import UnavailableError
-from crossdock.fleet import grouped_notices
-from crossdock.fleet.executors import Opened
-from crossdock.fleet.fleet_scheduler import FleetScheduler
-from crossdock.fleet.fleet_service import FleetService
-from crossdock.fleet.grouped_notices import GroupedNotices
-from crossdock.fleet.run_slots import RunSlots
-from crossdock.fleet.tenant_files import TenantFiles
-from crossdock.fleet.tenants import load_base
-from crossdock.notifications.notifier import Notifier
-from crossdock.observability.metrics import Metrics
 from crossdock.sandbox import SandboxServer
+from crossdock.services.fleet import grouped_notices
+from crossdock.services.fleet.executors import Opened
+from crossdock.services.fleet.fleet_scheduler import FleetScheduler
+from crossdock.services.fleet.fleet_service import FleetService
+from crossdock.services.fleet.grouped_notices import GroupedNotices
+from crossdock.services.fleet.run_slots import RunSlots
+from crossdock.services.fleet.tenant_files import TenantFiles
+from crossdock.services.fleet.tenants import load_base
+from crossdock.services.notifications.notifier import Notifier
+from crossdock.services.observability.metrics import Metrics
 from crossdock.state.fleet_database import FleetDatabase
 from crossdock.testing.manual_clock import ManualClock
 

@@ -14,10 +14,10 @@ from tests.chaos.fleet_stage import FleetStage, settings
 from tests.integration.fleet.test_worker import call
 from tests.waiting import WITHIN_S, eventually
 
-from crossdock.fleet import worker
-from crossdock.fleet.local_executors import PROCESSES, THREADS
-from crossdock.fleet.scheduled_call import CallResult
 from crossdock.sandbox import SandboxServer
+from crossdock.services.fleet import worker
+from crossdock.services.fleet.local_executors import PROCESSES, THREADS
+from crossdock.services.fleet.scheduled_call import CallResult
 
 
 def kill_me() -> None:
@@ -75,7 +75,7 @@ def test_a_process_ends_with_the_one_that_started_the_pool() -> None:
     """Although that one was killed."""
     script = (
         "import os, signal, sys\n"
-        "from crossdock.fleet.local_executors import PROCESSES\n"
+        "from crossdock.services.fleet.local_executors import PROCESSES\n"
         "if __name__ == '__main__':\n"
         "    with PROCESSES.open('', 1) as pool:\n"
         "        print(pool.submit(os.getpid).result(), flush=True)\n"

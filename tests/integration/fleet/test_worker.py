@@ -16,10 +16,10 @@ from tests.servers import served
 
 from crossdock.config.project import project
 from crossdock.config.schedules.due_times import Due
-from crossdock.fleet import worker
-from crossdock.fleet.scheduled_call import CallResult, ScheduledCall, SharedLimit
-from crossdock.fleet.tenants import load_base, load_tenant
 from crossdock.sandbox import SandboxServer
+from crossdock.services.fleet import worker
+from crossdock.services.fleet.scheduled_call import CallResult, ScheduledCall, SharedLimit
+from crossdock.services.fleet.tenants import load_base, load_tenant
 from crossdock.state import DueRun, SkippedRun
 from crossdock.state.db import run_lease
 from crossdock.values.clock import SystemClock

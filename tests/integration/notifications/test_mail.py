@@ -19,8 +19,8 @@ from tests.integration.notifications.receivers import (
 from tests.servers import served
 
 from crossdock.errors import UnavailableError
-from crossdock.notifications import mail
-from crossdock.notifications.events import compose
+from crossdock.services.notifications import mail
+from crossdock.services.notifications.events import compose
 
 
 def test_a_mail_arrives() -> None:

@@ -19,7 +19,7 @@ from tests.integration.notifications.receivers import (
 )
 from tests.servers import served
 
-from crossdock.notifications import mail
+from crossdock.services.notifications import mail
 from crossdock.values import exact_json
 
 

@@ -22,8 +22,8 @@ from tests.integration.notifications.receivers import (
 from tests.servers import served
 
 from crossdock.errors import UnavailableError
-from crossdock.notifications.events import compose
-from crossdock.notifications.webhook import Webhook, WebhookChannel
+from crossdock.services.notifications.events import compose
+from crossdock.services.notifications.webhook import Webhook, WebhookChannel
 from crossdock.values import exact_json
 
 

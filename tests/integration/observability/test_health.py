@@ -16,9 +16,9 @@ from tests.integration.serving.test_guarded_connections import rest
 from tests.waiting import WITHIN_S
 
 from crossdock.errors import ConfigError
-from crossdock.observability import health
-from crossdock.observability.health import serve
-from crossdock.observability.metrics import Metrics
+from crossdock.services.observability import health
+from crossdock.services.observability.health import serve
+from crossdock.services.observability.metrics import Metrics
 from crossdock.testing.manual_clock import ManualClock
 
 AT = datetime(2026, 3, 15, 2, tzinfo=UTC)

@@ -29,7 +29,7 @@ from crossdock.errors import CrossdockError, StateBusyError, StateError
 from crossdock.platform.platform_config import Profile
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
-from crossdock.scheduler.scheduler import ON_TIME, FinishedRun, Scheduler
+from crossdock.services.scheduler.scheduler import ON_TIME, FinishedRun, Scheduler
 from crossdock.state import DueRun, ScheduledRun, State, StateUrl, create
 from crossdock.state.db import schema
 from crossdock.testing.manual_clock import ManualClock

@@ -17,13 +17,13 @@ from tests.unit.targets.test_platform_access import Dated, profile_of
 
 from crossdock.config.project.project import Project
 from crossdock.errors import ClockError
-from crossdock.notifications.notifier import Notifier, NotifyConfig
-from crossdock.observability.metrics import Metrics
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
 from crossdock.sandbox import SandboxServer
-from crossdock.scheduler.monitored_scheduler import Service
-from crossdock.scheduler.scheduler import FinishedRun, Scheduler
+from crossdock.services.notifications.notifier import Notifier, NotifyConfig
+from crossdock.services.observability.metrics import Metrics
+from crossdock.services.scheduler.monitored_scheduler import Service
+from crossdock.services.scheduler.scheduler import FinishedRun, Scheduler
 from crossdock.state import DueRun, Pin, create, parse_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json

@@ -21,12 +21,12 @@ from tests.servers import served
 
 from crossdock.config.project.project import Project, load
 from crossdock.errors import StateBusyError
-from crossdock.notifications.notifier import Notifier, NotifyConfig
-from crossdock.observability.metrics import Metrics
 from crossdock.runs import runner
 from crossdock.runs.run_report import Report
-from crossdock.scheduler.monitored_scheduler import Service
-from crossdock.scheduler.stderr_log import LOGGER
+from crossdock.services.notifications.notifier import Notifier, NotifyConfig
+from crossdock.services.observability.metrics import Metrics
+from crossdock.services.scheduler.monitored_scheduler import Service
+from crossdock.services.scheduler.stderr_log import LOGGER
 from crossdock.state import DeadLetterFilter, create, parse_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json

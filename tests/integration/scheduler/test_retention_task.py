@@ -15,11 +15,11 @@ from tests.conftest import PIN
 from tests.integration.scheduler.scheduled_runs_race import BEGIN, Inline, job, project
 
 from crossdock.config.project.project import Project
-from crossdock.observability.metrics import Metrics
-from crossdock.scheduler import retention_task
-from crossdock.scheduler.monitored_scheduler import Service
-from crossdock.scheduler.retention_task import RetentionTask
-from crossdock.scheduler.stderr_log import LOGGER
+from crossdock.services.observability.metrics import Metrics
+from crossdock.services.scheduler import retention_task
+from crossdock.services.scheduler.monitored_scheduler import Service
+from crossdock.services.scheduler.retention_task import RetentionTask
+from crossdock.services.scheduler.stderr_log import LOGGER
 from crossdock.state import StateUrl, create
 from crossdock.state.upkeep import retention
 from crossdock.testing.manual_clock import ManualClock

@@ -13,8 +13,8 @@ from tests.integration.scheduler.scheduled_runs_race import BEGIN, DUE, Inline, 
 from tests.waiting import eventually
 
 from crossdock.errors import ConfigError, StateError
-from crossdock.observability.metrics import Metrics
-from crossdock.scheduler.monitored_scheduler import Service
+from crossdock.services.observability.metrics import Metrics
+from crossdock.services.scheduler.monitored_scheduler import Service
 from crossdock.state import DueRun, StateUrl
 
 NO_CATCH_UP = {"catch_up": "none"}

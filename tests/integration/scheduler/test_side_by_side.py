@@ -18,7 +18,7 @@ from crossdock.config.project.project import Project
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
-from crossdock.scheduler.scheduler import FinishedRun, Scheduler
+from crossdock.services.scheduler.scheduler import FinishedRun, Scheduler
 from crossdock.state import DueRun
 from crossdock.testing.manual_clock import ManualClock
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from crossdock.fleet.tenants import Base, load_base
+from crossdock.services.fleet.tenants import Base, load_base
 
 
 class FleetFolder:

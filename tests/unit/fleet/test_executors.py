@@ -8,8 +8,8 @@ from importlib.metadata import EntryPoint, entry_points
 import pytest
 
 from crossdock.errors import ConfigError
-from crossdock.fleet import executors
-from crossdock.fleet.executors import ExecutorKind, chosen
+from crossdock.services.fleet import executors
+from crossdock.services.fleet.executors import ExecutorKind, chosen
 
 OURS = ExecutorKind(lambda _address, at_once: ThreadPoolExecutor(at_once))
 NOT_ONE = "an executor"

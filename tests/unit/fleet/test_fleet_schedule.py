@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crossdock.config.schedules.due_times import Due
 from crossdock.config.schedules.job_config import JobConfig
-from crossdock.fleet.fleet_schedule import AGAIN, DueCall, FleetSchedule
+from crossdock.services.fleet.fleet_schedule import AGAIN, DueCall, FleetSchedule
 from crossdock.state import ScheduledRun
 from crossdock.state.fleet_database import JobFacts
 

@@ -8,9 +8,9 @@ from typing import cast
 
 import pytest
 
-from crossdock.fleet.grouped_notices import AT_LEAST, AT_MOST, GroupedNotices
-from crossdock.notifications.events import Event, RunWaiting
-from crossdock.notifications.notifier import Notifier
+from crossdock.services.fleet.grouped_notices import AT_LEAST, AT_MOST, GroupedNotices
+from crossdock.services.notifications.events import Event, RunWaiting
+from crossdock.services.notifications.notifier import Notifier
 
 NOW = datetime(2026, 11, 24, 3, tzinfo=UTC)
 EVENT = RunWaiting("nightly", date(2026, 11, 24), NOW, "no workers")

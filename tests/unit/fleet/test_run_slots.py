@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.fleet.run_slots import Place, RunSlots
+from crossdock.services.fleet.run_slots import Place, RunSlots
 
 DUE = datetime(2026, 11, 24, 2, 30, tzinfo=UTC)
 

@@ -8,8 +8,15 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.fleet.scheduled_call import VERSION, CallResult, RunFacts, ScheduledCall, SharedLimit, version_of
-from crossdock.notifications.events import ScheduledRunEnded
+from crossdock.services.fleet.scheduled_call import (
+    VERSION,
+    CallResult,
+    RunFacts,
+    ScheduledCall,
+    SharedLimit,
+    version_of,
+)
+from crossdock.services.notifications.events import ScheduledRunEnded
 from crossdock.state import DueRun, ScheduledRun, SkippedRun
 from crossdock.state.fleet_database import JobFacts
 from crossdock.values.run_messages import RunMessage

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.fleet.fleet_folder import FleetFolder
 
 from crossdock.errors import ConfigError
-from crossdock.fleet.tenant_files import Changes, TenantFiles, find
+from crossdock.services.fleet.tenant_files import Changes, TenantFiles, find
 
 
 @pytest.fixture

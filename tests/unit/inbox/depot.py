@@ -11,8 +11,8 @@ from uuid import uuid4
 
 from crossdock import Connector, Context, RawBatch, Record, Settings, Stream
 from crossdock.config.project.connector_instances import Connection
-from crossdock.inbox.endpoint import Endpoint
 from crossdock.platform.webhooks import signed_headers
+from crossdock.services.inbox.endpoint import Endpoint
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.config_file import Secret
 from crossdock.webhooks import Hint, Webhook, Webhooks, WebhookScheme

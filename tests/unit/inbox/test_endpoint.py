@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.unit.inbox.depot import endpoint, new_secret, raw, signed
 
 from crossdock.errors import ConfigError
-from crossdock.inbox.endpoint import MOST_HINTS
 from crossdock.platform.webhooks import WebhookError, signed_headers
+from crossdock.services.inbox.endpoint import MOST_HINTS
 from crossdock.state import ReceivedWebhook
 from crossdock.values import exact_json
 from crossdock.webhooks import Hint, Webhook, WebhookScheme

@@ -16,9 +16,9 @@ import pytest
 from tests.unit.inbox.depot import SCHEME, endpoint, new_secret, signed
 
 from crossdock.errors import ConfigError, StateError
-from crossdock.inbox import receiver
-from crossdock.inbox.receiver import Receiver, RefusedCounts
-from crossdock.inbox.webhook_writer import WebhookWriter
+from crossdock.services.inbox import receiver
+from crossdock.services.inbox.receiver import Receiver, RefusedCounts
+from crossdock.services.inbox.webhook_writer import WebhookWriter
 from crossdock.state import Pin, State, StateUrl, create
 from crossdock.values.clock import SystemClock
 

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.notifications import events
-from crossdock.notifications.events import (
+from crossdock.printable import printable
+from crossdock.services.notifications import events
+from crossdock.services.notifications.events import (
     Event,
     RunOverdue,
     RunWaiting,
@@ -21,7 +22,6 @@ from crossdock.notifications.events import (
     compose_group,
     kinds,
 )
-from crossdock.printable import printable
 from crossdock.values import exact_json
 from crossdock.values.run_messages import RunMessage
 from crossdock.values.tally import OpenCounts

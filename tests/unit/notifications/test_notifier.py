@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from crossdock.errors import ConfigError
-from crossdock.notifications.notifier import Notifier, NotifyConfig
+from crossdock.services.notifications.notifier import Notifier, NotifyConfig
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import config_file
 from crossdock.values.config_file import ConfigModel

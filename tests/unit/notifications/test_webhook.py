@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from crossdock.notifications import webhook
+from crossdock.services.notifications import webhook
 
 
 @pytest.mark.parametrize("key", ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"])

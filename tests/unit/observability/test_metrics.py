@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from crossdock.notifications.events import Status
-from crossdock.observability.metrics import Metrics
+from crossdock.services.notifications.events import Status
+from crossdock.services.observability.metrics import Metrics
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.tally import OpenCounts
 
@@ -228,7 +228,7 @@ def test_the_library_is_imported_on_demand() -> None:
     """Only a reader of /metrics needs prometheus_client."""
     code = (
         "import sys\nfrom crossdock.values.clock import SystemClock\n"
-        "from crossdock.observability import health\nfrom crossdock.observability.metrics import Metrics\n"
+        "from crossdock.services.observability import health\nfrom crossdock.services.observability.metrics import Metrics\n"
         "metrics = Metrics(SystemClock())\nprint('prometheus_client' in sys.modules, end=' ')\n"
         "metrics.exposition()\nprint('prometheus_client' in sys.modules)"
     )

@@ -21,7 +21,7 @@ from tests.waiting import WITHIN_S
 import crossdock.config.schedules
 from crossdock.config.schedules import ScheduleTrigger
 from crossdock.config.schedules.due_times import due
-from crossdock.scheduler import apscheduler_trigger
+from crossdock.services.scheduler import apscheduler_trigger
 
 NOW = utc(2026, 3, 28)
 

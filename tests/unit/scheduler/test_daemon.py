@@ -16,8 +16,8 @@ from apscheduler.triggers.base import BaseTrigger
 from tests.waiting import WITHIN_S, eventually
 
 from crossdock.config.schedules.job_config import JobConfig
-from crossdock.scheduler import daemon
-from crossdock.scheduler.daemon import Daemon
+from crossdock.services.scheduler import daemon
+from crossdock.services.scheduler.daemon import Daemon
 
 YEARLY = JobConfig.model_validate({"schedule": {"time_zone": "UTC", "at": "00:00", "days": 1}})
 EVERY_SECOND = JobConfig.model_validate({"schedule": {"time_zone": "UTC", "every": "1s"}})

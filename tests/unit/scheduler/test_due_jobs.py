@@ -14,7 +14,7 @@ from tests.unit.scheduling.wallclock import utc
 
 from crossdock.config.schedules.due_times import Due
 from crossdock.config.schedules.job_config import JobConfig
-from crossdock.scheduler.due_jobs import DueJobs
+from crossdock.services.scheduler.due_jobs import DueJobs
 from crossdock.state import State, create, parse_url
 
 BEGIN = utc(2026, 6, 1)

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.config.schedules.due_times import Due
-from crossdock.inbox.hint_worker import Worked
 from crossdock.printable import printable
-from crossdock.scheduler import stderr_log
-from crossdock.scheduler.run_events import could_not_start
-from crossdock.scheduler.stderr_log import LogFormat, RunLog
+from crossdock.services.inbox.hint_worker import Worked
+from crossdock.services.scheduler import stderr_log
+from crossdock.services.scheduler.run_events import could_not_start
+from crossdock.services.scheduler.stderr_log import LogFormat, RunLog
 from crossdock.values.run_messages import RunMessage
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

@@ -20,13 +20,13 @@ from crossdock.config.schedules.job_config import JobConfig
 from crossdock.connector import Stream
 from crossdock.errors import ConfigError
 from crossdock.mapping.stream_facts import PLATFORM, AdoptBy
-from crossdock.notifications.notifier import NotifyConfig
 from crossdock.pacing.bucket_store import BucketState, BucketStore, MemoryStore
 from crossdock.platform.platform_config import Profile
 from crossdock.platform.resource_types import RESOURCES, Action, personal_members
 from crossdock.reading.sources.looks import ExpectsLooks
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import ResourceName
+from crossdock.services.notifications.notifier import NotifyConfig
 from crossdock.state import Pin, Scope, SharedBucket, State, StateUrl, Transaction, create, parse_url
 from crossdock.state.upkeep.removable_rows import Ages
 from crossdock.values import config_file

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from crossdock.config.schedules.schedule_config import Schedule
 
 if TYPE_CHECKING:
-    from crossdock.scheduler.apscheduler_trigger import ScheduleTrigger
+    from crossdock.services.scheduler.apscheduler_trigger import ScheduleTrigger
 
 __all__ = ["Schedule", "ScheduleTrigger"]
 
@@ -18,8 +18,8 @@ __all__ = ["Schedule", "ScheduleTrigger"]
 if not TYPE_CHECKING:  # type checkers would believe that every name exists
 
     def __getattr__(name: str) -> Any:
-        if name == "ScheduleTrigger":  # imported on demand: only `crossdock.scheduler` depends on APScheduler
-            from crossdock.scheduler.apscheduler_trigger import ScheduleTrigger  # noqa: PLC0415
+        if name == "ScheduleTrigger":  # imported on demand: only `crossdock.services.scheduler` depends on APScheduler
+            from crossdock.services.scheduler.apscheduler_trigger import ScheduleTrigger  # noqa: PLC0415
 
             return ScheduleTrigger
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,174 @@
+"""What is due in a fleet: arithmetic over the schedules and what is known of each job. It opens no state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from functools import lru_cache
+from heapq import heappop, heappush
+
+from crossdock.config.schedules.due_times import Due, due_after
+from crossdock.config.schedules.job_config import JobConfig
+from crossdock.config.schedules.schedule_config import Schedule
+from crossdock.services.scheduler.due_jobs import AHEAD, DueJobs
+from crossdock.services.scheduler.scheduler import ON_TIME
+from crossdock.state import ScheduledRun, SkippedRun
+from crossdock.state.fleet_database import JobFacts
+
+AGAIN = timedelta(minutes=1)
+"""How soon a tenant is decided about again in which something is due that may not start: a blackout, or a pause, whose
+end only the state knows."""
+_SAME_SCHEDULES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class DueCall:
+    """What is to be done about a tenant.
+
+    Attributes:
+        job: None to look at its state only.
+        expected_s: How long the run will take; None if that is unknown.
+        failed_before: Whether the last run of the job did not complete.
+    """
+
+    tenant: str
+    job: str | None = None
+    at: Due | None = None
+    skipped: tuple[SkippedRun, ...] = ()
+    expected_s: float | None = None
+    failed_before: bool = False
+
+
+@dataclass(slots=True)
+class _Jobs:
+    """The jobs of one tenant, as `crossdock.services.scheduler.due_jobs.KnownRuns`."""
+
+    due_jobs: DueJobs
+    configs: Mapping[str, JobConfig]
+    facts: dict[str, JobFacts]
+    on_time_since: dict[str, datetime]
+    version: int
+
+    def paused(self) -> set[str]:
+        return {name for name, facts in self.facts.items() if facts.paused}
+
+    def counted_since(self, job: str, at: datetime) -> datetime:  # noqa: ARG002  KnownRuns' signature
+        return self.facts[job].since
+
+    def last_finished(self, job: str) -> ScheduledRun | None:
+        return self.facts[job].last
+
+    def of_date(self, job: str, business_date: date) -> list[ScheduledRun]:  # noqa: ARG002  KnownRuns' signature
+        """None are running: a tenant has one run at a time, and nothing is decided about it meanwhile."""
+        return []
+
+    @property
+    def is_known(self) -> bool:
+        return self.configs.keys() <= self.facts.keys()
+
+
+class FleetSchedule:
+    """The jobs of all tenants, and when each tenant must be decided about next."""
+
+    def __init__(self) -> None:
+        self._tenants: dict[str, _Jobs] = {}
+        self._queue: list[tuple[datetime, int, str]] = []  # the times at which tenants are decided about
+        self._version = 0
+
+    def __len__(self) -> int:
+        return len(self._tenants)
+
+    def put(self, tenant: str, jobs: Mapping[str, JobConfig], facts: Iterable[JobFacts], now: datetime) -> None:
+        """Add a tenant, or replace its jobs; what was missed before is subject to ``catch_up``."""
+        known, before = {each.job: each for each in facts}, self._tenants.get(tenant)
+        kept = before.on_time_since if before else {}
+        on_time_since = {job: kept.get(job, now - ON_TIME) for job in jobs}
+        self._version += 1
+        self._tenants[tenant] = _Jobs(DueJobs(jobs), jobs, known, on_time_since, self._version)
+        self._push(tenant, self._next(tenant, now))
+
+    def remove(self, tenant: str) -> None:
+        self._tenants.pop(tenant, None)
+
+    def update(self, tenant: str, facts: Iterable[JobFacts], now: datetime) -> None:
+        """Take over what a call has read from the state."""
+        found = self._tenants.get(tenant)
+        if found is not None:
+            found.facts |= {each.job: each for each in facts if each.job in found.configs}
+            self._push(tenant, self._next(tenant, now))
+
+    def again(self, tenant: str, at: datetime) -> None:
+        """Decide about a tenant again at *at*."""
+        if tenant in self._tenants:
+            self._push(tenant, at)
+
+    def due(self, now: datetime) -> Iterator[str]:
+        """The tenants to decide about, earliest first; each is taken from the queue."""
+        while self._queue and self._queue[0][0] <= now:
+            _, version, tenant = heappop(self._queue)
+            found = self._tenants.get(tenant)
+            if found is not None and found.version == version:
+                yield tenant
+
+    def call(self, tenant: str, now: datetime) -> DueCall | None:
+        """What to do about a tenant now; None if nothing, and then it is decided about again when something is due."""
+        found = self._tenants[tenant]
+        if not found.is_known:
+            return DueCall(tenant)
+        plans = found.due_jobs.plans(found, now, found.on_time_since)
+        found.on_time_since = {plan.job: plan.on_time_since for plan in plans}
+        starts = ((plan, found.due_jobs.may_start(found, plan, plans, now)) for plan in plans)
+        ready = [(start, found.facts[plan.job].expected_s or 0.0, plan) for plan, start in starts if start is not None]
+        if ready:
+            start, expected_s, plan = min(ready, key=lambda each: each[:2])
+            last = found.facts[plan.job].last
+            failed = last is not None and last.status in {"failed", "incomplete"}
+            return DueCall(tenant, plan.job, start, tuple(plan.skipped), expected_s, failed)
+        if skipped := tuple(each for plan in plans if not plan.starts for each in plan.skipped):
+            return DueCall(tenant, skipped=skipped)
+        waits = any(plan.starts for plan in plans)
+        if not waits and any(self._is_due(found, job, now) for job in found.paused()):
+            return DueCall(tenant)
+        at = self._next(tenant, now)
+        self._push(tenant, now + AGAIN if waits or at <= now else at)
+        return None
+
+    def next_due(self, tenant: str, now: datetime) -> dict[str, datetime]:
+        """When each job of a tenant is due next; without those that are not due within a year."""
+        return self._tenants[tenant].due_jobs.next_due(now)
+
+    def _is_due(self, found: _Jobs, job: str, now: datetime) -> bool:
+        return _first_due(found.configs[job].schedule, _after(found.facts[job])) <= now
+
+    def _next(self, tenant: str, now: datetime) -> datetime:
+        """When something is due that has not ended; now, if it is unknown what has ended."""
+        found = self._tenants[tenant]
+        if not found.is_known:
+            return now
+        paused = found.paused()
+        times = [_first_due(config.schedule, _after(found.facts[job])) for job, config in found.configs.items()]
+        if paused:
+            times = [
+                max(at, now + AGAIN) if job in paused else at for at, job in zip(times, found.configs, strict=True)
+            ]
+        return min(times)
+
+    def _push(self, tenant: str, at: datetime) -> None:
+        """Each tenant has one valid entry, its latest."""
+        self._version += 1
+        self._tenants[tenant].version = self._version
+        heappush(self._queue, (at, self._version, tenant))
+
+
+def _after(facts: JobFacts) -> Due | datetime:
+    last = facts.last
+    return facts.since if last is None else Due(last.due, last.business_date)
+
+
+@lru_cache(_SAME_SCHEDULES)
+def _first_due(schedule: Schedule, after: Due | datetime) -> datetime:
+    """What is due first after a run or an instant. Many tenants have the same schedule, and the same last run."""
+    begin = after if isinstance(after, datetime) else after.instant
+    found = next(due_after(schedule, after, begin + AHEAD), None)
+    return begin + AHEAD if found is None else found.instant

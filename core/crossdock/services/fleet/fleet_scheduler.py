@@ -1,0 +1,346 @@
+"""Dispatches what is due to the executor, a run for each tenant at a time, and makes lost calls again.
+
+The states decide what runs: a call that is made twice, late or by two schedulers neither loses nor repeats a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Executor, Future
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from crossdock.config.schedules.due_times import Due
+from crossdock.errors import CrossdockError
+from crossdock.services.fleet import worker
+from crossdock.services.fleet.executors import Opened
+from crossdock.services.fleet.fleet_schedule import DueCall, FleetSchedule
+from crossdock.services.fleet.run_slots import SLOW_S, Place, RunSlots
+from crossdock.services.fleet.scheduled_call import CallResult, RunFacts, ScheduledCall, SharedLimit
+from crossdock.services.fleet.tenants import Tenant
+from crossdock.services.observability.metrics import Part
+from crossdock.state.fleet_database import JobFacts
+from crossdock.values.author_code import guarded, text_of
+from crossdock.values.clock import Clock
+from crossdock.values.run_messages import RunMessage
+
+SOONEST, LATEST = timedelta(seconds=2), timedelta(minutes=5)
+"""The first and the longest pause before a call that failed is made again; each is twice the one before."""
+
+
+class Listener(Protocol):
+    """Receives what happens, always from the thread that calls the scheduler."""
+
+    def began(self, tenant: str, job: str, at: Due) -> None:
+        """A run was given to the executor."""
+
+    def ended(self, tenant: str, run: RunFacts, problems: Iterable[str]) -> None:
+        """A run has ended; *problems* are about notifications that were not sent."""
+
+    def failed(self, tenant: str, job: str, at: Due, message: RunMessage, problems: Iterable[str]) -> None:
+        """A run could not start and is tried again; called once for each error in turn. *problems* as in `ended`."""
+
+    def broken(self, tenant: str, error: str) -> None:
+        """No run of the tenant can start; called once for each error in turn."""
+
+    def lost(self, tenant: str, reason: str) -> None:
+        """A call was lost with its worker, and is made again."""
+
+    def found(self, part: Part, problem: str | None) -> None:
+        """Whether a part, such as the executor, can be used; *problem* says why not."""
+
+
+ASK_AFTER = timedelta(minutes=2)
+"""A call that takes longer than this, and than twice what was expected, is made a second time: an engine may have lost
+it. If it is being carried out, the second call finds the state in use."""
+
+
+@dataclass(slots=True)
+class Running:
+    """A call that the executor has.
+
+    Attributes:
+        text: That was sent.
+        again: The call that was made a second time.
+        ask_at: When it is made a second time.
+    """
+
+    call: DueCall
+    place: Place
+    text: str
+    future: Future[str]
+    since: datetime
+    ask_at: datetime
+    again: Future[str] | None = None
+
+    @property
+    def futures(self) -> list[Future[str]]:
+        """Of the call, and of the second one."""
+        return [self.future] if self.again is None else [self.future, self.again]
+
+
+@dataclass(slots=True)
+class _Tries:
+    """The calls for a tenant that were not carried out, one after the other."""
+
+    number: int = 0
+    reported: tuple[object, str] | None = None
+
+    def reported_of(self, at: object) -> str | None:
+        """The last error that was reported of the run that was due *at*."""
+        return self.reported[1] if self.reported is not None and self.reported[0] == at else None
+
+    def pause(self) -> timedelta:
+        self.number += 1
+        return min(LATEST, SOONEST * (1 << min(self.number - 1, 10)))
+
+
+class FleetScheduler:
+    """Calls must not overlap.
+
+    Args:
+        open_executor: Opens the executor; called again after it was lost.
+        fleet_database: Address of the database in which tenants with one credential share its bucket.
+        known: Called with what the state of a tenant knows of its jobs.
+        wake: Called from any thread when a call has ended.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        slots: RunSlots,
+        open_executor: Callable[[], Opened],
+        fleet_database: str,
+        listener: Listener,
+        known: Callable[[str, Iterable[JobFacts]], None],
+        wake: Callable[[], None],
+    ) -> None:
+        self._clock, self._slots, self._open, self._database = clock, slots, open_executor, fleet_database
+        self._listener, self._known, self._wake = listener, known, wake
+        self._tenants: dict[str, Tenant] = {}
+        self._credentials: dict[str, set[str]] = {}  # the tenants with each credential
+        self.schedule = FleetSchedule()
+        self.waiting: dict[str, DueCall] = {}
+        self.running: dict[str, Running] = {}
+        self._tries: dict[str, _Tries] = {}
+        self._executor: Executor | None = None
+        self._resources = ExitStack()
+        self._executor_tries = _Tries()
+        self._executor_again: datetime | None = None
+
+    @property
+    def tenants(self) -> Mapping[str, Tenant]:
+        """By name."""
+        return self._tenants
+
+    def put(self, tenant: Tenant, facts: Iterable[JobFacts]) -> None:
+        """Add a tenant, or use another config of it from its next run on."""
+        self._forget(tenant.name)
+        self._tenants[tenant.name] = tenant
+        self._credentials.setdefault(tenant.credential, set()).add(tenant.name)
+        self.schedule.put(tenant.name, tenant.jobs, facts, self._clock.now())
+
+    def remove(self, name: str) -> None:
+        """Start no more runs of a tenant; one that is in progress ends as usual."""
+        self._forget(name)
+        self.schedule.remove(name)
+
+    def _forget(self, name: str) -> None:
+        self.waiting.pop(name, None)
+        self._tries.pop(name, None)
+        if (before := self._tenants.pop(name, None)) is not None:
+            self._credentials[before.credential].discard(name)
+
+    def step(self, *, may_start: bool = True) -> bool:
+        """Report what has ended, decide what is due, and start what may start; False if there was nothing to do."""
+        did = self._collect()
+        if not may_start:
+            return did
+        now = self._clock.now()
+        self._ask_again(now)
+        self._decide(now)
+        return self._start(now) or did
+
+    def close(self) -> None:
+        """Start nothing more: calls that have not begun are cancelled, others stop, or go on elsewhere."""
+        for each in self.running.values():
+            _cancel(each.futures)
+        self._close_executor()
+        for name, each in self.running.items():
+            for result in filter(None, map(_result, each.futures)):
+                self._take(name, each.call, result)
+        self.running.clear()
+        self.waiting.clear()
+
+    def _collect(self) -> bool:
+        ended = [name for name, each in self.running.items() if self._has_ended(each)]
+        for name in ended:
+            running = self.running.pop(name)
+            results = list(map(_result, running.futures))
+            result = next((each for each in results if each is not None and each.outcome != "busy"), results[0])
+            _cancel(running.futures)
+            if result is not None:
+                self._take(name, running.call, result)
+                continue
+            self._listener.lost(name, _reason(running.future))
+            self._retry(name)
+        return bool(ended)
+
+    @staticmethod
+    def _has_ended(running: Running) -> bool:
+        """Whether the call has; or a second call that found that the first was lost, or had ended."""
+        if running.again is not None and running.again.done():
+            result = _result(running.again)
+            if result is not None and result.outcome != "busy":
+                return True
+            running.again = None
+        return running.future.done()
+
+    def _ask_again(self, now: datetime) -> None:
+        for running in self.running.values():
+            if now < running.ask_at or running.again is not None or self._executor is None:
+                continue
+            running.ask_at = now + max(ASK_AFTER, now - running.since)
+            try:
+                running.again = _submitted(self._executor, running.text)
+            except Exception as error:  # noqa: BLE001  of any engine: the next attempt may succeed
+                self._listener.found("executor", _text(error))
+            else:
+                running.again.add_done_callback(lambda _: self._wake())
+
+    def _take(self, name: str, call: DueCall, result: CallResult) -> None:
+        if result.jobs:
+            self._known(name, result.jobs)
+            self.schedule.update(name, result.jobs, self._clock.now())
+        if result.outcome == "refused":
+            self._executor_failed(result.error or "")
+        else:
+            self._listener.found("executor", None)
+        if result.run is not None:
+            self._listener.ended(name, result.run, result.problems)
+        if result.outcome in {"ended", "ended_before", "looked", "paused"}:
+            self._tries.pop(name, None)
+            return
+        if result.outcome == "failed":
+            tries, error = self._tries.setdefault(name, _Tries()), result.error or "unknown error"
+            if tries.reported_of(call.at) != error:
+                tries.reported = call.at, error
+                message = result.message or RunMessage("error", "", error, "not_started")
+                self._report(name, call, message, result.problems)
+        self._retry(name)
+
+    def _report(self, name: str, call: DueCall, message: RunMessage, problems: Iterable[str]) -> None:
+        if call.job is None or call.at is None:
+            self._listener.broken(name, message.text)
+        else:
+            self._listener.failed(name, call.job, call.at, message, problems)
+
+    def _retry(self, name: str) -> None:
+        pause = self._tries.setdefault(name, _Tries()).pause()
+        self.schedule.again(name, self._clock.now() + pause)
+
+    def _decide(self, now: datetime) -> None:
+        for name in self.schedule.due(now):
+            if name in self.running or name in self.waiting:
+                continue  # decided about again when its call has ended
+            call = self.schedule.call(name, now)
+            if call is not None:
+                self.waiting[name] = call
+
+    def _start(self, now: datetime) -> bool:
+        if not self.waiting or (self._executor_again is not None and now < self._executor_again):
+            return False
+        places = {name: self._place(call, now) for name, call in self.waiting.items()}
+        chosen = self._slots.next(places.values(), (each.place for each in self.running.values()))
+        for place in chosen:
+            if not self._submit(place, now):
+                return False
+        return bool(chosen)
+
+    def _place(self, call: DueCall, now: datetime) -> Place:
+        tenant = self._tenants[call.tenant]
+        expected_s = call.expected_s or 0.0
+        due = call.at.instant if call.at is not None else now
+        hosts = tenant.hosts.get(call.job, frozenset()) if call.job is not None else frozenset[str]()
+        return Place(due, expected_s, call.tenant, hosts, is_slow=call.failed_before or expected_s > SLOW_S)
+
+    def _submit(self, place: Place, now: datetime) -> bool:
+        call = self.waiting[place.tenant]
+        text = self._call(self._tenants[place.tenant], call).model_dump_json()
+        try:
+            if self._executor is None:
+                self._executor = self._resources.enter_context(self._open())
+            future = _submitted(self._executor, text)
+        except CrossdockError as error:
+            self._executor_failed(str(error))
+            return False
+        except Exception as error:  # noqa: BLE001  of any engine: it is opened anew
+            self._executor_failed(_text(error))
+            return False
+        self._executor_again, self._executor_tries = None, _Tries()
+        del self.waiting[place.tenant]
+        ask_at = now + max(ASK_AFTER, 2 * timedelta(seconds=place.expected_s))
+        self.running[place.tenant] = Running(call, place, text, future, now, ask_at)
+        if call.job is not None and call.at is not None and place.tenant not in self._tries:
+            self._listener.began(place.tenant, call.job, call.at)
+        future.add_done_callback(lambda _: self._wake())
+        return True
+
+    def _call(self, tenant: Tenant, call: DueCall) -> ScheduledCall:
+        shared = not tenant.shares_limit and len(self._credentials[tenant.credential]) > 1
+        return ScheduledCall(
+            tenant=tenant.name,
+            files=tenant.files,
+            digest=tenant.digest,
+            job=call.job,
+            due=call.at and call.at.instant,
+            business_date=call.at and call.at.business_date,
+            skipped=call.skipped,
+            shared_limit=SharedLimit(database=self._database, name=f"credential {tenant.credential}")
+            if shared
+            else None,
+            notify=tenant.has_own_notify,
+            reported=self._tries.get(tenant.name, _Tries()).reported_of(call.at),
+        )
+
+    def _executor_failed(self, problem: str) -> None:
+        self._executor_again = self._clock.now() + self._executor_tries.pause()
+        self._listener.found("executor", problem)
+        if not self.running:
+            self._close_executor()
+
+    def _close_executor(self) -> None:
+        self._executor = None
+        self._resources.close()
+
+
+def _result(future: Future[str]) -> CallResult | None:
+    """The result of a call; None if it has none, yet or for good."""
+    if not future.done() or future.cancelled() or future.exception() is not None:
+        return None
+    try:
+        return CallResult.model_validate_json(future.result())
+    except ValueError:
+        return CallResult(outcome="refused", error="the worker's answer cannot be read: has it the same version?")
+
+
+def _submitted(executor: Executor, text: str) -> Future[str]:
+    with guarded("submit", None, code=executor, only_authors=True):
+        return executor.submit(worker.execute, text)
+
+
+def _cancel(futures: Iterable[Future[str]]) -> None:
+    for each in futures:
+        each.cancel()
+
+
+def _reason(future: Future[str]) -> str:
+    """Why *future* has no result."""
+    error = None if future.cancelled() else future.exception()
+    return "it was cancelled" if error is None else _text(error)
+
+
+def _text(error: BaseException) -> str:
+    return f"{type(error).__name__}: {text_of(error)}".rstrip(": ")

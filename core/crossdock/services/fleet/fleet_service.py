@@ -1,0 +1,189 @@
+"""The service behind ``crossdock schedule --fleet``: watches the configs, leads or stands by, and reports."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+
+from crossdock.config.project.project import this_process
+from crossdock.config.schedules.schedule_config import Schedule
+from crossdock.errors import CrossdockError, StateBusyError, StateError
+from crossdock.services.fleet.fleet_scheduler import FleetScheduler, Listener
+from crossdock.services.fleet.grouped_notices import GroupedNotices
+from crossdock.services.fleet.run_reports import RunReports
+from crossdock.services.fleet.tenant_files import TenantFiles
+from crossdock.services.observability.metrics import Metrics
+from crossdock.services.scheduler.stderr_log import LOGGER
+from crossdock.state.fleet_database import FleetDatabase, JobFacts, Leader
+from crossdock.values.clock import Clock
+
+LOOK_S = 5.0  # between two looks at the config files, and between attempts to lead
+
+
+class FleetService:
+    """Runs the jobs of all tenants. Calls must not overlap.
+
+    Args:
+        interrupt: Once it is set, no run starts, and those in progress stop early or go on elsewhere.
+        make_scheduler: Makes the scheduler, given who listens to it, and what it calls with the facts of a tenant.
+    """
+
+    def __init__(
+        self,
+        files: TenantFiles,
+        database: Callable[[], FleetDatabase],
+        clock: Clock,
+        interrupt: threading.Event,
+        metrics: Metrics,
+        notices: GroupedNotices,
+        make_scheduler: Callable[[Listener, Callable[[str, Iterable[JobFacts]], None]], FleetScheduler],
+    ) -> None:
+        self._files, self._open_database, self._clock, self._interrupt = files, database, clock, interrupt
+        self._metrics, self._notices = metrics, notices
+        self._reports = RunReports(clock, metrics, notices)
+        self._scheduler = make_scheduler(self._reports, self._known)
+        self._resources = ExitStack()  # of leading
+        self._leader: Leader | None = None
+        self._stands_by = False
+        self._facts: dict[str, dict[str, JobFacts]] = {}  # to be written
+        self._reload = False
+        self._broken: dict[str, str] = {}  # to be reported
+        self.schedules: Mapping[str, Schedule] = {}
+        metrics.found("config")
+
+    @property
+    def busy(self) -> bool:
+        """True while a run is in progress that this process waits for."""
+        return bool(self._scheduler.running)
+
+    @property
+    def tasks(self) -> Mapping[str, tuple[Callable[[], None], float]]:
+        """What is called besides `look`, and every how many seconds."""
+        return {"fleet": (self.look, LOOK_S)}
+
+    def reload(self) -> None:
+        """Load all configs again at the next look."""
+        self._reload = True
+
+    def look(self) -> None:
+        """Load what has changed, report what has ended, and start what is due; a failure is logged and reported."""
+        self._metrics.beat()
+        if self._interrupt.is_set():
+            self._scheduler.close()
+            self._write()
+            return
+        self._scan()
+        if self._leader is None:
+            self._lead()
+        self._report_broken()
+        while self._scheduler.step(may_start=self._leader is not None):
+            self._metrics.beat()
+            self._write()
+        self._write()
+        self._report()
+
+    def close(self) -> None:
+        """Give up leading; what was collected for notifications is sent."""
+        self._scheduler.close()
+        self._write()
+        self._resources.close()
+        self._notices.close(tenants=self._number)
+
+    # ---- configs
+
+    def _scan(self) -> None:
+        reload, self._reload = self._reload, False
+        try:
+            changes = self._files.scan(reload=reload)
+        except CrossdockError as failure:
+            self._reports.found("config", str(failure))
+            return
+        self._reports.found("config", None)
+        if not changes and self.schedules:
+            return
+        for name in changes.removed:
+            LOGGER.info("%s: removed", name)
+            self._scheduler.remove(name)
+            self._metrics.forget(name)
+        for tenant in changes.loaded:
+            is_new = tenant.name not in self._scheduler.tenants
+            LOGGER.info("%s: %s %s", tenant.name, "watching" if is_new else "changed, watching", ", ".join(tenant.jobs))
+            self._scheduler.put(tenant, self._facts.get(tenant.name, {}).values())
+        self._broken |= changes.broken
+        tenants = self._files.tenants.values()
+        if not self._number:
+            LOGGER.warning("there is no config of a tenant")
+        distinct = dict.fromkeys(job.schedule for tenant in tenants for job in tenant.jobs.values())
+        self.schedules = {str(number): schedule for number, schedule in enumerate(distinct)}
+
+    def _report_broken(self) -> None:
+        """Report configs that cannot be used; a scheduler that stands by only logs them."""
+        for name, error in self._broken.items():
+            if self._leader is not None:
+                self._reports.broken(name, f"its config cannot be used: {error}")
+            else:
+                LOGGER.error("%s: its config cannot be used: %s", name, error)
+        self._broken = {}
+
+    @property
+    def _number(self) -> int:
+        """How many tenants there are, with those that cannot run."""
+        return len(self._files.tenants) + len(self._files.broken)
+
+    # ---- leading
+
+    def _lead(self) -> None:
+        """Lead the fleet, unless another scheduler does."""
+        try:
+            database = self._open_database()
+            self._resources.callback(database.close)
+            self._leader = self._resources.enter_context(database.leading(this_process()))
+            self._facts = database.jobs()
+            gone = [tenant for tenant in self._facts if tenant not in self._files.tenants]
+            self._leader.forget(gone)
+        except StateBusyError:
+            self._resources.close()
+            if not self._stands_by:
+                LOGGER.info("another scheduler leads this fleet; this one stands by")
+            self._stands_by = True
+            self._reports.found("state", None)
+        except CrossdockError as failure:
+            self._resources.close()
+            self._leader = None
+            self._reports.found("state", str(failure))
+        else:
+            self._reports.found("state", None)
+            self._stands_by = False
+            tenants = self._files.tenants
+            LOGGER.info("leading a fleet of %s tenant%s", f"{len(tenants):,}", "s" * (len(tenants) != 1))
+            for name, tenant in tenants.items():
+                self._scheduler.put(tenant, self._facts.get(name, {}).values())
+            self._facts = {}
+
+    def _write(self) -> None:
+        """Store what was learned, which also shows whether this scheduler still leads."""
+        if self._leader is None:
+            return
+        facts, self._facts = self._facts, {}
+        try:
+            self._leader.write({name: each.values() for name, each in facts.items()})
+        except StateError as lost:
+            LOGGER.warning("this scheduler does not lead the fleet any more: %s", lost)
+            self._leader = None
+            self._resources.close()
+
+    def _known(self, tenant: str, facts: Iterable[JobFacts]) -> None:
+        self._facts.setdefault(tenant, {}).update({each.job: each for each in facts})
+        if tenant in self._scheduler.tenants:
+            for job, instant in self._scheduler.schedule.next_due(tenant, self._clock.now()).items():
+                self._metrics.of(tenant).due(job, instant)
+
+    def _report(self) -> None:
+        now, scheduler, tenants = self._clock.now(), self._scheduler, len(self._files.tenants)
+        leads = self._leader is not None
+        waiting = sum(call.job is not None for call in scheduler.waiting.values())
+        self._metrics.fleet(usable=tenants, broken=len(self._files.broken), waiting=waiting, leads=leads)
+        if leads:
+            self._reports.late(scheduler, now)
+        self._notices.flush(now, tenants=self._number, is_idle=not scheduler.running and not scheduler.waiting)

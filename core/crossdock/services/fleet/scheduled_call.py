@@ -1,0 +1,123 @@
+"""One scheduled run as a call that any executor can carry out: a text goes to the worker, and a text comes back.
+
+Texts rather than pickled objects, so that a worker with another version of crossdock can say so.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import date, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from crossdock.config.schedules.due_times import Due
+from crossdock.services.notifications.events import ScheduledRunEnded, Status
+from crossdock.state import DueRun, SkippedRun
+from crossdock.state.fleet_database import JobFacts
+from crossdock.values.run_messages import RunMessage
+from crossdock.values.tally import OpenCounts
+
+VERSION = version("crossdock")
+
+Outcome = Literal["ended", "ended_before", "looked", "busy", "paused", "changed", "refused", "failed"]
+"""How a call ended.
+
+``ended``: with a report. ``ended_before``: the run had ended already. ``looked``: the state was looked at, as asked.
+``busy``: another process uses the state. ``paused``: the job is paused. ``changed``: the config differs from the
+one that the scheduler read. ``refused``: the worker cannot run it. ``failed``: the run could not start.
+"""
+
+
+class _Text(BaseModel):
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
+
+
+class SharedLimit(_Text):
+    """The bucket of tenants that share a credential.
+
+    Attributes:
+        database: Its address.
+        name: Of the bucket.
+    """
+
+    database: str
+    name: str
+
+
+class ScheduledCall(_Text):
+    """What a worker is to do.
+
+    Attributes:
+        files: The config files of the tenant, in order.
+        digest: Of their contents, as the scheduler read them.
+        job: None to look at the state only.
+        skipped: Runs that are recorded as skipped, with their notes.
+        shared_limit: None if the tenant has its credential to itself.
+        notify: Whether the tenant is notified apart from the others.
+        reported: Why the last call for this run could not start it; people know of it.
+    """
+
+    version: str = VERSION
+    tenant: str
+    files: tuple[Path, ...]
+    digest: str
+    job: str | None = None
+    due: datetime | None = None
+    business_date: date | None = None
+    skipped: tuple[SkippedRun, ...] = ()
+    shared_limit: SharedLimit | None = None
+    notify: bool = False
+    reported: str | None = None
+
+    @property
+    def due_run(self) -> DueRun | None:
+        """The run; None to look at the state only."""
+        if self.job is None or self.due is None or self.business_date is None:
+            return None
+        return DueRun(self.job, self.due, self.business_date, self.skipped)
+
+    @property
+    def at(self) -> Due | None:
+        """When the run was due."""
+        return None if self.due is None or self.business_date is None else Due(self.due, self.business_date)
+
+
+class RunFacts(_Text):
+    """What a scheduler reports about a run that has ended."""
+
+    status: Status
+    event: ScheduledRunEnded
+    exit_code: int
+    throttled: int
+    tallies: dict[str, dict[str, int]]
+    open: dict[str, OpenCounts]
+
+
+class CallResult(_Text):
+    """What a worker has done.
+
+    Attributes:
+        error: Why it has not done it.
+        message: The same of a run that could not start, with its parts.
+        jobs: What the state knows of all jobs of the tenant.
+        problems: Sentences about notifications that were not sent.
+    """
+
+    outcome: Outcome
+    error: str | None = None
+    message: RunMessage | None = None
+    run: RunFacts | None = None
+    jobs: tuple[JobFacts, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def version_of(text: str) -> str:
+    """The version of crossdock that wrote the text of a call; empty if the text does not say."""
+    try:
+        found: Any = json.loads(text)
+        return str(found["version"])
+    except (ValueError, TypeError, KeyError):
+        return ""

@@ -1,0 +1,166 @@
+"""The config files of a fleet, watched: added, changed and removed tenants take effect without a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from crossdock.errors import ConfigError
+from crossdock.services.fleet.tenants import Base, Tenant, load_tenant
+
+_SUFFIXES = (".yaml", ".yml")
+_ADVICE = {
+    "name": "rename one of the files",
+    "state": "state: a database for each tenant",
+    "spool": "leave out spool, or set it in the config of each tenant",
+}
+Signature = tuple[tuple[int, int, int], ...]
+
+
+@dataclass(slots=True)
+class Changes:
+    """What a scan has found.
+
+    Attributes:
+        loaded: Tenants that are new or whose config has changed.
+        removed: Names of tenants whose config file is gone.
+        broken: By name or path: why a config cannot be used; its tenant runs no longer.
+    """
+
+    loaded: list[Tenant]
+    removed: list[str]
+    broken: dict[str, str]
+
+    def __bool__(self) -> bool:
+        return bool(self.loaded or self.removed or self.broken)
+
+
+class TenantFiles:
+    """Finds the config files of the tenants and loads those that have changed.
+
+    Args:
+        pattern: A folder, whose ``*.yaml`` and ``*.yml`` files are taken, or a pattern such as ``tenants/*.yaml``.
+        on_other_hosts: Whether runs may be on other hosts, so that no state may be a file.
+        loading: Called before each file is loaded.
+    """
+
+    def __init__(
+        self, pattern: str, base: Base, *, on_other_hosts: bool = False, loading: Callable[[], None] = lambda: None
+    ) -> None:
+        self._pattern, self._base, self._on_other_hosts, self._loading = pattern, base, on_other_hosts, loading
+        self._seen: dict[Path, Signature | None] = {}
+        self._loaded: dict[Path, tuple[Signature | None, Tenant | str]] = {}
+        self._owners: dict[tuple[str, str], Path] = {}  # of what no two tenants may have
+        self._is_first = True
+
+    @property
+    def tenants(self) -> Mapping[str, Tenant]:
+        """By name."""
+        return {found.name: found for _, found in self._loaded.values() if isinstance(found, Tenant)}
+
+    @property
+    def broken(self) -> Mapping[str, str]:
+        """The tenants that cannot run, and why."""
+        return {path.stem: found for path, (_, found) in self._loaded.items() if isinstance(found, str)}
+
+    def paths(self) -> list[Path]:
+        """The config files that there are, in order.
+
+        Raises:
+            ConfigError: If the pattern is a path to nothing.
+        """
+        return [path for path in find(self._pattern) if path not in self._base.paths]
+
+    def scan(self, *, reload: bool = False) -> Changes:
+        """Load what has changed. A file that changes at present is loaded once two scans have found it the same.
+
+        Args:
+            reload: Load all files again.
+        """
+        tenants, broken, found = self.tenants, self.broken, self.paths()
+        for path in self._loaded.keys() - set(found):
+            self._unload(path)
+        seen = {path: _signature(self._base.files(path)) for path in found}
+        stable = [path for path in found if self._is_first or self._seen.get(path, ()) == seen[path]]
+        for path in stable:
+            if reload or path not in self._loaded or self._loaded[path][0] != seen[path]:
+                self._load(path, seen[path])
+        if self.tenants != tenants:  # what was in conflict with another tenant may not be any more
+            for path in stable:
+                if isinstance(self._loaded[path][1], str):
+                    self._load(path, seen[path])
+        self._seen, self._is_first = seen, False
+        return Changes(
+            [tenant for name, tenant in self.tenants.items() if tenants.get(name) != tenant],
+            [name for name in tenants if name not in self.tenants],
+            {name: error for name, error in self.broken.items() if broken.get(name) != error},
+        )
+
+    def _unload(self, path: Path) -> None:
+        _, before = self._loaded.pop(path, (None, None))
+        for claim in [claim for claim in _claims(before) if self._owners.get(claim) == path]:
+            del self._owners[claim]
+
+    def _load(self, path: Path, signature: Signature | None) -> None:
+        self._loading()
+        self._unload(path)
+        try:
+            tenant = load_tenant(path, self._base)
+            self._check(tenant, path)
+        except ConfigError as error:
+            self._loaded[path] = signature, str(error)
+            return
+        self._loaded[path] = signature, tenant
+        self._owners |= dict.fromkeys(_claims(tenant), path)
+
+    def _check(self, tenant: Tenant, path: Path) -> None:
+        """Refuse what only shows in a fleet.
+
+        Raises:
+            ConfigError: If its state is a file of this host, or another tenant has its name, state or spool.
+        """
+        if self._on_other_hosts and tenant.is_local:
+            message = f"its state {tenant.state} is a file of one host, and its runs may be on other hosts"
+            hint = "state: postgresql://user@host/database, one for each tenant"
+            raise ConfigError(message, where=str(path), hint=hint)
+        for claim in _claims(tenant):
+            if (other := self._owners.get(claim)) is not None:
+                what, _ = claim
+                raise ConfigError(f"{other} has the same {what}", where=str(path), hint=_ADVICE[what])
+
+
+def find(pattern: str) -> list[Path]:
+    """The files of a folder or a pattern, in order of their paths.
+
+    Raises:
+        ConfigError: If *pattern* is the path of nothing.
+    """
+    place = Path(pattern).absolute()
+    if place.is_dir():
+        return sorted(path for path in place.iterdir() if path.suffix in _SUFFIXES and _is_config(path))
+    if not any(sign in pattern for sign in "*?["):
+        if place.is_file():
+            return [place]
+        raise ConfigError("there is no such folder or file", where=pattern, hint="for example --fleet 'tenants/*.yaml'")
+    root = Path(place.anchor)
+    return sorted(path for path in root.glob(str(place.relative_to(root))) if _is_config(path))
+
+
+def _claims(tenant: Tenant | str | None) -> list[tuple[str, str]]:
+    """What belongs to one tenant only."""
+    if not isinstance(tenant, Tenant):
+        return []
+    return [("name", tenant.name), ("state", tenant.state), ("spool", str(tenant.spool))]
+
+
+def _is_config(path: Path) -> bool:
+    return not path.name.startswith(".") and path.is_file()
+
+
+def _signature(files: Iterable[Path]) -> Signature | None:
+    """What changes when one of *files* is written; None if one cannot be read."""
+    try:
+        return tuple((found.st_mtime_ns, found.st_size, found.st_ino) for found in (path.stat() for path in files))
+    except OSError:
+        return None

@@ -1,0 +1,166 @@
+"""The tenants of a fleet: each is a config file, on top of a base file that all have in common."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from crossdock.config.project import project
+from crossdock.config.project.fleet_config import FleetConfig
+from crossdock.config.project.project import Project
+from crossdock.config.schedules.job_config import JobConfig
+from crossdock.errors import ConfigError
+from crossdock.platform.platform_config import Profile
+from crossdock.services.notifications.notifier import NotifyConfig
+from crossdock.state import StateUrl, parse_url
+from crossdock.state.db.database_errors import place_of
+from crossdock.values import config_file, exact_json
+from crossdock.values.config_file import NAME_FORM, Secret, is_name
+
+
+@dataclass(frozen=True)
+class Base:
+    """What the tenants have in common.
+
+    Attributes:
+        paths: The base file, and files that override it; empty without one.
+        database: Of the fleet.
+        notify: Who is notified of the runs of all tenants, in one message.
+    """
+
+    paths: tuple[Path, ...]
+    config: FleetConfig
+    database: StateUrl
+    notify: NotifyConfig | None
+
+    def files(self, tenant: Path) -> tuple[Path, ...]:
+        """The config files of a tenant, in order."""
+        return (*self.paths, tenant)
+
+
+def load_base(*paths: Path) -> Base:
+    """Read the sections ``fleet`` and ``notify`` of the base file; without one, the defaults apply.
+
+    Args:
+        paths: The base file, and files whose values replace or add to those of the ones before.
+
+    Raises:
+        ConfigError: With every finding and its place in the files.
+    """
+    if not paths:
+        config = FleetConfig()
+        return Base((), config, parse_url(config.database, Path.cwd(), where="fleet.database"), None)
+    paths = tuple(path.absolute() for path in paths)  # workers may be started in another folder
+    document = config_file.read(*paths)
+    config = document.check(FleetConfig, document.data.get("fleet") or {}, ("fleet",))
+    notify = document.data.get("notify")
+    return Base(
+        paths,
+        config,
+        parse_url(config.database, document.folder, where="fleet.database"),
+        None if notify is None else document.check(NotifyConfig, notify, ("notify",)),
+    )
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """What a scheduler needs to know of a tenant; its runs load the config again.
+
+    Attributes:
+        name: The name of its config file without the suffix.
+        files: Its config files, in order.
+        digest: Of their contents.
+        hosts: By job: the hosts that its runs read from.
+        state: Where its state is.
+        is_local: Whether the state is a file, which only runs on this machine can use.
+        credential: Identifies the address and the credential of the platform; equal for tenants that share them.
+        shares_limit: Whether its config says itself where the bucket of the platform is.
+        has_own_notify: Whether it is to be notified apart from the others.
+    """
+
+    name: str
+    files: tuple[Path, ...]
+    digest: str
+    jobs: Mapping[str, JobConfig]
+    hosts: Mapping[str, frozenset[str]]
+    state: str
+    spool: Path
+    is_local: bool
+    credential: str
+    shares_limit: bool
+    has_own_notify: bool
+
+
+def tenant_name(path: Path) -> str:
+    """The name of the tenant with this config file.
+
+    Raises:
+        ConfigError: If it is not a name.
+    """
+    if not is_name(path.stem):
+        hint = f"rename the file: {NAME_FORM}"
+        raise ConfigError(f"a tenant cannot be called {path.stem!r}", where=str(path), hint=hint)
+    return path.stem
+
+
+def load_tenant(path: Path, base: Base) -> Tenant:
+    """Load the config of a tenant.
+
+    Raises:
+        ConfigError: With every finding and its place in the files.
+    """
+    name, files = tenant_name(path), base.files(path)
+    before = digest_of(files)
+    loaded = project.load(*files)
+    if not loaded.jobs:
+        raise ConfigError("has no jobs", where=str(path), hint="docs/schedule.md has an example")
+    return Tenant(
+        name,
+        files,
+        before,
+        loaded.jobs,
+        {job: _hosts(loaded, job) for job in loaded.jobs},
+        place_of(loaded.state_url),
+        loaded.spool,
+        loaded.state_url.drivername == "sqlite",
+        _credential(loaded.platform),
+        loaded.platform.rate.shared is not None,
+        loaded.notify is not None and "notify" in config_file.read(path).data,
+    )
+
+
+def digest_of(files: Sequence[Path]) -> str:
+    """A hash of the contents of *files*.
+
+    Raises:
+        ConfigError: If one cannot be read.
+    """
+    found = hashlib.sha256()
+    for path in files:
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise ConfigError(f"the config file cannot be read: {error.strerror}", where=str(path)) from error
+        found.update(len(content).to_bytes(8, "big") + content)
+    return found.hexdigest()
+
+
+def _hosts(loaded: Project, job: str) -> frozenset[str]:
+    wanted = loaded.connections_of(job)
+    found = (each.settings.source_host for each in loaded.connections if each.name in wanted)
+    return frozenset(host for host in found if host is not None)
+
+
+def _credential(platform: Profile) -> str:
+    """A hash of the references to the secrets, not of the secrets: nothing is read here."""
+    auth = {name: _plain(value) for name, value in platform.auth}
+    return hashlib.sha256(exact_json.dumps({"base_url": platform.base_url, **auth})).hexdigest()[:24]
+
+
+def _plain(value: object) -> object:
+    if not isinstance(value, Secret):
+        return value
+    kind, _, name = value.reference.partition(":")
+    return f"file:{value.folder / name}" if kind == "file" else value.reference

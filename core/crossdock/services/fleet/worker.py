@@ -1,0 +1,177 @@
+"""What an executor runs: one call, in a process on any host that has crossdock, the configs and the secrets."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+
+from crossdock.config.project import project as projects
+from crossdock.config.project.project import Project
+from crossdock.config.schedules.due_times import Due
+from crossdock.errors import CrossdockError, StateBusyError, as_crossdock_error
+from crossdock.runs import runner, state_session
+from crossdock.runs.refused_runs import Attempt
+from crossdock.runs.run_report import Report
+from crossdock.runs.timings import Timings
+from crossdock.services.fleet.scheduled_call import VERSION, CallResult, RunFacts, ScheduledCall, version_of
+from crossdock.services.fleet.tenants import digest_of
+from crossdock.services.notifications.events import ScheduledRunEnded
+from crossdock.services.observability.trace_export import traced
+from crossdock.services.scheduler import run_events, stderr_log
+from crossdock.services.scheduler.single_runs import apply_retention, notified
+from crossdock.state import DueRun, Transaction
+from crossdock.state.fleet_database import JobFacts
+from crossdock.values.clock import Clock, SystemClock
+from crossdock.values.run_messages import RunMessage
+from crossdock.writing.targets.platform_access import check_clock
+
+_INTERRUPT = threading.Event()
+_CALLS = threading.Condition()
+_in_progress = 0
+
+
+def stop() -> None:
+    """Let the runs of this process settle their requests in flight and end; none begins any more."""
+    _INTERRUPT.set()
+
+
+def wait_until_idle() -> None:
+    """Wait until no call of this process is in progress."""
+    with _CALLS:
+        _CALLS.wait_for(lambda: _in_progress == 0)
+
+
+@contextmanager
+def _counted() -> Iterator[None]:
+    """A call is in progress during the block."""
+    global _in_progress  # noqa: PLW0603  one number for the whole process
+    with _CALLS:
+        _in_progress += 1
+    try:
+        yield
+    finally:
+        with _CALLS:
+            _in_progress -= 1
+            _CALLS.notify_all()
+
+
+def execute(text: str) -> str:
+    """Carry out a `ScheduledCall` and return a `CallResult`, both as JSON; any number of threads may call it.
+
+    Nothing is raised but what ends the process: an error is a result.
+    """
+    if (theirs := version_of(text)) != VERSION:
+        error = f"this worker has crossdock {VERSION}, the scheduler has {theirs or 'an unknown version'}"
+        return CallResult(outcome="refused", error=error).model_dump_json()
+    with _counted():
+        return _result(ScheduledCall.model_validate_json(text)).model_dump_json()
+
+
+def _result(call: ScheduledCall) -> CallResult:
+    try:
+        if digest_of(call.files) != call.digest:
+            return CallResult(outcome="changed", error="the config on this worker differs from the scheduler's")
+        loaded = _with_shared_limit(projects.load(*call.files), call)
+        due_run = call.due_run
+        return _looked(loaded, call) if due_run is None else _begun(loaded, call, due_run, SystemClock())
+    except StateBusyError as error:
+        return CallResult(outcome="busy", error=str(error))
+    except Exception as error:  # noqa: BLE001  a defect in one run must not prevent the next; its text may quote data
+        return _failed(as_crossdock_error(error))
+
+
+def _failed(error: CrossdockError) -> CallResult:
+    return CallResult(outcome="failed", error=str(error), message=RunMessage.of_error("", error))
+
+
+def _with_shared_limit(loaded: Project, call: ScheduledCall) -> Project:
+    limit = call.shared_limit
+    if limit is None:
+        return loaded
+    rate = loaded.platform.rate.model_copy(update={"shared": limit.database})
+    return replace(loaded, platform=loaded.platform.model_copy(update={"rate": rate}), shared_bucket=limit.name)
+
+
+def _looked(loaded: Project, call: ScheduledCall) -> CallResult:
+    """Read what the state knows of the jobs, and record what was skipped."""
+    now = SystemClock().now()
+    if call.skipped:
+        with loaded.alone() as state:
+            state.apply(lambda tx: tx.scheduled_runs.skip(call.skipped, at=now))
+            return CallResult(outcome="looked", jobs=state.apply(lambda tx: _facts(tx, loaded)))
+    with closing(loaded.open_state()) as state:
+        return CallResult(outcome="looked", jobs=state.apply(lambda tx: _facts(tx, loaded)))
+
+
+def _begun(loaded: Project, call: ScheduledCall, due_run: DueRun, clock: Clock) -> CallResult:
+    """The result of a run; people are notified also if it could not begin, once for each error in turn."""
+    try:
+        return _run(loaded, call, due_run, clock)
+    except StateBusyError:
+        raise
+    except Exception as error:  # noqa: BLE001  as above
+        result = _failed(as_crossdock_error(error))
+    if not call.notify or result.error == call.reported or result.message is None:
+        return result
+    event = run_events.could_not_start(due_run.job, Due(due_run.due, due_run.business_date), result.message)
+    event = run_events.compared_if_readable(loaded, event, due_run.due)
+    return result.model_copy(update={"problems": notified(loaded, event, clock)})
+
+
+def _run(loaded: Project, call: ScheduledCall, due_run: DueRun, clock: Clock) -> CallResult:
+    problems: tuple[str, ...] = ()
+    with state_session.open_session(loaded, clock, attempt=Attempt(due_run, waits=True)) as session:
+        state = session.state
+        if due_run.job in state.ask(lambda tx: tx.scheduled_runs.paused()):
+            return CallResult(outcome="paused", jobs=state.apply(lambda tx: _facts(tx, loaded)))
+        check_clock(loaded.platform, clock, loaded.probed[0])
+        timings = Timings(clock)
+        with traced(stderr_log.warn) as trace:
+            report = runner.run_scheduled(session, due_run, progress=timings, interrupt=_INTERRUPT)
+            trace(timings)
+        jobs = state.apply(lambda tx: _facts(tx, loaded))
+        if report is None:
+            return CallResult(outcome="ended_before", jobs=jobs)
+        event = run_events.ended(due_run.job, Due(due_run.due, due_run.business_date), report)
+        event = state.ask(lambda tx: run_events.compared(tx, event, due_run.due))
+    if call.notify and not _INTERRUPT.is_set():
+        problems = notified(loaded, event, clock)
+    apply_retention(loaded, clock, _INTERRUPT)
+    return CallResult(outcome="ended", run=_run_facts(report, event), jobs=jobs, problems=problems)
+
+
+def _run_facts(report: Report, event: ScheduledRunEnded) -> RunFacts:
+    return RunFacts(
+        status=report.status,
+        event=event,
+        exit_code=report.exit_code,
+        throttled=report.counters.throttled,
+        tallies={name: {str(term): n for term, n in each.records.items()} for name, each in report.tallies.items()},
+        open=dict(report.open),
+    )
+
+
+def _facts(tx: Transaction, loaded: Project) -> tuple[JobFacts, ...]:
+    """What the state knows of the jobs of the config."""
+    paused, now = tx.scheduled_runs.paused(), SystemClock().now()
+    return tuple(
+        JobFacts(
+            name,
+            tx.scheduled_runs.counted_since(name, now),
+            name in paused,
+            (tx.scheduled_runs.expected(name) or (None,))[0],
+            tx.scheduled_runs.last_finished(name),
+        )
+        for name in loaded.jobs
+    )
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Runs in this process can be stopped within the block, and begin again after it."""
+    try:
+        yield
+    finally:
+        _INTERRUPT.clear()

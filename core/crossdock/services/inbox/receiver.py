@@ -1,0 +1,166 @@
+"""The HTTP server that receives webhooks: ``POST /webhooks/CONNECTION``.
+
+The answer is 200 once a webhook is stored; WooCommerce counts any other as a failure. A sender that gets 503 tries
+again; one that gets another status need not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from crossdock.errors import ConfigError, CrossdockError
+from crossdock.platform.webhooks import WebhookError
+from crossdock.services.inbox.endpoint import Endpoint
+from crossdock.services.inbox.webhook_writer import WebhookWriter
+from crossdock.state import ReceivedWebhook, State
+from crossdock.values.serving import BodyBudget, ConnectionLimits, HeldBody, OverBudgetError, problem, serve_in_thread
+
+PATH = "/webhooks/"
+STORED_WITHIN_S = 4.0  # Shopify waits for 5 s: shopify.dev/docs/apps/build/webhooks/subscribe/https
+RETRY_AFTER_S = 5
+BODIES_AT_MOST = 64 << 20  # bytes of all bodies that are being read, without those of small ones
+READ_AT_MOST = 64 << 20  # bytes of a body that is too large
+_STOPS_WITHIN_S, _QUEUED = 5, 1024
+_LIMITS = ConnectionLimits(header_s=10.0, body_s=10.0, answer_s=10.0, connections=512)
+
+_HINTS = {
+    errno.EADDRINUSE: "stop the process that listens there, or use another port",
+    errno.EACCES: "use a port from 1024 on, behind a proxy",
+}
+
+Refused = Callable[[str, str], None]
+"""Told of each webhook that is refused: its connection, and the reason code."""
+
+
+class Receiver:
+    """The application.
+
+    Args:
+        endpoints: By connection; `replace` sets others.
+        refused: Told of each webhook that is refused.
+    """
+
+    def __init__(self, endpoints: Mapping[str, Endpoint], writer: WebhookWriter, refused: Refused) -> None:
+        self._endpoints, self._writer, self._refused = endpoints, writer, refused
+        self._bodies = BodyBudget(BODIES_AT_MOST)
+        self.app = Starlette(routes=[Route(f"{PATH}{{connection}}", self._receive, methods=["POST"])])
+        self.app.router.redirect_slashes = False
+
+    def replace(self, endpoints: Mapping[str, Endpoint], open_state: Callable[[], State]) -> None:
+        """Use other endpoints, and another state, from the next webhook on."""
+        self._endpoints = endpoints
+        self._writer.use(open_state)
+
+    async def _receive(self, request: Request) -> Response:
+        name = request.path_params["connection"]
+        endpoint = self._endpoints.get(name)
+        if endpoint is None:
+            self._refused("", "unknown_connection")
+            return problem(404, "No connection of this name receives webhooks.")
+        try:
+            with self._bodies.body() as held:
+                body = await _body(request, endpoint.max_body_bytes, held)
+            received = endpoint.accept(body, request.scope["headers"])
+        except WebhookError as error:
+            self._refused(name, error.reason)
+            headers = {"connection": "close"} if error.reason == "too_large" else None
+            return problem(error.status, f"{error.message[:1].upper()}{error.message[1:]}.", headers=headers)
+        except OverBudgetError:
+            self._refused(name, "too_much_at_once")
+            detail = "Too many large webhooks arrive at once. Send it again."
+            return problem(503, detail, headers={"retry-after": str(RETRY_AFTER_S), "connection": "close"})
+        except ClientDisconnect:
+            return Response(status_code=400)  # nobody reads it
+        return Response() if received is None else await self._store(name, received)
+
+    async def _store(self, name: str, received: ReceivedWebhook) -> Response:
+        stored = asyncio.wrap_future(self._writer.put(received))
+        try:
+            await asyncio.wait_for(asyncio.shield(stored), STORED_WITHIN_S)
+        except (CrossdockError, TimeoutError):
+            self._refused(name, "not_stored")
+            detail = "The webhook could not be stored now. Send it again."
+            return problem(503, detail, headers={"retry-after": str(RETRY_AFTER_S)})
+        if received.problem is not None:
+            self._refused(name, "unreadable")
+        return Response()
+
+
+async def _body(request: Request, most: int, held: HeldBody) -> bytes:
+    """The body.
+
+    Raises:
+        WebhookError: If it is larger than *most* bytes. Up to `READ_AT_MOST` bytes of it are read and not kept, since a
+            sender whose connection is closed while it sends may not see the answer.
+        OverBudgetError: If all bodies that are being read are too large together.
+    """
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size <= most:
+            held.add(len(part))
+            parts.append(part)
+        elif size > READ_AT_MOST:
+            break
+    if size > most:
+        raise WebhookError("too_large", f"the body has more than {most:,} bytes")
+    return b"".join(parts)
+
+
+class RefusedCounts:
+    """Counts refused webhooks by connection and reason; thread-safe. A forger must not fill the log."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._lock = threading.Lock()
+
+    def __call__(self, connection: str, reason: str) -> None:
+        with self._lock:
+            self._counts[connection, reason] += 1
+
+    def take(self) -> Mapping[tuple[str, str], int]:
+        """The counts since the last call."""
+        with self._lock:
+            counts, self._counts = self._counts, Counter()
+        return counts
+
+
+@contextmanager
+def serve(receiver: Receiver, host: str, port: int) -> Iterator[str]:
+    """Serve *receiver* from a thread and yield the base address.
+
+    Args:
+        port: 0 for a free one.
+
+    Raises:
+        ConfigError: If the address is not available.
+    """
+
+    def refused(error: OSError) -> ConfigError:
+        hint = _HINTS.get(error.errno or 0, "name an address of this machine, such as 127.0.0.1 or 0.0.0.0")
+        reason = (error.strerror or type(error).__name__).partition(" (while ")[0]  # which repeats the address
+        return ConfigError(f"cannot listen: {reason}", where=f"{host}:{port}", hint=hint)
+
+    served = serve_in_thread(
+        receiver.app,
+        _LIMITS,
+        host,
+        port,
+        name="receiver",
+        refused=refused,
+        accepted_at_once=_QUEUED,
+        queued=_QUEUED,
+        stops_within_s=_STOPS_WITHIN_S,
+    )
+    with served as base_url:
+        yield base_url

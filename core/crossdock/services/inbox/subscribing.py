@@ -1,0 +1,126 @@
+"""The subscriptions of a connection at its vendor, for ``crossdock listen``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from crossdock.config.project.connector_instances import Connection
+from crossdock.config.project.project import Project
+from crossdock.connector import Context
+from crossdock.errors import ConfigError, CrossdockError, UnauthorizedError
+from crossdock.reading.sources.source_context import SourceContext
+from crossdock.runs.intake_logs import NoIntake
+from crossdock.runs.temporary_folder import run_folder
+from crossdock.services.inbox.receiver import PATH
+from crossdock.values.author_code import guarded
+from crossdock.values.clock import Clock
+from crossdock.values.progress import Silent
+from crossdock.webhooks import Subscription, SubscriptionApi, Webhooks
+
+
+@dataclass(slots=True)
+class Registered:
+    """What became of a registration.
+
+    Attributes:
+        refused: Why the vendor refuses a topic; after a refused credential no further topic is tried.
+    """
+
+    subscriptions: list[Subscription] = field(default_factory=list)
+    refused: dict[str, CrossdockError] = field(default_factory=dict)
+
+
+class Subscriptions:
+    """What one connection subscribes to.
+
+    Args:
+        address: Where its webhooks are sent; empty if the config does not say.
+    """
+
+    def __init__(self, api: SubscriptionApi[Any], webhooks: Webhooks[Any], context: Context[Any], address: str) -> None:
+        self._api, self._webhooks, self._context, self._address = api, webhooks, context, address
+
+    def listed(self) -> Iterator[Subscription]:
+        """All subscriptions at the vendor."""
+        with self._guard("listed"):
+            for subscription in self._api.listed(self._context):
+                yield _checked(subscription)
+
+    def _guard(self, method: str) -> AbstractContextManager[None]:
+        return guarded(method, self._context.connection, code=self._api, settings=self._context.settings)
+
+    def register(self) -> Registered:
+        """Subscribe to each topic of the connection, unless it is subscribed.
+
+        Raises:
+            ConfigError: If the config names no public address.
+        """
+        address, result = self._own_address(), Registered()
+        for topic in self._webhooks.topics:
+            try:
+                with self._guard("create"):
+                    result.subscriptions.append(_checked(self._api.create(self._context, topic, address)))
+            except CrossdockError as error:
+                result.refused[topic] = error
+                if isinstance(error, UnauthorizedError):
+                    break
+        return result
+
+    def remove(self) -> Iterator[Subscription]:
+        """End the subscriptions to our address, and yield them.
+
+        Raises:
+            ConfigError: If the config names no public address.
+        """
+        address = self._own_address()
+        for subscription in list(self.listed()):
+            if subscription.address == address:
+                with self._guard("remove"):
+                    self._api.remove(self._context, subscription)
+                yield subscription
+
+    def _own_address(self) -> str:
+        if not self._address:
+            hint = "add listen: {public_url: https://...}, the address that the vendor reaches"
+            raise ConfigError("the config does not say where webhooks are received", hint=hint)
+        return self._address
+
+
+def _checked(subscription: object) -> Subscription:
+    if not isinstance(subscription, Subscription):
+        raise TypeError(f"a subscription is a {type(subscription).__name__} instead of a Subscription")
+    return subscription
+
+
+@contextmanager
+def subscriptions(project: Project, name: str, clock: Clock) -> Iterator[Subscriptions]:
+    """The subscriptions of the connection *name*.
+
+    Raises:
+        ConfigError: If there is no such connection, it receives no webhooks, or its vendor has no API for that.
+    """
+    connection = _connection(project, name)
+    webhooks, where = connection.webhooks, f"{project.path}: connections.{name}"
+    if webhooks is None:
+        hint = "add webhooks: to it; docs/listen.md has an example"
+        raise ConfigError("the connection receives no webhooks", where=where, hint=hint)
+    if webhooks.subscriptions is None:
+        hint = f"enter the address in the system itself; it ends with {PATH}{name}"
+        raise ConfigError("its system has no API for subscriptions", where=where, hint=hint)
+    address = f"{project.listen.public_url.rstrip('/')}{PATH}{name}" if project.listen else ""
+    with ExitStack() as stack:
+        work = run_folder(stack, None)
+        run = SourceContext(clock, Silent(), NoIntake(), work, work, work)
+        stack.enter_context(run.at_end)
+        yield Subscriptions(webhooks.subscriptions, webhooks, connection.context(run), address)
+
+
+def _connection(project: Project, name: str) -> Connection:
+    found = {connection.name: connection for connection in project.connections}
+    if name not in found:
+        known = ", ".join(found)
+        raise ConfigError(f"there is no connection {name!r}", where=str(project.path), hint=f"known: {known}")
+    return found[name]

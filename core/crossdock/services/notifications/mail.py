@@ -1,0 +1,217 @@
+"""Mail notifications over SMTP."""
+
+from __future__ import annotations
+
+import binascii
+import io
+import smtplib
+import socket
+import ssl
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from datetime import datetime
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.utils import format_datetime
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from crossdock.errors import ConfigError, RemoteError, UnavailableError
+from crossdock.reading.transport.failure_sentences import network_reason
+from crossdock.reading.transport.tls_context import tls_context
+from crossdock.services.notifications.events import Message
+from crossdock.values.addresses import HostName, is_loopback, mailbox
+from crossdock.values.config_file import ConfigModel, SecretRef
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+MAX_REPLIES_BYTES = 1024 * 1024  # per conversation; RFC 5321 section 4.5.3.1.5 limits a line, but not their number
+_TIMED_OUT, _NOT_SMTP = "timed out", "is not an SMTP server"
+
+Mailbox = Annotated[str, AfterValidator(mailbox)]
+
+
+class Email(ConfigModel):
+    """Mail recipients and the SMTP server to send through."""
+
+    host: HostName
+    """The SMTP server."""
+    port: Annotated[int, Field(ge=1, le=65_535)]
+    """Usually 587 for ``starttls``, 465 for ``tls``, 25 for ``none``."""
+    tls: Literal["starttls", "tls", "none"]
+    """``starttls`` upgrades the connection, ``tls`` encrypts it from the start, ``none`` is for a server on this
+    machine only. Nothing is sent to a server that does not encrypt as configured."""
+    user: Annotated[str, Field(pattern="^[!-~]+$")] | None = None
+    """User name for authentication; omit it for a server without authentication."""
+    password: SecretRef | None = None
+    """Password of ``user``."""
+    sender: Mailbox
+    """The From address."""
+    to: Annotated[tuple[Mailbox, ...], Field(min_length=1)]
+    """The recipients' addresses."""
+
+    @model_validator(mode="after")
+    def _is_safe(self) -> Self:
+        if self.tls == "none" and not is_loopback(self.host):
+            raise ValueError("tls: none is for a mail server on this machine only; use starttls or tls")
+        if (self.user is None) != (self.password is None):
+            raise ValueError("user and password go together")
+        return self
+
+
+class MailChannel:
+    """Sends messages as an `Email` configures.
+
+    Args:
+        tls: Verifies the server; None for the system's certificates.
+    """
+
+    def __init__(self, email: Email, tls: ssl.SSLContext | None = None) -> None:
+        self._email, self._tls = email, tls
+        self.name = f"the mail server {email.host}:{email.port}"
+
+    def check(self) -> None:
+        """Check the password.
+
+        Raises:
+            ConfigError: If it cannot be read or used.
+        """
+        self._password()
+
+    def send(self, message: Message, *, at: datetime, within_s: float) -> None:
+        """Make one attempt. If it fails after the last byte, the mail may have been accepted.
+
+        Args:
+            at: Time of the attempt.
+            within_s: Limit for the whole conversation.
+
+        Raises:
+            ConfigError: See `check`.
+            UnavailableError: A temporary failure.
+            RemoteError: A permanent failure, also if only some recipients were accepted.
+        """
+        email, password = self._email, self._password()
+        with _translated_errors(), closing(_BoundedSmtp(email, self._tls or tls_context(), within_s)) as smtp:
+            smtp.open()
+            if email.user is not None and password is not None:
+                smtp.login(email.user, password)
+            refused = smtp.send_message(self._mail(message, at), email.sender, email.to)
+            with suppress(OSError, smtplib.SMTPException, RemoteError):  # the mail is accepted already
+                smtp.quit()
+        if refused:
+            raise RemoteError(f"refused {len(refused)} of {len(email.to)} recipients ({_codes(refused)})")
+
+    def _password(self) -> str | None:
+        secret = self._email.password
+        if secret is None:
+            return None
+        password = secret.reveal()
+        if not (password.isascii() and password.isprintable()):
+            raise ConfigError(f"{secret.reference} contains characters that SMTP authentication does not support")
+        return password
+
+    def _mail(self, message: Message, at: datetime) -> EmailMessage:
+        mail = EmailMessage()
+        mail["Subject"] = message.subject
+        mail["From"] = Address("crossdock", addr_spec=self._email.sender)
+        mail["To"] = ", ".join(self._email.to)
+        mail["Date"] = format_datetime(at)
+        mail["Message-ID"] = f"<{message.id}@{self._email.sender.partition('@')[2]}>"
+        mail["Auto-Submitted"] = "auto-generated"  # RFC 3834: suppresses automatic replies
+        mail.set_content("\n".join(message.lines))
+        return mail
+
+
+class _BoundedSmtp(smtplib.SMTP):
+    """An SMTP client with a deadline for the whole conversation and a limit on the size of all replies."""
+
+    def __init__(self, email: Email, tls: ssl.SSLContext, within_s: float) -> None:
+        super().__init__(local_hostname="", timeout=within_s)
+        self._host = email.host.rstrip(".")  # smtplib verifies certificates against it
+        self._email, self._tls = email, tls
+        self._deadline, self._bytes_left = time.monotonic() + within_s, MAX_REPLIES_BYTES
+
+    def open(self) -> None:
+        """Connect and encrypt as configured."""
+        code, text = self.connect(self._email.host, self._email.port)
+        if code != 220:
+            raise smtplib.SMTPConnectError(code, text)
+        if self._email.tls == "starttls":
+            self.starttls(context=self._tls)
+
+    def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
+        self.sock = socket.create_connection((host, port), timeout)
+        address = self.sock.getsockname()[0]
+        self.local_hostname = f"[IPv6:{address}]" if ":" in address else f"[{address}]"  # a name would need DNS
+        self._limit_next_wait()
+        return self._tls.wrap_socket(self.sock, server_hostname=self._host) if self._email.tls == "tls" else self.sock
+
+    def getreply(self) -> tuple[int, bytes]:
+        self.file = self.file or io.BufferedReader(_Replies(self))
+        reply = super().getreply()
+        self._limit_next_wait()  # for a TLS handshake or the next command
+        return reply
+
+    def receive_into(self, buffer: WriteableBuffer) -> int:
+        assert self.sock is not None
+        self._limit_next_wait()
+        try:
+            count = self.sock.recv_into(buffer)
+        except TimeoutError as error:  # smtplib would report a closed connection
+            raise UnavailableError(_TIMED_OUT) from error
+        self._bytes_left -= count
+        if self._bytes_left < 0:
+            raise RemoteError(f"sent responses of more than {MAX_REPLIES_BYTES:,} bytes")
+        return count
+
+    def _limit_next_wait(self) -> None:
+        seconds_left = self._deadline - time.monotonic()
+        if seconds_left <= 0:
+            raise UnavailableError(_TIMED_OUT)
+        if self.sock is not None:
+            self.sock.settimeout(seconds_left)
+
+
+class _Replies(io.RawIOBase):
+    def __init__(self, smtp: _BoundedSmtp) -> None:
+        self._smtp = smtp
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        return self._smtp.receive_into(buffer)
+
+
+@contextmanager
+def _translated_errors() -> Iterator[None]:
+    """Raise our errors with the server's reply codes; its texts may contain addresses."""
+    try:
+        yield
+    except smtplib.SMTPRecipientsRefused as error:
+        temporary = any(400 <= code < 500 for code, _ in error.recipients.values())
+        raise _failure(f"refused all recipients ({_codes(error.recipients)})", temporary=temporary) from error
+    except smtplib.SMTPResponseException as error:
+        what = "the login" if isinstance(error, smtplib.SMTPAuthenticationError) else "the mail"
+        text = f"refused {what} ({error.smtp_code})" if error.smtp_code > 0 else _NOT_SMTP
+        raise _failure(text, temporary=400 <= error.smtp_code < 500) from error
+    except smtplib.SMTPServerDisconnected as error:
+        raise UnavailableError("closed the connection") from error
+    except smtplib.SMTPException as error:  # a missing feature; the text is smtplib's own
+        raise RemoteError(f"cannot be used: {error}") from error
+    except binascii.Error as error:  # an authentication challenge that is not base64
+        raise RemoteError(_NOT_SMTP) from error
+    except OSError as error:
+        temporary = not isinstance(error, ssl.SSLCertVerificationError)
+        raise _failure(f"cannot be reached: {network_reason(error)}", temporary=temporary) from error
+
+
+def _failure(text: str, *, temporary: bool) -> RemoteError:
+    return UnavailableError(text) if temporary else RemoteError(text)
+
+
+def _codes(refused: Mapping[str, Any]) -> str:
+    return ", ".join(sorted({str(code) for code, _ in refused.values()}))

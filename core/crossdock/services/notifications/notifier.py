@@ -1,0 +1,124 @@
+"""Sends notifications about scheduled runs. A failed notification never fails the run."""
+
+from __future__ import annotations
+
+import ssl
+import threading
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from crossdock.errors import ConfigError, CrossdockError, UnavailableError
+from crossdock.services.notifications.events import Event, Kind, Message, compose, compose_group, kinds
+from crossdock.services.notifications.mail import Email, MailChannel
+from crossdock.services.notifications.webhook import Webhook, WebhookChannel
+from crossdock.values.clock import Clock
+from crossdock.values.config_file import ConfigModel
+
+Channel = WebhookChannel | MailChannel
+ATTEMPT_S = 10.0
+
+
+class NotifyConfig(ConfigModel):
+    """Who is notified about scheduled runs, and when."""
+
+    when: Annotated[tuple[Kind, ...], Field(min_length=1)] = ("failed", "degraded", "recovered")
+    """Events to notify about: ``failed`` (the run did not complete), ``degraded`` (it completed, but records are
+    open: rejected, waiting, pending or in doubt), ``recovered`` (it completed after a run that did not, or nothing
+    is open any more), ``late`` (it is expected to end after ``done_by``)."""
+    webhook: Webhook | None = None
+    """Webhook to post to."""
+    email: Email | None = None
+    """Mail to send."""
+
+    @model_validator(mode="after")
+    def _has_channel(self) -> Self:
+        if self.webhook is None and self.email is None:
+            raise ValueError("needs a webhook or an email; to send no notifications, leave notify out")
+        return self
+
+
+class Notifier:
+    """Sends the notifications that a `NotifyConfig` selects. Secrets are read for each message, so they can be rotated.
+
+    Args:
+        tls: Verifies the mail server; None for the system's certificates.
+        attempt_s: Time limit of one attempt. There are at most two per channel.
+
+    Raises:
+        ConfigError: If a secret cannot be read or used.
+    """
+
+    def __init__(
+        self, config: NotifyConfig, clock: Clock, *, tls: ssl.SSLContext | None = None, attempt_s: float = ATTEMPT_S
+    ) -> None:
+        self._clock, self._attempt_s = clock, attempt_s
+        self._when = frozenset(config.when)
+        self._channels: list[Channel] = []
+        if config.webhook is not None:
+            self._channels.append(WebhookChannel(config.webhook))
+        if config.email is not None:
+            self._channels.append(MailChannel(config.email, tls))
+        for channel in self._channels:
+            channel.check()
+
+    def notify(self, event: Event) -> list[str]:
+        """Send *event* on all channels at once if it is selected, within 2.5 times *attempt_s*.
+
+        Returns:
+            One sentence per channel that failed.
+        """
+        selected = kinds(event) & self._when
+        return self._send(compose(event, selected, self._clock.now())) if selected else []
+
+    def is_selected(self, event: Event) -> bool:
+        """Whether the config selects *event*."""
+        return bool(kinds(event) & self._when)
+
+    def notify_group(self, events: Sequence[tuple[str, Event]], tenants: int) -> list[str]:
+        """Send selected events of several tenants in one message, as `notify`.
+
+        Args:
+            events: At least one, each with the name of its tenant.
+            tenants: How many there are.
+        """
+        return self._send(compose_group(events, tenants, self._clock.now()))
+
+    def _send(self, message: Message) -> list[str]:
+        deadline = time.monotonic() + 2.5 * self._attempt_s
+        failures = {channel.name: f"{channel.name} did not answer in time" for channel in self._channels}
+        threads = []
+        for channel in self._channels:  # in threads, since nothing else bounds a DNS lookup
+            task = partial(self._deliver, channel, message, deadline, failures)
+            threads.append(threading.Thread(target=task, name="notification", daemon=True))
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return list(failures.values())
+
+    def _deliver(self, channel: Channel, message: Message, deadline: float, failures: dict[str, str]) -> None:
+        """Send *message* and remove the channel's entry from *failures*, or replace it."""
+        name = channel.name
+        try:
+            self._send_with_retry(channel, message, deadline)
+            del failures[name]
+        except ConfigError as error:
+            failures[name] = f"{name} cannot be used: {error.message}"
+        except CrossdockError as error:
+            failures[name] = f"{name} {error.message}"
+        except Exception as error:  # noqa: BLE001  a defect here must not fail the run; its text may quote anything
+            failures[name] = f"{name} failed: {type(error).__name__}"
+
+    def _send_with_retry(self, channel: Channel, message: Message, deadline: float) -> None:
+        send = partial(channel.send, message, within_s=self._attempt_s)
+        try:
+            send(at=self._clock.now())
+        except UnavailableError:
+            self._clock.sleep(self._attempt_s / 5)
+            if time.monotonic() >= deadline:
+                raise
+            send(at=self._clock.now())

@@ -1,0 +1,125 @@
+"""Webhook notifications: JSON by POST, signed as in Standard Webhooks 1.0.0 if there is a secret."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import BeforeValidator, ValidationInfo, WithJsonSchema
+
+from crossdock.errors import ConfigError, RemoteError, UnavailableError
+from crossdock.reading.transport.http_connection import HttpConnection
+from crossdock.reading.transport.httpcore_client import HttpClient
+from crossdock.services.notifications.events import Message
+from crossdock.values import exact_json
+from crossdock.values.addresses import asks_with_secret, web_address
+from crossdock.values.config_file import Secret, SecretRef
+
+_TEMPORARY = {408, 425, 429}
+_KEY_HINT = "write whsec_ and the base64 of 24 to 64 random bytes: openssl rand -base64 32"
+
+
+def _url(value: Any, info: ValidationInfo) -> str | Secret:
+    if isinstance(value, Secret):
+        return value
+    if not isinstance(value, str):
+        raise ValueError("must be text")  # noqa: TRY004  pydantic wants this one
+    if value.startswith(("env:", "file:")) and not value.endswith(":"):
+        return Secret(value, info.context["folder"] if info.context else Path())
+    if asks_with_secret(value):
+        raise ValueError("must not contain a secret: refer to the whole URL with env:NAME or file:PATH")
+    return web_address(value)
+
+
+Url = Annotated[
+    str | Secret, BeforeValidator(_url), WithJsonSchema({"type": "string", "pattern": "^(https?://|(env|file):).+"})
+]
+
+
+class Webhook(HttpConnection):
+    """A webhook to post to, and how connections to it are made."""
+
+    url: Url
+    """The address: https, or http on this machine. Refer to an address that is itself a secret, as those of chat
+    channels are, by ``env:NAME`` or ``file:PATH``."""
+    secret: SecretRef | None = None
+    """The signing key: ``whsec_`` and the base64 of 24 to 64 bytes. Without it, requests are not signed."""
+
+
+class WebhookChannel:
+    """Posts messages to a `Webhook`."""
+
+    def __init__(self, webhook: Webhook) -> None:
+        self._webhook = webhook
+        url = webhook.url
+        self.name = f"the webhook {url.reference}" if isinstance(url, Secret) else f"the webhook {urlsplit(url).netloc}"
+
+    def check(self) -> None:
+        """Check the secrets.
+
+        Raises:
+            ConfigError: If one cannot be read or used.
+        """
+        self._address()
+        self._key()
+
+    def send(self, message: Message, *, at: datetime, within_s: float) -> None:
+        """Make one attempt.
+
+        Args:
+            at: Time of the attempt.
+
+        Raises:
+            ConfigError: See `check`.
+            UnavailableError: A temporary failure.
+            RemoteError: A permanent failure.
+        """
+        address, key, body = urlsplit(self._address()), self._key(), exact_json.dumps(message.payload)
+        timestamp = str(int(at.timestamp()))
+        headers = {"content-type": "application/json", "webhook-id": message.id, "webhook-timestamp": timestamp}
+        if key is not None:
+            headers["webhook-signature"] = signature(key, message.id, timestamp, body)
+        origin = f"{address.scheme}://{address.netloc}"
+        path = (address.path or "/") + (f"?{address.query}" if address.query else "")
+        limits: dict[str, Any] = {"connect_timeout_s": within_s, "total_timeout_s": within_s}
+        client = HttpClient(origin, headers=headers, connection=self._webhook, **limits)
+        with closing(client):
+            status = client.send("POST", path, body=body).status
+        if status >= 500 or status in _TEMPORARY:
+            raise UnavailableError(f"responded with {status}")
+        if not 200 <= status < 300:
+            raise RemoteError(f"responded with {status}")
+
+    def _address(self) -> str:
+        url = self._webhook.url
+        if isinstance(url, str):
+            return url
+        try:
+            return web_address(url.reveal())
+        except ValueError as error:
+            raise ConfigError(f"the URL in {url.reference} {error}") from None
+
+    def _key(self) -> bytes | None:
+        secret = self._webhook.secret
+        if secret is None:
+            return None
+        try:
+            key = base64.b64decode(secret.reveal().removeprefix("whsec_"), validate=True)
+        except (binascii.Error, ValueError):
+            key = b""
+        if not 24 <= len(key) <= 64:
+            raise ConfigError(f"{secret.reference} is not a signing key", hint=_KEY_HINT)
+        return key
+
+
+def signature(key: bytes, message_id: str, timestamp: str, body: bytes) -> str:
+    """The ``webhook-signature`` of a message: HMAC-SHA256 over id, timestamp and body."""
+    signed = b".".join((message_id.encode(), timestamp.encode(), body))
+    return f"v1,{base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()}"

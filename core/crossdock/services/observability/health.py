@@ -1,0 +1,99 @@
+"""The scheduler's HTTP server for monitoring: liveness, readiness and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from crossdock.errors import ConfigError
+from crossdock.services.observability.metrics import Metrics
+from crossdock.values.serving import ConnectionLimits, ServerNames, problem, serve_in_thread
+
+_STOPS_WITHIN_S = 1
+# Connections are open files of the scheduler's process, which runs may need under a low `ulimit -n`. asyncio accepts
+# up to its backlog at once before the first is counted; the others wait in the kernel's queue.
+_LIMITS = ConnectionLimits(header_s=5.0, body_s=5.0, answer_s=5.0, connections=16)
+_ACCEPTED_AT_ONCE, _QUEUED = 8, 128
+
+
+def app(metrics: Metrics) -> Starlette:
+    """The read-only endpoints ``/healthz``, ``/readyz`` and ``/metrics``."""
+
+    def checked(check: Callable[[], tuple[bool, str]]) -> Callable[[Request], Awaitable[Response]]:
+        async def respond(_: Request) -> Response:
+            passed, text = check()
+            return _response(f"{text}\n".encode(), 200 if passed else 503, "text/plain; charset=utf-8")
+
+        return respond
+
+    async def exposition(_: Request) -> Response:
+        body, content_type = metrics.exposition()
+        return _response(body, 200, content_type)
+
+    served = Starlette(
+        routes=[
+            Route("/healthz", checked(metrics.alive), methods=["GET"]),
+            Route("/readyz", checked(metrics.ready), methods=["GET"]),
+            Route("/metrics", exposition, methods=["GET"]),
+        ]
+    )
+    served.router.redirect_slashes = False
+    return served
+
+
+def _response(body: bytes, status: int, content_type: str) -> Response:
+    headers = {"content-type": content_type, "cache-control": "no-store", "x-content-type-options": "nosniff"}
+    return Response(body, status, headers)
+
+
+@contextmanager
+def serve(
+    metrics: Metrics, host: str = "127.0.0.1", port: int = 0, *, allowed_hosts: Iterable[str] = ()
+) -> Iterator[str]:
+    """Serve the endpoints from a thread and yield the base address.
+
+    There is no authentication: beyond this machine, restrict access by the network.
+
+    Args:
+        host: An IP address or name of this machine; ``0.0.0.0`` for all addresses.
+        port: 0 for a free one.
+        allowed_hosts: Additional names of this server, see `ServerNames`.
+
+    Raises:
+        ConfigError: If the address is not available or one of *allowed_hosts* is not a host.
+    """
+    names = ServerNames(allowed_hosts, "crossdock schedule")
+
+    def refused(error: OSError) -> ConfigError:
+        hint = "Stop the process that listens there, or use another port."
+        return ConfigError(f"cannot serve the health endpoints: {error.strerror}", where=f"{host}:{port}", hint=hint)
+
+    served = serve_in_thread(
+        _guarded(app(metrics), names),
+        _LIMITS,
+        host,
+        port,
+        name="health",
+        refused=refused,
+        accepted_at_once=_ACCEPTED_AT_ONCE,
+        queued=_QUEUED,
+        stops_within_s=_STOPS_WITHIN_S,
+    )
+    with served as base_url:
+        yield base_url
+
+
+def _guarded(served: ASGIApp, names: ServerNames) -> ASGIApp:
+    """Answer 403 to requests for another host or from a page of another site."""
+
+    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+        refusal = names.refusal(scope)
+        await (problem(403, refusal) if refusal else served)(scope, receive, send)
+
+    return guarded

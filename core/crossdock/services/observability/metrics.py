@@ -1,0 +1,252 @@
+"""Health and metrics of the scheduler: the only door to prometheus_client."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal, cast
+
+from crossdock.printable import printable
+from crossdock.services.notifications.events import Status
+from crossdock.values.clock import Clock
+from crossdock.values.tally import OpenCounts
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
+    from prometheus_client.registry import Collector
+
+Part = Literal["config", "state", "clock", "executor"]
+STALLED_AFTER_S = 60.0
+_STATUSES: tuple[Status, ...] = ("done", "degraded", "incomplete", "failed", "skipped")
+_METRICS: Mapping[str, tuple[str, tuple[str, ...]]] = {  # help and labels by name; names of counters end in _total
+    "nights_total": ("Scheduled runs that ended.", ("job", "status")),
+    "night_seconds": ("Duration of the last run.", ("job",)),
+    "started_timestamp_seconds": ("Start of the last run.", ("job",)),
+    "last_success_timestamp_seconds": ("End of the last run after which no record was open.", ("job",)),
+    "next_due_timestamp_seconds": ("When the job is due next.", ("job",)),
+    "running": ("1 while a run of the job is running.", ("job",)),
+    "requests_total": ("Requests sent to the platform.", ()),
+    "throttled_total": ("Requests that the platform answered with 429.", ()),
+    "records_total": ("Records by term of the tally.", ("stream", "term")),
+    "open_records": ("Open records after the last run.", ("stream", "state")),
+    "inbox_records": ("Records that are to be fetched because of webhooks.", ("state",)),
+    "webhooks_refused_total": ("Webhooks that were not processed.", ("connection", "reason")),
+    "allowance_tokens": ("Requests that can be sent now.", ()),
+    "allowance_burst_tokens": ("Capacity of the token bucket.", ()),
+    "allowance_rate_per_second": ("Refill rate of the token bucket.", ()),
+    "heartbeat_timestamp_seconds": ("Last iteration of the scheduler loop.", ()),
+    "fleet_tenants": ("Tenants of the fleet.", ("state",)),
+    "fleet_runs_waiting": ("Runs that are due and have not started.", ()),
+    "fleet_leading": ("1 if this scheduler leads the fleet.", ()),
+}
+_OF_RUNS = (
+    "nights_total",
+    "night_seconds",
+    "started_timestamp_seconds",
+    "last_success_timestamp_seconds",
+    "next_due_timestamp_seconds",
+    "running",
+    "requests_total",
+    "throttled_total",
+    "records_total",
+    "open_records",
+)
+"""Those that a fleet has for each tenant, with the label ``tenant``."""
+
+
+class _Values:
+    """The values of all metrics by their labels, and the lock of all who write them."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock, self.lock = clock, threading.Lock()
+        self.by_name: dict[str, dict[tuple[str, ...], float]] = {name: {} for name in _METRICS}
+
+    def set(self, name: str, value: float | None, *labels: str) -> None:
+        if value is None:
+            self.by_name[name].pop(labels, None)
+        else:
+            self.by_name[name][labels] = value
+
+    def increase(self, name: str, amount: float, *labels: str) -> None:
+        self.by_name[name][labels] = self.by_name[name].get(labels, 0) + amount
+
+    def now(self) -> float:
+        return self.clock.now().timestamp()
+
+
+class RunMetrics:
+    """What is measured of runs: of all of them, or of those of one tenant. Thread-safe; every call is fast."""
+
+    def __init__(self, values: _Values, *labels: str) -> None:
+        self._values, self._labels = values, labels
+
+    def due(self, job: str, instant: datetime | None) -> None:
+        """Record when *job* is due next; None if it is no longer scheduled."""
+        with self._values.lock:
+            self._add_job(job)
+            self._set("next_due_timestamp_seconds", instant.timestamp() if instant else None, job)
+
+    def began(self, job: str) -> None:
+        """Record that a run of *job* started."""
+        with self._values.lock:
+            self._add_job(job)
+            self._set("running", 1, job)
+            self._set("started_timestamp_seconds", self._values.now(), job)
+
+    def ended(self, job: str, status: Status, seconds: float) -> None:
+        """Record that a run of *job* ended. A skipped run does not affect one that is running."""
+        with self._values.lock:
+            self._add_job(job)
+            self._increase("nights_total", 1, job, status)
+            if status != "skipped":
+                self._set("running", 0, job)
+                self._set("night_seconds", seconds, job)
+            if status == "done":
+                self._set("last_success_timestamp_seconds", self._values.now(), job)
+
+    def sent(self, requests: int, throttled: int = 0) -> None:
+        """Add *requests*, of which *throttled* were answered with 429."""
+        with self._values.lock:
+            self._increase("requests_total", requests)
+            self._increase("throttled_total", throttled)
+
+    def counted(self, stream: str, terms: Mapping[str, int]) -> None:
+        """Add records of *stream* by term of the tally."""
+        with self._values.lock:
+            for term, number in terms.items():
+                self._increase("records_total", number, stream, term)
+
+    def opened(self, stream: str, counts: OpenCounts) -> None:
+        """Record what is open of *stream* at the end of a run."""
+        with self._values.lock:
+            for state, number in counts.as_json().items():
+                self._set("open_records", number, stream, state)
+
+    def _add_job(self, job: str) -> None:
+        self._increase("running", 0, job)
+        for status in _STATUSES:
+            self._increase("nights_total", 0, job, status)
+
+    def _set(self, name: str, value: float | None, *labels: str) -> None:
+        self._values.set(name, value, *self._labels, *labels)
+
+    def _increase(self, name: str, amount: float, *labels: str) -> None:
+        self._values.increase(name, amount, *self._labels, *labels)
+
+
+class Metrics(RunMetrics):
+    """What the scheduler reports about itself. Thread-safe; every call is fast.
+
+    Args:
+        stalled_after_s: Age of the last `beat` after which the scheduler loop counts as stuck.
+        of_fleet: Runs are measured by tenant: see `of`.
+    """
+
+    def __init__(self, clock: Clock, *, stalled_after_s: float = STALLED_AFTER_S, of_fleet: bool = False) -> None:
+        self._stalled_after_s, self._of_fleet = stalled_after_s, of_fleet
+        self._problems: dict[Part, str | None] = {"config": "not read yet", "state": "not opened yet"}
+        super().__init__(_Values(clock))
+        if not of_fleet:
+            self.sent(0)
+        self.beat()
+
+    def of(self, tenant: str) -> RunMetrics:
+        """What is measured of the runs of a tenant of a fleet."""
+        found = RunMetrics(self._values, tenant)
+        found.sent(0)
+        return found
+
+    def forget(self, tenant: str) -> None:
+        """The tenant has left the fleet."""
+        with self._values.lock:
+            for name in _OF_RUNS:
+                values = self._values.by_name[name]
+                for labels in [labels for labels in values if labels[0] == tenant]:
+                    del values[labels]
+
+    def fleet(self, *, usable: int, broken: int, waiting: int, leads: bool) -> None:
+        """Record the tenants of a fleet whose config is usable, and not; and the runs that are due and wait."""
+        with self._values.lock:
+            self._values.set("fleet_tenants", usable, "usable")
+            self._values.set("fleet_tenants", broken, "broken")
+            self._values.set("fleet_runs_waiting", waiting)
+            self._values.set("fleet_leading", leads)
+
+    def beat(self) -> None:
+        """Record an iteration of the scheduler loop."""
+        with self._values.lock:
+            self._beat = self._values.clock.monotonic()
+            self._values.set("heartbeat_timestamp_seconds", self._values.now())
+
+    def found(self, part: Part, problem: str | None = None) -> None:
+        """Record whether *part* is usable; *problem* is a sentence without secrets."""
+        with self._values.lock:
+            self._problems[part] = problem
+
+    def inbox(self, waiting: int, failing: int) -> None:
+        """Record how many records are to be fetched, and of how many the last attempt failed."""
+        with self._values.lock:
+            self._values.set("inbox_records", waiting, "waiting")
+            self._values.set("inbox_records", failing, "failing")
+
+    def refused(self, connection: str, reason: str, number: int) -> None:
+        """Add webhooks that were refused."""
+        with self._values.lock:
+            self._values.increase("webhooks_refused_total", number, connection, reason)
+
+    def allowance(self, *, tokens: float | None, rate_per_s: float | None, burst: int | None) -> None:
+        """Record the state of the token bucket; None for unknown values."""
+        with self._values.lock:
+            self._values.set("allowance_tokens", tokens)
+            self._values.set("allowance_rate_per_second", rate_per_s)
+            self._values.set("allowance_burst_tokens", burst)
+
+    def alive(self) -> tuple[bool, str]:
+        """Whether the scheduler loop is running, and a sentence about it."""
+        with self._values.lock:
+            age = self._values.clock.monotonic() - self._beat
+        if age < self._stalled_after_s:
+            return True, f"alive: the scheduler loop ran {age:.0f} s ago"
+        return False, f"stuck: the scheduler loop has not run for {age:.0f} s"
+
+    def ready(self) -> tuple[bool, str]:
+        """Whether all parts are usable, and a sentence about those that are not."""
+        with self._values.lock:
+            problems = [f"{part}: {_one_line(text)}" for part, text in self._problems.items() if text is not None]
+        return not problems, "; ".join(("not ready", *problems)) if problems else "ready"
+
+    def exposition(self) -> tuple[bytes, str]:
+        """All metrics in Prometheus' text format, and its content type."""
+        from prometheus_client import CollectorRegistry  # noqa: PLC0415  only --health needs the library
+        from prometheus_client.exposition import choose_encoder  # noqa: PLC0415
+
+        registry = CollectorRegistry()
+        registry.register(cast("Collector", self))
+        encode, content_type = choose_encoder("")
+        return encode(registry), content_type
+
+    def collect(self) -> list[Metric]:
+        """All metrics at one moment; makes this a collector of prometheus_client."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily  # noqa: PLC0415
+
+        families: list[Metric] = []
+        with self._values.lock:
+            shown = (name for name in _METRICS if self._of_fleet or not name.startswith("fleet_"))
+            for name, (help_text, labels) in ((name, _METRICS[name]) for name in shown):
+                kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+                by_tenant = self._of_fleet and name in _OF_RUNS
+                family = kind(f"crossdock_{name}", help_text, labels=("tenant", *labels) if by_tenant else labels)
+                for values, value in self._values.by_name[name].items():
+                    family.add_metric([_encodable(text) for text in values], value)
+                families.append(family)
+        return families
+
+
+def _one_line(text: str) -> str:
+    return " ".join(printable(line.strip()) for line in text.split("\n"))
+
+
+def _encodable(text: str) -> str:
+    """*text* with lone surrogates escaped, which UTF-8 does not encode."""
+    return text.encode("utf-8", "backslashreplace").decode()

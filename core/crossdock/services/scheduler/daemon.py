@@ -1,0 +1,207 @@
+"""Runs the service until it is interrupted. APScheduler is its clock and its worker pool.
+
+APScheduler decides when the service is called, never what runs: each call reads what is due from the state, whose
+rows, lease and fence decide. A wake-up that is late, lost or repeated therefore neither loses nor repeats a run.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, Future
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.jobstores.base import JobLookupError
+from apscheduler.jobstores.memory import MemoryJobStore
+from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.schedulers.base import STATE_STOPPED
+from apscheduler.triggers.date import DateTrigger
+from apscheduler.triggers.interval import IntervalTrigger
+
+from crossdock.config.schedules.schedule_config import Schedule
+from crossdock.services.scheduler.apscheduler_trigger import ScheduleTrigger
+from crossdock.services.scheduler.scheduler import CLOCK_SET_S
+
+T = TypeVar("T")
+
+LOOK_S = 30.0  # other schedulers and 'jobs resume' also change what is due
+SIGNAL_S = 1.0  # maximum delay until a signal is handled
+_NOW = DateTrigger(datetime(1970, 1, 1, tzinfo=UTC), UTC)  # due at once, even if the clock is set back
+logging.getLogger("apscheduler").addHandler(logging.NullHandler())  # it warns of calls that it merges
+
+
+class Served(Protocol):
+    """What the daemon calls: always from the same thread, so that calls never overlap."""
+
+    @property
+    def busy(self) -> bool:
+        """True while a run is in progress, or its end has not been reported."""
+
+    @property
+    def schedules(self) -> Mapping[str, Schedule]:
+        """When `look` must be called besides `LOOK_S`; another object once they have changed."""
+
+    @property
+    def tasks(self) -> Mapping[str, tuple[Callable[[], None], float]]:
+        """What else is called, and every how many seconds."""
+
+    def look(self) -> None:
+        """Do what is due, and report what has ended."""
+
+    def close(self) -> None:
+        """Called once at the end."""
+
+
+class Daemon:
+    """Calls a service from one thread and executes its runs in others.
+
+    Args:
+        at_once: Maximum number of runs at the same time.
+
+    Attributes:
+        executor: Executes the runs of the service.
+    """
+
+    def __init__(self, at_once: int) -> None:
+        self._timer = _Timer(
+            timezone=UTC,
+            executors={
+                "default": ThreadPoolExecutor(1, {"thread_name_prefix": "service"}),
+                "runs": ThreadPoolExecutor(at_once, {"thread_name_prefix": "run"}),
+            },
+            jobstores={"runs": MemoryJobStore()},
+            # One call runs and one waits. The second sees all that has changed, so that a third is not needed.
+            job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 2},
+        )
+        # Only the main thread and the service's thread add jobs: APScheduler's shutdown waits for its threads while it
+        # holds the lock that adding a job takes.
+        self._news = threading.Event()  # a run has ended, or the daemon is to stop
+        self._stopped = threading.Event()
+        self.executor: Executor = _RunExecutor(self._timer, self._news.set)
+        self._error: BaseException | None = None
+
+    def wake(self) -> None:
+        """Call the service soon; from any thread."""
+        self._news.set()
+
+    def run(
+        self,
+        service: Served,
+        interrupt: threading.Event,
+        asked: Callable[[], Callable[[], None] | None] = lambda: None,
+    ) -> None:
+        """Call *service* until *interrupt* is set and its runs have ended.
+
+        Args:
+            asked: Returns a call to make before the next look, such as one that reloads the config; None without one.
+        """
+        self._service, self._interrupt = service, interrupt
+        offset_s = _clock_offset_s()  # before anything is planned: the clock may be set while this starts
+        self._schedule()
+        self._timer.start()
+        try:
+            # The timeout is needed: a signal that another thread receives does not end the wait.
+            while True:
+                has_news = self._news.wait(SIGNAL_S)
+                self._news.clear()
+                if self._stopped.is_set():
+                    break
+                call = asked()
+                if call is not None:
+                    self._add(partial(self._call_and_look, call), _NOW, "asked")
+                # APScheduler computes its waits from the wall clock, but waits by the monotonic clock.
+                if abs(_clock_offset_s() - offset_s) > CLOCK_SET_S:
+                    offset_s = _clock_offset_s()
+                    self._add(self._schedule, _NOW, "schedule")
+                elif has_news or interrupt.is_set():
+                    self._wake()
+        finally:
+            self._timer.shutdown(wait=self._stopped.is_set() and self._error is None)
+        service.close()
+        if self._error is not None:
+            raise self._error
+
+    def _schedule(self) -> None:
+        """Plan all calls of the service anew, and call it at once."""
+        self._schedules = self._service.schedules
+        self._timer.remove_all_jobs("default")
+        for name, schedule in self._schedules.items():
+            self._add(self._look, ScheduleTrigger(schedule), f"due: {name}")
+        for name, (call, seconds) in {"look": (self._look, LOOK_S), **self._service.tasks}.items():
+            self._add(call, IntervalTrigger(seconds=seconds, timezone=UTC), name)
+        self._wake()
+
+    def _wake(self) -> None:
+        self._add(self._look, _NOW, "wake")
+
+    def _add(self, call: Callable[[], None], trigger: Any, name: str) -> None:
+        self._timer.add_job(self._guarded, trigger, [call], id=name, replace_existing=True)
+
+    def _guarded(self, call: Callable[[], None]) -> None:
+        """Make *call*; an unexpected error ends the daemon."""
+        if self._stopped.is_set():
+            return
+        try:
+            call()
+        except BaseException as error:  # noqa: BLE001  `run` raises it in the main thread
+            self._error = error
+            self._stop()
+
+    def _call_and_look(self, call: Callable[[], None]) -> None:
+        call()
+        self._look()
+
+    def _look(self) -> None:
+        self._service.look()
+        if self._service.schedules is not self._schedules:
+            self._schedule()
+        if self._interrupt.is_set() and not self._service.busy:
+            self._stop()
+
+    def _stop(self) -> None:
+        self._stopped.set()
+        self._news.set()
+
+
+class _Timer(BackgroundScheduler):  # type: ignore[misc]  # APScheduler has no types
+    """A scheduler that can be shut down while its thread removes a call that it has just made."""
+
+    def remove_job(self, job_id: str, jobstore: str | None = None) -> None:
+        # APScheduler 3.11 does not look into its job stores once it is stopped, and raises in its own thread.
+        try:
+            super().remove_job(job_id, jobstore)
+        except JobLookupError:
+            if self.state != STATE_STOPPED:
+                raise
+
+
+class _RunExecutor(Executor):
+    """Executes functions in the pool for runs, and calls *ended* after each."""
+
+    def __init__(self, timer: BackgroundScheduler, ended: Callable[[], None]) -> None:
+        self._timer, self._ended = timer, ended
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        future: Future[T] = Future()
+        future.add_done_callback(lambda _: self._ended())
+
+        def execute() -> None:
+            try:
+                result = fn(*args, **kwargs)
+            except BaseException as error:  # noqa: BLE001  raised where the result is read
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+        self._timer.add_job(execute, _NOW, jobstore="runs", executor="runs")
+        return future
+
+
+def _clock_offset_s() -> float:
+    """Seconds from the monotonic clock to the wall clock; changes when the clock is set and when the machine sleeps."""
+    return time.time() - time.monotonic()

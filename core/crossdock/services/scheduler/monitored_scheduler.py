@@ -1,0 +1,208 @@
+"""What the scheduler does as a service: it logs, notifies, serves metrics and reloads its config."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from contextlib import suppress
+from datetime import datetime
+
+from crossdock.config.project.project import Project
+from crossdock.config.schedules.due_times import due
+from crossdock.config.schedules.schedule_config import Schedule
+from crossdock.errors import ClockError, CrossdockError
+from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.runs import refused_runs, runner
+from crossdock.runs.refused_runs import Attempt
+from crossdock.runs.run_report import Report
+from crossdock.runs.state_session import Session
+from crossdock.runs.timings import Timings
+from crossdock.services.inbox.hint_worker import HintWorker
+from crossdock.services.inbox.receiver import RefusedCounts
+from crossdock.services.notifications.events import RunOverdue, ScheduledRunEnded
+from crossdock.services.notifications.notifier import Notifier
+from crossdock.services.observability.metrics import Metrics
+from crossdock.services.scheduler import run_events
+from crossdock.services.scheduler.retention_task import RetentionTask
+from crossdock.services.scheduler.scheduler import FinishedRun, Scheduler
+from crossdock.services.scheduler.stderr_log import LOGGER, RunLog
+from crossdock.state import DueRun
+from crossdock.values.clock import Clock
+from crossdock.values.run_messages import RunMessage
+
+RETENTION_S = 30.0  # between attempts to remove what is old
+REPORT_S = 10.0  # webhooks that were refused, in the log
+
+
+class Service:
+    """Runs the jobs of a project. Calls must not overlap.
+
+    Args:
+        interrupt: Once it is set, no run starts and those in flight stop early.
+        notifier: None if the config names no recipients.
+        trace: Called with the timings of each run that has ended.
+        executor: Executes runs, in threads of this process.
+        at_once: Maximum number of runs at the same time.
+        hint_worker: Delivers the records that webhooks are about; None if none are received.
+        refused: The webhooks that were refused.
+
+    Attributes:
+        project: The config in effect.
+        schedules: Of its jobs.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        clock: Clock,
+        interrupt: threading.Event,
+        metrics: Metrics,
+        *,
+        notifier: Notifier | None,
+        trace: Callable[[Timings], None],
+        executor: Executor,
+        at_once: int = 1,
+        hint_worker: HintWorker | None = None,
+        refused: RefusedCounts | None = None,
+    ) -> None:
+        self._hint_worker, self._refused = hint_worker, refused
+        self._clock, self._interrupt = clock, interrupt
+        self._use(project)
+        self._metrics, self._notifier, self._trace = metrics, notifier, trace
+        self._scheduler = Scheduler(
+            project, clock, self._run, self._ended, executor, at_once=at_once, hint_worker=hint_worker
+        )
+        self._retention = RetentionTask(clock)
+        self._logs: dict[str, RunLog] = {}  # by job, of runs that have started
+        self._fresh: Project | None = None  # takes effect once no run is in progress
+        self._looked_at = clock.now()
+        self._reported_lost: set[str] = set()  # jobs whose notification about the unusable state was sent
+        metrics.found("config")
+
+    def _use(self, project: Project) -> None:
+        self.project = project
+        self.schedules: Mapping[str, Schedule] = {name: job.schedule for name, job in project.jobs.items()}
+
+    @property
+    def tasks(self) -> Mapping[str, tuple[Callable[[], None], float]]:
+        """What is called besides `look`, and every how many seconds."""
+        return {
+            "retention": (self.apply_retention, RETENTION_S),
+            "webhooks": (self.report_webhooks, REPORT_S),
+        }
+
+    @property
+    def busy(self) -> bool:
+        """True while a run is in progress, or its end has not been reported."""
+        return self._scheduler.busy
+
+    def look(self) -> None:
+        """Report the runs that have ended, and start those that are due; a failure is logged and reported."""
+        self._metrics.beat()
+        now = self._clock.now()
+        try:
+            while self._step():
+                self._metrics.beat()
+                self.apply_retention()  # also between the runs of a long backlog
+        except CrossdockError as error:
+            self._metrics.found("clock" if isinstance(error, ClockError) else "state", str(error))
+            LOGGER.error("cannot check which jobs are due: %s", error)
+            self._report_loss(error, now)
+        else:
+            self._metrics.found("state")
+            self._metrics.found("clock")
+            self._looked_at, self._reported_lost = now, set()
+        for job, instant in self._scheduler.next_due().items():
+            self._metrics.due(job, instant)
+
+    def apply_retention(self) -> None:
+        """Remove some of what the retention period has passed, unless a run is in progress."""
+        if not self.busy and not self._interrupt.is_set():
+            self._retention.run(self.project)
+
+    def reload(self, project: Project) -> None:
+        """Use another config from the first `look` at which no run is in progress; none starts until then."""
+        self._fresh = project
+        if self._hint_worker is not None:
+            self._hint_worker.stop()
+
+    def close(self) -> None:
+        """Close the state, unless runs still write to it: they keep the lease until they end."""
+        if not self.busy:
+            self._scheduler.close()
+
+    def report_webhooks(self) -> None:
+        """Log how many webhooks were not processed since the last call, and measure the inbox."""
+        if self._hint_worker is None:
+            return
+        with suppress(CrossdockError), self.project.look() as tx:  # a state that cannot be read was told above
+            failing = sum(number for _, number in tx.inbox.failing())
+            self._metrics.inbox(tx.inbox.count() - failing, failing)
+        for (connection, reason), number in (self._refused.take() if self._refused else {}).items():
+            of = f" of {connection}" if connection else ""
+            LOGGER.warning("webhooks%s: %s not processed (%s)", of, f"{number:,}", reason)
+            self._metrics.refused(connection, reason, number)
+
+    def _step(self) -> bool:
+        """Do the next thing; False if there is nothing to do."""
+        if self._fresh is not None and not self.busy:
+            for job in self.project.jobs:
+                self._metrics.due(job, None)
+            self._use(self._fresh)
+            self._fresh = None
+            self._scheduler.reload(self.project)
+        return self._scheduler.tick(may_start=self._fresh is None and not self._interrupt.is_set())
+
+    def _report_loss(self, error: CrossdockError, now: datetime) -> None:
+        """Report the first run of each job that is due while the state cannot be used, or the clocks differ."""
+        for name, job in self.project.jobs.items():
+            one = next(due(job.schedule, self._looked_at, now), None)
+            if one is not None and name not in self._reported_lost:
+                self._reported_lost.add(name)
+                refused_runs.record(self.project, self._clock, error, Attempt(job=name))
+                event = run_events.could_not_start(name, one, RunMessage.of_error("", error))
+                self._notify(event, RunLog(name, one.business_date))
+
+    def _run(self, session: Session, due_run: DueRun) -> Report | None:
+        self._metrics.found("state")
+        bucket = session.bucket(session.targets[PLATFORM]).take(0, 0).bucket_state.bucket
+
+        def show(tokens: int | None) -> None:
+            self._metrics.allowance(tokens=tokens, rate_per_s=bucket.rate_per_s, burst=bucket.burst)
+
+        log = self._logs[due_run.job] = RunLog(due_run.job, due_run.business_date, show)
+        self._warn_if_late(session, due_run, log)
+        self._metrics.began(due_run.job)
+        timings = log.timings(self._clock)
+        try:
+            return runner.run_scheduled(session, due_run, progress=timings, interrupt=self._interrupt)
+        finally:
+            self._trace(timings)
+
+    def _warn_if_late(self, session: Session, due_run: DueRun, log: RunLog) -> None:
+        if event := run_events.overdue(session, due_run, self._clock.now()):
+            log.say(f"expected to end after {session.project.jobs[due_run.job].done_by}", logging.WARNING)
+            self._notify(event, log)
+
+    def _ended(self, ended: FinishedRun) -> None:
+        report = ended.report
+        log = self._logs.pop(ended.job, None) or RunLog(ended.job, ended.due.business_date)
+        if report is None:
+            messages = () if ended.error is None else (RunMessage.of_error("", ended.error),)
+            event = run_events.could_not_start(ended.job, ended.due, *messages)
+        else:
+            event = run_events.ended(ended.job, ended.due, report)
+            self._metrics.sent(report.counters.requests, report.counters.throttled)
+            for name, tally in report.tallies.items():
+                self._metrics.counted(name, {str(term): number for term, number in tally.records.items()})
+            for name, counts in report.open.items():
+                self._metrics.opened(name, counts)
+        self._metrics.ended(ended.job, event.status, event.seconds)
+        log.ended(event)
+        self._notify(run_events.compared_if_readable(self.project, event, ended.due.instant), log)
+
+    def _notify(self, event: ScheduledRunEnded | RunOverdue, log: RunLog) -> None:
+        for problem in self._notifier.notify(event) if self._notifier else ():
+            LOGGER.error("notification failed: %s", problem, extra=log.facts)

@@ -1,0 +1,60 @@
+"""Retention, applied once a day while no run is in progress, a bounded part at a time."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime, timedelta
+
+from crossdock.config.project.project import Project
+from crossdock.errors import CrossdockError, StateBusyError
+from crossdock.services.scheduler.stderr_log import LOGGER
+from crossdock.state.upkeep import full_purge
+from crossdock.values.clock import Clock
+
+EVERY = timedelta(days=1)  # for all schedulers of a state together
+RETRY_AFTER = timedelta(hours=1)
+BATCHES = 50  # per part; runs of other schedulers wait until a part is done
+
+
+class RetentionTask:
+    """Removes from a state what has passed the retention period of its config."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._next: datetime | None = None
+
+    def run(self, project: Project) -> bool:
+        """Remove a part if a day has passed; True if more is left. Failures are logged: they must not prevent runs."""
+        now = self._clock.now()
+        if project.retention is None or (self._next is not None and now < self._next):
+            return False
+        try:
+            self._next = self._due(project, now)
+            return self._next <= now and not self._purge(project, now)
+        except StateBusyError:
+            return False  # a run is in progress; the next call tries again
+        except Exception as error:  # noqa: BLE001  a defect here must not prevent runs
+            self._next = now + RETRY_AFTER
+            reason = error if isinstance(error, CrossdockError) else f"unexpected error: {type(error).__name__}"
+            LOGGER.error("retention: %s", reason)
+            return False
+
+    @staticmethod
+    def _due(project: Project, now: datetime) -> datetime:
+        with project.look() as tx:
+            last = tx.retention.applied_at()
+        return now if last is None or last > now else last + EVERY  # later than now: the clock was ahead then
+
+    def _purge(self, project: Project, now: datetime) -> bool:
+        """True if nothing is left."""
+        assert project.retention is not None
+        ages = project.ages(project.retention, now)
+        with project.alone() as state:
+            purged, is_whole = full_purge.work(state, ages, batches=BATCHES)
+            if is_whole:
+                state.apply(lambda tx: tx.retention.applied(now))
+                self._next = now + EVERY
+        counts = [f"{number:,} {name.replace('_', ' ')}" for name, number in asdict(purged).items() if number]
+        if counts:
+            LOGGER.info("retention: %s", ", ".join(counts))
+        return is_whole

@@ -1,0 +1,95 @@
+"""The notification about a scheduled run: what happened, and what is new since the run before."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from crossdock.config.project.project import Project
+from crossdock.config.schedules.due_times import Due
+from crossdock.errors import CrossdockError
+from crossdock.runs.run_report import Report
+from crossdock.runs.state_session import Session
+from crossdock.services.notifications.events import RunOverdue, ScheduledRunEnded
+from crossdock.services.scheduler.repeated_runs import described, previous_run
+from crossdock.state import DueRun, ScheduledRun, Transaction
+from crossdock.values.run_messages import RunMessage, error_texts
+
+
+def could_not_start(job: str, one: Due, *messages: RunMessage) -> ScheduledRunEnded:
+    """A run that was due and could not start, for the reasons in *messages*."""
+    return ScheduledRunEnded(
+        job=job,
+        business_date=one.business_date,
+        due=one.instant,
+        run_id=None,
+        status="failed",
+        seconds=0.0,
+        requests=0,
+        messages=messages,
+        previous=None,
+    )
+
+
+def ended(job: str, one: Due, report: Report) -> ScheduledRunEnded:
+    """A run that has ended."""
+    return replace(
+        could_not_start(job, one),
+        run_id=report.run,
+        status=report.status,
+        seconds=report.seconds,
+        requests=report.counters.requests,
+        open=report.all_open,
+        messages=tuple(report.messages),
+    )
+
+
+def compared_if_readable(
+    project: Project, event: ScheduledRunEnded, due: datetime, earlier: ScheduledRun | None = None
+) -> ScheduledRunEnded:
+    """As `compared`; *event* unchanged if the state of *project* cannot be read."""
+    with suppress(CrossdockError), project.look() as tx:
+        return compared(tx, event, due, earlier)
+    return event
+
+
+def compared(
+    tx: Transaction, event: ScheduledRunEnded, due: datetime, earlier: ScheduledRun | None = None
+) -> ScheduledRunEnded:
+    """*event* with what is known of the job's previous run; of one that could not begin, also the run that says why.
+
+    Args:
+        earlier: The attempt before, of a run that is tried again; it takes the place of the previous run.
+    """
+    if event.run_id is None:
+        known = tx.scheduled_runs.get(event.job, due, event.business_date)
+        event = replace(event, run_id=known.run_id if known is not None and known.as_shown.finished else None)
+    earlier = None if earlier is None else earlier.as_shown
+    if earlier is not None and (earlier.run_id is None or not earlier.finished):
+        earlier = None
+    if earlier is None and event.run_id is not None and tx.runs.follows_refusal(event.run_id):
+        return replace(event, previous="failed")
+    previous = previous_run(tx, event.job, due) if earlier is None else described(tx, earlier)
+    if previous is None:
+        return event
+    repeated = previous.is_repeated_by(due, event.status, event.open)
+    if earlier is not None and earlier.status == event.status and earlier.run_id is not None:
+        repeated = repeated or error_texts(tx.runs.messages(earlier.run_id)) == error_texts(event.messages) != []
+    return replace(event, previous=previous.status, repeated=repeated)
+
+
+def overdue(session: Session, due_run: DueRun, now: datetime) -> RunOverdue | None:
+    """What to say if a run that begins *now* is expected to end after the deadline of its job."""
+    job = session.project.jobs[due_run.job]
+    done_by = job.deadline(due_run.due)
+    if done_by is None:
+        return None
+    expected = session.state.ask(lambda tx: tx.scheduled_runs.expected(due_run.job))
+    if expected is None:
+        return None
+    ends = now + timedelta(seconds=expected[0])
+    if ends <= done_by:
+        return None
+    zone = job.schedule.zone
+    return RunOverdue(due_run.job, due_run.business_date, ends.astimezone(zone), done_by.astimezone(zone))

@@ -1,0 +1,282 @@
+"""Starts scheduled runs. Several schedulers may share one state: its lease and its rows decide which one runs what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from crossdock.config.project.project import Project, this_process
+from crossdock.config.schedules.due_times import Due
+from crossdock.errors import CrossdockError, StateBusyError, StateError, as_crossdock_error
+from crossdock.runs import state_session
+from crossdock.runs.refused_runs import Attempt
+from crossdock.runs.run_report import Report
+from crossdock.runs.state_session import Session
+from crossdock.services.inbox.hint_worker import JOB, HintWorker
+from crossdock.services.scheduler.due_jobs import DueJob, DueJobs
+from crossdock.services.scheduler.stderr_log import LOGGER
+from crossdock.state import DueRun, State, Transaction
+from crossdock.values.clock import Clock
+from crossdock.writing.targets.platform_access import check_clock
+
+ON_TIME = timedelta(minutes=5)  # what was due so shortly before a scheduler started was not missed
+CLOCK_SET_S = 1.0  # a larger jump means that the clock was set
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """A scheduled run that has ended, or could not start.
+
+    Attributes:
+        report: None if it could not start.
+        error: Why it could not start.
+    """
+
+    job: str
+    due: Due
+    report: Report | None
+    error: CrossdockError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    due: Due
+    future: Future[Report | None]
+
+
+class Scheduler:
+    """Starts what is due. Jobs that share no connection run at the same time, others one after the other.
+
+    Args:
+        run: Executes a run, in a thread of *executor*; returns None if another scheduler has already done it.
+        on_end: Called for each run that has ended.
+        at_once: Maximum number of runs at the same time.
+        hint_worker: Delivers the records that webhooks are about; None if none are received.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        clock: Clock,
+        run: Callable[[Session, DueRun], Report | None],
+        on_end: Callable[[FinishedRun], None],
+        executor: Executor,
+        *,
+        at_once: int = 1,
+        hint_worker: HintWorker | None = None,
+    ) -> None:
+        self._hint_worker = hint_worker
+        self._hints: Future[None] | None = None
+        self._hints_failed: str | None = None  # why the last work on hints ended early, until it is tried again
+        self._clock, self._run, self._on_end, self._executor, self._at_once = clock, run, on_end, executor, at_once
+        self._use(project)
+        self._state: State | None = None
+        self._on_time_since: dict[str, datetime] = {}  # by job: nothing that was due after it was missed
+        self._postponed: set[str] = set()  # jobs that could not start, until the next call tries again
+        self._reported: dict[str, tuple[Due, str]] = {}  # by job: the last failure
+        self._running: dict[str, _Running] = {}
+        self._session: Session | None = None
+        self._resources = ExitStack()  # of the session
+        self._checked_offset_s: float | None = None  # wall clock minus monotonic clock at the last check
+
+    def reload(self, project: Project) -> None:
+        """Continue with another config; no run may be in progress."""
+        self.close()
+        self._use(project)
+
+    def _use(self, project: Project) -> None:
+        self._project, self._due_jobs = project, DueJobs(project.jobs)
+        connections = {name for job in project.jobs for name in project.connections_of(job)}
+        self._width = max(1, min(self._at_once, len(project.jobs), len(connections)))
+        self._width += self._hint_worker is not None
+
+    @property
+    def busy(self) -> bool:
+        """True while a run is in progress, or its end has not been reported."""
+        return bool(self._running) or self._hints is not None
+
+    def tick(self, *, may_start: bool = True) -> bool:
+        """Report the runs that have ended, or else start those that may start; False if there were none.
+
+        Raises:
+            CrossdockError: If the state cannot be used.
+        """
+        if self._collect():
+            return True
+        if not may_start:
+            return False
+        now = self._clock.now()
+        for job in self._project.jobs:
+            self._on_time_since.setdefault(job, now - ON_TIME)
+        try:
+            plans, ready = self._plan(self._open_state(), now)
+        except CrossdockError:
+            self._close_state()
+            raise
+        started = [each for each in ready if self._start(*each)]
+        if started or self._start_hints():
+            return True
+        self._hints_failed = None
+        self._on_time_since = {plan.job: plan.on_time_since for plan in plans}  # what has to wait stays on time
+        self._postponed.clear()
+        return False
+
+    def close(self) -> None:
+        """Close the state; no run may be in progress."""
+        self._close_session()
+        self._close_state()
+
+    def next_due(self) -> dict[str, datetime]:
+        """When each job is due next."""
+        return self._due_jobs.next_due(self._clock.now())
+
+    def _collect(self) -> bool:
+        """Report what has ended; after the last run, release the lease."""
+        hints_ended = self._collect_hints()
+        ended = [job for job, running in self._running.items() if running.future.done()]
+        for job in ended:
+            running = self._running.pop(job)
+            try:
+                report = running.future.result()
+            except Exception as error:  # noqa: BLE001  a defect in one run must not prevent the next
+                self._failed(job, running.due, as_crossdock_error(error))
+            except BaseException as error:
+                self._session = None
+                self._resources.__exit__(type(error), error, error.__traceback__)
+                raise
+            else:
+                self._reported.pop(job, None)
+                if report is not None:
+                    self._on_end(FinishedRun(job, running.due, report))
+        if not self.busy:
+            self._close_session()
+        return bool(ended) or hints_ended
+
+    def _collect_hints(self) -> bool:
+        if self._hints is None or not self._hints.done():
+            return False
+        error, self._hints = self._hints.exception(), None
+        if error is not None:
+            if not isinstance(error, Exception):
+                raise error
+            self._hints_failed = str(error) if isinstance(error, CrossdockError) else f"{type(error).__name__}"
+            LOGGER.error("webhooks: their records are not delivered now: %s", self._hints_failed)
+        return True
+
+    def _start_hints(self) -> bool:
+        """Work on hints, if there are any and the last work on them did not fail just now."""
+        if self._hint_worker is None or self._hints is not None or self._hints_failed is not None:
+            return False
+        now = self._clock.now()
+        if not self._open_state().ask(lambda tx: tx.inbox.due(now, limit=1)):
+            return False
+        try:
+            opened = self._open_session(Attempt(job=JOB, waits=True))
+        except StateBusyError:
+            return False  # another process is running; hints wait for its end
+        self._hints = self._executor.submit(self._hint_worker.work, opened)
+        return True
+
+    def _plan(self, state: State, now: datetime) -> tuple[list[DueJob], list[tuple[DueJob, Due]]]:
+        """All plans, and the runs to start now, in order."""
+        with state.begin() as tx:
+            plans = self._due_jobs.plans(tx.scheduled_runs, now, self._on_time_since)
+        if any(plan.starts or plan.skipped for plan in plans):
+            self._check_clock(now)
+        with state.begin() as tx:
+            candidates = [plan for plan in plans if plan.job not in self._running and plan.job not in self._postponed]
+            found = ((plan, self._due_jobs.may_start(tx.scheduled_runs, plan, plans, now)) for plan in candidates)
+            ready = [(plan, start) for plan, start in found if start is not None]
+            ready.sort(key=lambda item: self._order(tx, *item))
+        if not ready:
+            self._skip(state, [plan for plan in plans if plan.skipped and not plan.starts], now)
+        return plans, self._without_conflicts(ready)
+
+    def _check_clock(self, now: datetime) -> None:
+        """Compare this machine's clock with the platform's, once and whenever it was set.
+
+        Raises:
+            ClockError: If they differ too much to start or skip runs.
+        """
+        offset_s = now.timestamp() - self._clock.monotonic()
+        if self._checked_offset_s is None or abs(offset_s - self._checked_offset_s) > CLOCK_SET_S:
+            compared = check_clock(self._project.platform, self._clock, self._project.probed[0])
+            self._checked_offset_s = offset_s if compared else None
+
+    def _without_conflicts(self, ready: list[tuple[DueJob, Due]]) -> list[tuple[DueJob, Due]]:
+        """As many as may run at once, no two of which share a connection."""
+        in_use = {name for job in self._running for name in self._project.connections_of(job)}
+        chosen: list[tuple[DueJob, Due]] = []
+        for plan, start in ready:
+            needed = self._project.connections_of(plan.job)
+            if len(self._running) + len(chosen) < self._width and not needed & in_use:
+                chosen.append((plan, start))
+                in_use |= needed
+        return chosen
+
+    @staticmethod
+    def _order(tx: Transaction, plan: DueJob, start: Due) -> tuple[datetime, float]:
+        """Earliest due first; among equals, the job that took the shortest so far."""
+        seconds, _ = tx.scheduled_runs.expected(plan.job) or (0.0, 0)
+        return start.instant, seconds
+
+    def _start(self, plan: DueJob, start: Due) -> bool:
+        due_run = DueRun(plan.job, start.instant, start.business_date, tuple(plan.skipped))
+        try:
+            opened = self._open_session(Attempt(due_run, waits=True))
+        except StateBusyError:
+            return False  # another process is running; it may be doing this run
+        except StateError:
+            self._close_state()
+            raise
+        except CrossdockError as error:
+            self._failed(plan.job, start, error)
+            return False
+        self._running[plan.job] = _Running(start, self._executor.submit(self._run, opened, due_run))
+        return True
+
+    def _failed(self, job: str, one: Due, error: CrossdockError) -> None:
+        """Report a failure once, however often the run is tried again."""
+        self._postponed.add(job)
+        if self._reported.get(job) != (one, str(error)):
+            self._reported[job] = one, str(error)
+            self._on_end(FinishedRun(job, one, None, error))
+
+    def _skip(self, state: State, plans: list[DueJob], now: datetime) -> None:
+        if not plans:
+            return
+
+        def write(tx: Transaction) -> None:
+            for plan in plans:
+                tx.scheduled_runs.skip(plan.skipped, at=now)
+
+        if self._session is not None:
+            self._session.state.apply(write)
+            return
+        try:
+            with state.exclusive(this_process()):
+                state.apply(write)
+        except StateBusyError:
+            return  # the process that is running writes them, or a later call does
+
+    def _open_session(self, attempt: Attempt) -> Session:
+        if self._session is None:
+            opening = state_session.open_session(self._project, self._clock, width=self._width, attempt=attempt)
+            self._session = self._resources.enter_context(opening)
+        return self._session
+
+    def _close_session(self) -> None:
+        self._session = None
+        self._resources.close()
+
+    def _open_state(self) -> State:
+        self._state = self._state or self._project.open_state()
+        return self._state
+
+    def _close_state(self) -> None:
+        if self._state is not None:
+            self._state.close()
+            self._state = None

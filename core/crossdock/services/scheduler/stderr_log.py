@@ -1,0 +1,144 @@
+"""What the scheduler logs to stderr: sentences, or one JSON object per line."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, date, datetime
+from typing import Any, Literal
+
+from crossdock.printable import printable, printable_lines
+from crossdock.runs.run_report import Report
+from crossdock.runs.timings import Timings
+from crossdock.services.inbox.hint_worker import Worked
+from crossdock.services.notifications.events import ScheduledRunEnded
+from crossdock.values.clock import Clock
+from crossdock.values.progress import Silent
+from crossdock.values.run_messages import error_texts
+from crossdock.values.times_in_text import duration_text
+
+LogFormat = Literal["text", "json"]
+LOGGER = logging.getLogger("crossdock.schedule")
+_LEVELS = {"done": logging.INFO, "degraded": logging.WARNING}
+_WARNINGS = LOGGER.getChild("run")  # shown with the prefix "warning: "
+_FACTS = ("tenant", "job", "business_date", "run", "status", "seconds", "errors")
+
+
+@contextmanager
+def logging_to_stderr(form: LogFormat) -> Iterator[None]:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_JsonFormatter() if form == "json" else _TextFormatter())
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        LOGGER.removeHandler(handler)
+
+
+def print_notice(text: str) -> None:
+    """Write *text* to stderr after an empty line, while no thread logs.
+
+    Before 3.12.4, CPython may lose a line that two threads write at once (gh-119506).
+    """
+    with ExitStack() as held:
+        for handler in LOGGER.handlers:
+            handler.acquire()
+            held.callback(handler.release)
+        sys.stderr.write(f"\n{printable(text)}\n")
+        sys.stderr.flush()
+
+
+def warn(text: str) -> None:
+    """Log a warning that belongs to no run."""
+    _WARNINGS.warning(text)
+
+
+class _TextFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        first, *others = record.getMessage().split("\n")
+        begin = f"crossdock: {'warning: ' * (record.name == _WARNINGS.name)}{printable(first)}"
+        # Indented, so that quoted text cannot pass for an entry.
+        return "\n  ".join([begin, *(printable(line.strip()) for line in others)])
+
+
+class _JsonFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")[:-6] + "Z",
+            "level": record.levelname.lower(),
+            "message": printable_lines(record.getMessage()),
+        }
+        line |= {name: value for name in _FACTS if (value := getattr(record, name, None)) is not None}
+        return json.dumps(line)
+
+
+class WebhookLog(Silent):
+    """Logs the warnings of runs that deliver what webhooks are about."""
+
+    def warn(self, text: str) -> None:
+        _WARNINGS.warning(text)
+
+
+def hints_ended(worked: Worked) -> None:
+    """Log how many records were fetched because of webhooks, and how many of them failed and are tried again."""
+    records, failed = f"{worked.fetched:,} record{'s' * (worked.fetched != 1)} fetched", f"{worked.failed:,}"
+    if worked.failed:
+        LOGGER.warning("webhooks: %s, %s failed: see 'crossdock records list --state inbox'", records, failed)
+    elif worked.fetched:
+        LOGGER.info("webhooks: %s", records)
+
+
+class RunLog(Silent):
+    """The log of one scheduled run, which also listens to the progress of that run.
+
+    Args:
+        show: Called with the number of requests that could be sent now, or None if that is unknown.
+        tenant: Whose run it is; None if there is only one.
+
+    Attributes:
+        facts: Members of each log line about the run.
+    """
+
+    def __init__(
+        self,
+        job: str,
+        business_date: date | str,
+        show: Callable[[int | None], None] = lambda _: None,
+        *,
+        tenant: str | None = None,
+    ) -> None:
+        self._name, self._show = f"{f'{tenant}: ' if tenant else ''}{job} for {business_date}", show
+        self.facts: dict[str, Any] = {"job": job, "business_date": str(business_date)}
+        if tenant is not None:
+            self.facts["tenant"] = tenant
+
+    def timings(self, clock: Clock) -> Timings:
+        """Timings of the run that log its start and its warnings."""
+        return Timings(clock, self, self._begun)
+
+    def _begun(self, report: Report) -> None:
+        self.facts["run"] = report.run
+        self.say("started")
+
+    def warn(self, text: str) -> None:
+        _WARNINGS.warning(text, extra=self.facts)
+
+    def allowance(self, tokens: int | None) -> None:
+        self._show(tokens)
+
+    def ended(self, event: ScheduledRunEnded) -> None:
+        """Log the end of the run, or that it could not start, with all its errors."""
+        level, why = _LEVELS.get(event.status, logging.ERROR), error_texts(event.messages)
+        if event.open.total:
+            why.append(f"open: {event.open}")
+        text = f"{event.status} after {duration_text(event.seconds)}{': ' * bool(why)}" + "\n".join(why)
+        errors = [each.as_json() for each in event.messages if each.level == "error"]
+        self.say(text, level, status=event.status, seconds=round(event.seconds, 3), errors=errors or None)
+
+    def say(self, text: str, level: int = logging.INFO, **facts: Any) -> None:
+        """Log a sentence about this run."""
+        LOGGER.log(level, "%s: %s", self._name, text, extra=self.facts | facts)

@@ -1,7 +1,7 @@
 """crossdock moves records from legacy warehouses, shops and 3PLs onto an enterprise platform.
 
 A connector is written with the names of this module: `Connector`, `Stream`, `Settings`, `Context`, `RawBatch`, `Record`
-and the drafts of the platform's resources. `crossdock.reading.sources` has files and paged HTTP, `crossdock.testing` servers to
+and the drafts of the platform's resources. `crossdock.sources` has files and paged HTTP, `crossdock.testing` servers to
 test with. `crossdock.run` runs a config from another program. A name is imported when it is first used, so that
 commands start fast.
 """
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from crossdock.values.config_file import ConfigModel, SecretRef
 
 _NAMES = {
-    "config_file": "ConfigModel SecretRef",
+    "values.config_file": "ConfigModel SecretRef",
     "connector": "Connector Context Finding Settings Stream",
-    "stream_facts": "FailureLimits GoneLimits",
-    "declared_streams": "DeclaredStream StreamConfig",
+    "mapping.stream_facts": "FailureLimits GoneLimits",
+    "config.declared_streams": "DeclaredStream StreamConfig",
     "errors": "CrossdockError RecordError RefusedError",
     "mapping": "convert",
     "mapping.ordering": "OrderBy",

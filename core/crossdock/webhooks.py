@@ -27,7 +27,7 @@ from crossdock.values.config_file import ConfigModel, Secret, SecretRef
 from crossdock.values.json_access import JsonAccess
 
 if TYPE_CHECKING:
-    from crossdock.connector import Context, Settings
+    from crossdock.reading.sources.stream_context import Context, Settings
 
 __all__ = [
     "Hint", "Subscription", "SubscriptionApi", "Webhook", "WebhookScheme", "WebhookSettings", "Webhooks",

@@ -51,7 +51,7 @@ SFTP = """\
 FETCH = """
 import sys
 from pathlib import Path
-from crossdock.reading.sources import connect
+from crossdock.sources import connect
 from crossdock.config.project import project
 from crossdock_connectors.sftp_warehouse.streams import login
 (connection,) = project.load(Path(sys.argv[1])).connections

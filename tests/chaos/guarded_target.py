@@ -18,12 +18,12 @@ from tests.chaos.mappings import BenchSettings, Row, batch
 from crossdock import Context, RawBatch, Record, Stream
 from crossdock.mapping.stream_facts import GoneLimits, OnGone
 from crossdock.platform.delivery_settings import Retry
-from crossdock.reading.sources import RateLimit
 from crossdock.reading.sources.api import Api
 from crossdock.records import Proof
 from crossdock.resources import ResourceModel
+from crossdock.sources import RateLimit
+from crossdock.targets import ApiTarget, EndpointProfile, RecordShape, Request, Target, TargetResource, Update
 from crossdock.values.field_types import Exact, Text
-from crossdock.writing.targets import ApiTarget, EndpointProfile, RecordShape, Request, Target, TargetResource, Update
 
 BASE = "https://depot.example.com"
 

@@ -20,12 +20,12 @@ from unittest import mock
 from tests.chaos.mappings import Bench, BenchSettings, open_bench
 
 from crossdock import Context, OrderBy, RawBatch, Record, Stream
-from crossdock.reading.sources import Checkpoint
 from crossdock.runs.named_records import named
 from crossdock.runs.open_run import OpenRun
 from crossdock.runs.state_session import Session, open_session
 from crossdock.services.inbox import hint_worker
 from crossdock.services.inbox.hint_worker import HintWorker
+from crossdock.sources import Checkpoint
 from crossdock.state import ReceivedWebhook, StateUrl
 from crossdock.values.progress import Silent
 from crossdock.webhooks import Webhooks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from crossdock.reading.sources import Api, HeaderAuth, RateLimit
+from crossdock.sources import Api, HeaderAuth, RateLimit
 from crossdock.testing.example_source import hurried
 from crossdock_connectors.shop import shopify
 from crossdock_connectors.shop.shopify.settings import ShopifySettings

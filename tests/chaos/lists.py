@@ -32,9 +32,9 @@ from crossdock.reading.sources.source_context import SourceContext
 from crossdock.runs import read_parts, runner
 from crossdock.runs.run_report import Report
 from crossdock.state import Pin, StateUrl, create
+from crossdock.targets import Target
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
-from crossdock.writing.targets import Target
 
 KINDS = (
     "page_number",

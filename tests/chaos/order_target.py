@@ -9,10 +9,10 @@ from pydantic import ConfigDict
 
 from crossdock import Connector, SecretRef
 from crossdock.platform.delivery_settings import Retry
-from crossdock.reading.sources import HeaderAuth, HttpSettings, RateLimit
 from crossdock.resources import ResourceModel
+from crossdock.sources import HeaderAuth, HttpSettings, RateLimit
+from crossdock.targets import ApiTarget, EndpointProfile, RecordShape, Request, TargetResource, Update
 from crossdock.values.field_types import Exact, Text
-from crossdock.writing.targets import ApiTarget, EndpointProfile, RecordShape, Request, TargetResource, Update
 
 
 class _Member(ResourceModel):

@@ -27,7 +27,12 @@ NOWHERE = Path(os.devnull)
 _IMPORTED = (
     *("crossdock.cli.main", "crossdock.cli.init", "crossdock.cli.sync", "crossdock.runs.runner"),
     *("crossdock_connectors.folder_warehouse", "crossdock_connectors.http_json", "crossdock_connectors.sftp_warehouse"),
-    *("crossdock.cli.service", "crossdock.services.inbox.receiver", "crossdock.services.scheduler.daemon", "crossdock.sandbox.server"),
+    *(
+        "crossdock.cli.service",
+        "crossdock.services.inbox.receiver",
+        "crossdock.services.scheduler.daemon",
+        "crossdock.sandbox.server",
+    ),
     *("crossdock.runs.platform_source", "crossdock_connectors.shop.shopify", "psycopg", "pytest", __name__),
 )
 _FORKED = multiprocessing.get_context("forkserver")

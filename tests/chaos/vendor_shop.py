@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from crossdock import Connector, Context, ProductDraft, RawBatch, Record, Settings, Stream
-from crossdock.reading.sources import Api, Cursor, NextUrl
+from crossdock.sources import Api, Cursor, NextUrl
 
 
 class VendorSettings(Settings):

@@ -17,7 +17,7 @@ from crossdock import (
     Settings,
     Stream,
 )
-from crossdock.reading.sources import Api, BearerAuth, LoginAuth, NextUrl
+from crossdock.sources import Api, BearerAuth, LoginAuth, NextUrl
 
 
 class ShopSettings(Settings):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from crossdock import Connector, Context, Filter, RawBatch, Record, Reference, SecretRef, Settings, Stream
-from crossdock.reading.sources import Api, Cursor, HeaderAuth
+from crossdock.sources import Api, Cursor, HeaderAuth
 
 
 class ShopSettings(Settings):

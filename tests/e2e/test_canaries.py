@@ -20,8 +20,9 @@ from tests.integration.sources import orders_shop
 from tests.servers import served
 
 from crossdock.config import registry
+from crossdock.config.notify_config import NotifyConfig
 from crossdock.services.notifications.events import ScheduledRunEnded
-from crossdock.services.notifications.notifier import Notifier, NotifyConfig
+from crossdock.services.notifications.notifier import Notifier
 from crossdock.state import parse_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.run_messages import RunMessage

@@ -16,10 +16,11 @@ from tests.integration.notifications.receivers import Receiver
 from tests.integration.scheduler.scheduled_runs_race import Inline
 from tests.servers import served
 
+from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project import project
 from crossdock.runs import runner
 from crossdock.runs.run_report import Report
-from crossdock.services.notifications.notifier import Notifier, NotifyConfig
+from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.observability.metrics import Metrics
 from crossdock.services.scheduler.monitored_scheduler import Service
 from crossdock.testing.manual_clock import ManualClock

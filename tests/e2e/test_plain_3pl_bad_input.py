@@ -22,10 +22,11 @@ from tests.partners.plain_3pl import API_KEY
 from tests.partners.plain_3pl_habits import Habits
 from tests.servers import served
 
+from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project import project
 from crossdock.runs import runner
 from crossdock.sandbox import SandboxServer
-from crossdock.services.notifications.notifier import Notifier, NotifyConfig
+from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.observability.metrics import Metrics
 from crossdock.services.scheduler.monitored_scheduler import Service
 from crossdock.testing import sandbox_contents

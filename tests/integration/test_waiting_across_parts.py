@@ -15,10 +15,10 @@ from tests.examples import examples
 from crossdock import Context, RawBatch, Record, Reference, Stream
 from crossdock.errors import RecordError
 from crossdock.planning.held_records import HeldRecords
-from crossdock.reading.sources import Checkpoint
 from crossdock.resources import ResourceName
 from crossdock.runs import read_parts
 from crossdock.runs.run_report import Report
+from crossdock.sources import Checkpoint
 from crossdock.state import parse_url
 
 Account = tuple[str, str | None]

@@ -14,15 +14,15 @@ from pydantic import ValidationError
 from crossdock import Context, Filter, OrderBy, ProductDraft, RawBatch, Record, Repair, Settings, Stream
 from crossdock.errors import ConnectorError
 from crossdock.mapping.cursors import Cursor
+from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import FailureLimits, no_removal
 from crossdock.pacing.rate_limit import RateLimit
-from crossdock.platform.resource_types import RESOURCES
-from crossdock.reading.sources import Api
 from crossdock.reading.sources.api_usage import ApiUsage
 from crossdock.reading.sources.shared_buckets import SharedBuckets
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import ResourceModel
 from crossdock.runs.intake_logs import NoIntake
+from crossdock.sources import Api
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
 

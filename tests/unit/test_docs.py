@@ -25,7 +25,7 @@ from crossdock.config.project.effective_config import effective
 from crossdock.config.project.stream_overrides import StreamOverrides
 from crossdock.connector import Connector
 from crossdock.mapping.declarative import Form
-from crossdock.platform.resource_types import WRITTEN, personal_members
+from crossdock.mapping.resource_types import WRITTEN, personal_members
 from crossdock.records import REASONS
 from crossdock.values import exact_json, yaml_reader
 

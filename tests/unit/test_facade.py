@@ -12,7 +12,7 @@ from crossdock import sources
 
 def test_help_and_completion_list_every_public_name() -> None:
     """Names that were not used yet are listed too."""
-    code = "import crossdock as c, crossdock.reading.sources as s\nprint({*c.__all__} - {*dir(c)}, {*s.__all__} - {*dir(s)})"
+    code = "import crossdock as c, crossdock.sources as s\nprint({*c.__all__} - {*dir(c)}, {*s.__all__} - {*dir(s)})"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert found == "set() set()\n"
     text = pydoc.plain(pydoc.render_doc(crossdock))

@@ -26,7 +26,8 @@ from crossdock.config.schedules import Schedule
 from crossdock.config.schedules.due_times import due
 from crossdock.errors import RefusedError
 from crossdock.platform.webhooks import Reason, WebhookScheme, WebhookVerifier
-from crossdock.reading.formats.delimited_files import DelimitedFormat, Trailer, read_rows
+from crossdock.reading.formats.delimited_files import read_rows
+from crossdock.reading.formats.delimited_format import DelimitedFormat, Trailer
 from crossdock.reading.formats.fixed_width_files import FixedWidthFormat
 from crossdock.reading.formats.fixed_width_rows import read_fixed_width
 from crossdock.services.inbox import endpoint, hint_worker, receiver, webhook_writer

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import ValidationError
 
-from crossdock.reading.sources import BearerAuth, HttpSettings
+from crossdock.sources import BearerAuth, HttpSettings
 
 
 class ShopSettings(HttpSettings):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from crossdock.platform.resource_types import RESOURCES
+from crossdock.mapping.resource_types import RESOURCES
 from crossdock.resources import InventoryLotDraft, Invoice, InvoiceDraft, LineDraft, OrderDraft, Product, Reference
 from crossdock.values import exact_json
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from crossdock.mapping.resource_types import WRITTEN, ResourceType
 from crossdock.mapping.stream_facts import AdoptBy, OnGone, no_adoption, no_removal
-from crossdock.platform.resource_types import WRITTEN, ResourceType
 from crossdock.resources import CustomerDraft
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import AfterValidator, Field
 
 from crossdock import Settings
-from crossdock.reading.sources import ConfigPath, Name
+from crossdock.sources import ConfigPath, Name
 from crossdock_connectors.warehouse.settings import SourceConfig, WarehouseSettings, WarehouseStreamConfig
 
 P = TypeVar("P", SourceConfig, WarehouseStreamConfig)

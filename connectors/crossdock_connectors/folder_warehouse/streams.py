@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from crossdock import Context, Finding
-from crossdock.reading.sources import FileStore, FolderStore
+from crossdock.sources import FileStore, FolderStore
 from crossdock_connectors.folder_warehouse.settings import FolderWarehouseSettings
 from crossdock_connectors.warehouse import streams as warehouse
 

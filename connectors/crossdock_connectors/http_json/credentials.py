@@ -18,14 +18,7 @@ from pydantic import (
 )
 
 from crossdock import ConfigModel, SecretRef
-from crossdock.reading.sources import (
-    BasicAuth,
-    BearerAuth,
-    ClientCredentialsAuth,
-    HeaderAuth,
-    LoginAuth,
-    RefreshTokenAuth,
-)
+from crossdock.sources import BasicAuth, BearerAuth, ClientCredentialsAuth, HeaderAuth, LoginAuth, RefreshTokenAuth
 from crossdock.values import exact_json
 from crossdock.values.addresses import endpoint, names_secret
 from crossdock.values.config_file import Secret, misplaced

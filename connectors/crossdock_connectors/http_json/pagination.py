@@ -1,4 +1,4 @@
-"""How an API splits a list into pages, as a config declares it: the paginators of `crossdock.reading.sources`."""
+"""How an API splits a list into pages, as a config declares it: the paginators of `crossdock.sources`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from crossdock import ConfigModel
-from crossdock.reading.sources import (
+from crossdock.sources import (
     AfterId,
     CursorInBody,
     CursorInHeader,

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import ConfigModel, StreamConfig
 from crossdock.mapping.stream_facts import MARKS_IN_SNAPSHOT
-from crossdock.reading.sources import Api, ApiAnswer, Cursor, HttpSettings, Name, RateLimit
+from crossdock.sources import Api, ApiAnswer, Cursor, HttpSettings, Name, RateLimit
 from crossdock.values.config_file import misplaced
 from crossdock.values.time_zones import zone_name
 from crossdock.values.times_and_durations import duration_schema, is_duration

@@ -13,10 +13,10 @@ import polars as pl
 
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch, RefusedError
 from crossdock.mapping.cursors import instant_cursor
-from crossdock.reading.sources import ApiAnswer, Checkpoint, CursorInBody, NextUrl, UnavailableError, windows
 from crossdock.reading.sources.pagination import SizedPages
 from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.records import JSON, LINE, with_paths
+from crossdock.sources import ApiAnswer, Checkpoint, CursorInBody, NextUrl, UnavailableError, windows
 from crossdock.values import exact_json
 from crossdock.values.json_values import found_at, member_name
 from crossdock.values.times_and_durations import span

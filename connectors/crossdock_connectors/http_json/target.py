@@ -10,10 +10,7 @@ from urllib.parse import quote, urlencode
 from crossdock import Filter
 from crossdock.errors import RemoteError
 from crossdock.reading.sources.api_errors import message_of
-from crossdock.values import exact_json
-from crossdock.values.field_types import MAX_ID_LENGTH
-from crossdock.values.json_values import at_path, found_at, text_of
-from crossdock.writing.targets import (
+from crossdock.targets import (
     Answer,
     ApiTarget,
     EndpointProfile,
@@ -24,8 +21,11 @@ from crossdock.writing.targets import (
     TargetResource,
     Update,
     body_of,
-    outcomes,
 )
+from crossdock.values import exact_json
+from crossdock.values.field_types import MAX_ID_LENGTH
+from crossdock.values.json_values import at_path, found_at, text_of
+from crossdock.writing.targets import outcomes
 from crossdock_connectors.http_json.draft_models import draft_model
 from crossdock_connectors.http_json.other_requests import OtherRequest, PostedRequest
 from crossdock_connectors.http_json.recognized_answers import RepeatedAnswer

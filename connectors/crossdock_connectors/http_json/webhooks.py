@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import ConfigModel
-from crossdock.reading.sources import Name
+from crossdock.sources import Name
 from crossdock.values.config_file import misplaced
 from crossdock.values.json_values import is_pointer
 from crossdock.webhooks import Hint, Webhook, Webhooks, WebhookScheme, WebhookSettings

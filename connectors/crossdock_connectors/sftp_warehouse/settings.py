@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import SecretRef, Settings
-from crossdock.reading.sources import HostName, OldAlgorithm
+from crossdock.sources import HostName, OldAlgorithm
 from crossdock_connectors.warehouse.settings import WarehouseSettings
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from crossdock import Context, Finding
-from crossdock.reading.sources import FileStore, SftpLogin, connect
+from crossdock.sources import FileStore, SftpLogin, connect
 from crossdock_connectors.sftp_warehouse.settings import SftpWarehouseSettings
 from crossdock_connectors.warehouse import streams as warehouse
 

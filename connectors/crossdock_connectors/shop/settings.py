@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from crossdock import ConfigModel
-from crossdock.reading.sources import HttpSettings, Name
+from crossdock.sources import HttpSettings, Name
 from crossdock.values.field_types import Code, Instant, Text
 from crossdock.webhooks import WebhookSettings
 

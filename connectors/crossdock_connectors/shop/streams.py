@@ -20,7 +20,7 @@ from crossdock import (
     WarehouseBinDraft,
 )
 from crossdock.mapping.stream_facts import ChangeLimits
-from crossdock.reading.sources import Checkpoint
+from crossdock.sources import Checkpoint
 from crossdock_connectors.shop.sale import charge_key
 from crossdock_connectors.shop.settings import ShopSettings
 from crossdock_connectors.shop.stream_versions import version_of

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from crossdock import RecordError, Reference
-from crossdock.platform.resource_types import external_id
+from crossdock.mapping.resource_types import external_id
 from crossdock.records import key_text
 from crossdock.resources import Tracking
 from crossdock.values.json_access import JsonAccess

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from crossdock.printable import printable
+from crossdock.targets import Answer, Outcome
 from crossdock.values import exact_json
-from crossdock.writing.targets import Answer, Outcome
 
 _LONGEST = 2_000  # characters of a message
 

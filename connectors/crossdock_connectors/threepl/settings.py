@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from crossdock import ConfigModel
-from crossdock.reading.sources import HttpSettings, Name
+from crossdock.sources import HttpSettings, Name
 from crossdock.values.field_types import Code, Instant
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from crossdock import Context, Repair
-from crossdock.reading.sources import Expectation, FileSource, Join, Joined, JoinedFiles, Lookup, Part, Rule, StreamId
+from crossdock.sources import Expectation, FileSource, Join, Joined, JoinedFiles, Lookup, Part, Rule, StreamId
 from crossdock_connectors.warehouse.settings import SourceConfig, WarehouseStreamConfig
 
 if TYPE_CHECKING:

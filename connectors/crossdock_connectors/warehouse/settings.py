@@ -8,7 +8,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock import ConfigModel, CrossdockError, Filter, Repair, Settings, StreamConfig
-from crossdock.reading.sources import (
+from crossdock.sources import (
     ArchiveFolder,
     DelimitedFormat,
     Expect,

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch
-from crossdock.reading.sources import (
+from crossdock.sources import (
     Expectation,
     FileSource,
     FileStore,

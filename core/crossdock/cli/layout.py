@@ -80,7 +80,7 @@ def show(
 
 def _layout_of(config: Path, name: str) -> FileFormat:
     from crossdock.errors import ConfigError
-    from crossdock.reading.formats.delimited_files import DelimitedFormat
+    from crossdock.reading.formats.delimited_format import DelimitedFormat
     from crossdock.reading.formats.fixed_width_files import FixedWidthFormat
     from crossdock.reading.formats.sheet_files import SheetFormat
 

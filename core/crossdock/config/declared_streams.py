@@ -28,6 +28,7 @@ from crossdock.mapping.declarative import Const, Each, Form, Nested, RecordMap, 
 from crossdock.mapping.from_column import FromColumn
 from crossdock.mapping.joined_records import Join, Lookup
 from crossdock.mapping.python_function import PythonFunction, load
+from crossdock.mapping.resource_types import ResourceType
 from crossdock.mapping.stream_facts import (
     EVERY_WITHOUT_LIST,
     MARKS_IN_SNAPSHOT,
@@ -42,7 +43,6 @@ from crossdock.mapping.stream_facts import (
     no_second_look,
     unknown_read,
 )
-from crossdock.platform.resource_types import ResourceType
 from crossdock.records import Record
 from crossdock.resources import ResourceModel
 from crossdock.values import exact_json

@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from crossdock.mapping.ordering import OrderBy
 from crossdock.mapping.repairs_and_filters import Filter, Repair
-from crossdock.platform.resource_types import WRITTEN, ResourceType, text_members
+from crossdock.mapping.resource_types import WRITTEN, ResourceType, text_members
 from crossdock.reading.sources.expected_files import Interval
 from crossdock.records import Empty
 from crossdock.resources import ActionName, ResourceName

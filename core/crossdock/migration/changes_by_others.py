@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, cast
 
 from crossdock.config.project.connector_instances import BoundStream
+from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration.edited_records import EditedRecords
 from crossdock.migration.live_references import LiveReferences
@@ -16,7 +17,6 @@ from crossdock.migration.reconcile import keep_bucket, platform_context
 from crossdock.migration.reconciliation import Reconciliation
 from crossdock.migration.remaining_references import in_pages
 from crossdock.migration.undone_streams import UndoneStreams, operations
-from crossdock.platform.resource_types import RESOURCES
 from crossdock.resources import ResourceName
 from crossdock.runs.bound_records import Bound, bindings_to
 from crossdock.runs.platform_source.live_records import LiveRecords

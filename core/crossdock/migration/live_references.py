@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration.referred_records import ReferredRecords
 from crossdock.planning.referred_ids import referred_ids
-from crossdock.platform.resource_types import RESOURCES
 from crossdock.runs.bound_records import Bound
 
 

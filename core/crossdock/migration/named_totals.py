@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import NamedTuple, TypeVar
 
+from crossdock.mapping.resource_types import external_id
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.planning.references import name_in_placeholder
-from crossdock.platform.resource_types import external_id
 from crossdock.runs.control_totals import OTHERS, ControlTotals, plus
 from crossdock.state import Transaction
 

@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration.reconciliation import Reconciliation, Sample
-from crossdock.platform.resource_types import RESOURCES
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs.bound_records import Bound

@@ -13,10 +13,10 @@ from typing import Any, cast
 import polars as pl
 
 from crossdock.config.project.project import Project
+from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.planning.live_matches import LiveIndex, MatchCounts, counted
 from crossdock.planning.references import key_hashes
-from crossdock.platform.resource_types import RESOURCES
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs.intake_logs import NoIntake

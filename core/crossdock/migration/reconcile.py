@@ -8,13 +8,13 @@ from contextlib import ExitStack
 
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
+from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration import named_totals
 from crossdock.migration.live_references import LiveReferences
 from crossdock.migration.platform_comparison import Chosen, PlatformComparison
 from crossdock.migration.reconciliation import Reconciliation, Sample
 from crossdock.migration.source_comparison import SourceComparison
-from crossdock.platform.resource_types import RESOURCES
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.runs.control_totals import ControlTotals
 from crossdock.runs.intake_logs import NoIntake

@@ -8,8 +8,8 @@ from datetime import datetime
 from itertools import groupby, islice
 
 from crossdock.errors import CrossdockError, most_severe
+from crossdock.mapping.resource_types import RESOURCES
 from crossdock.migration.named_totals import DifferingTotal
-from crossdock.platform.resource_types import RESOURCES
 from crossdock.runs.bound_records import InDoubt
 from crossdock.runs.control_totals import ControlTotals
 from crossdock.runs.differences import CLASSES, Class, Correction, Difference

@@ -12,7 +12,7 @@ from crossdock.planning.referred_ids import referred_ids
 from crossdock.reading.sources.id_set import IdSet
 from crossdock.state import Binding, Scope, State
 from crossdock.writing.delivery.operations import Operation, payload_after
-from crossdock.writing.targets import Target
+from crossdock.writing.targets.target import Target
 
 Operations = Callable[[BoundStream], Iterator[Operation]]
 """What would undo the records of a stream if nothing referred to them."""

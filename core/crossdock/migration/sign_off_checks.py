@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import NamedTuple
 
 from crossdock.errors import RefusedError
+from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration.sign_off_report import Document, exception_counts
 from crossdock.migration.wave_status import WaveStatus
 from crossdock.planning import undos_meanwhile
-from crossdock.platform.resource_types import RESOURCES
 from crossdock.runs.plan_results import Planned
 from crossdock.state import Migration, Scope, Transaction
 from crossdock.values.times_in_text import instant_text

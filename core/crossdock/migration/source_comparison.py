@@ -9,12 +9,12 @@ from dataclasses import replace
 from crossdock.config.project.connector_instances import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.delta.row_preparation import KEY_HASH
+from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration.platform_comparison import Chosen, PlatformComparison
 from crossdock.migration.reconciliation import Reconciliation
 from crossdock.migration.referred_records import ReferredRecords
 from crossdock.planning.referred_ids import referred_ids
-from crossdock.platform.resource_types import RESOURCES
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.records import Record
 from crossdock.runs import dry_run

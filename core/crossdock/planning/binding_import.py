@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import TextIO
 
 from crossdock.errors import ConfigError, RefusedError
+from crossdock.mapping.resource_types import Action
 from crossdock.planning.references import ScopedKey, key_hashes
 from crossdock.planning.undos_meanwhile import RESUME, check_no_undo
-from crossdock.platform.resource_types import Action
 from crossdock.printable import printable
 from crossdock.state import Binding, Scope, Transaction
 from crossdock.values.field_types import MAX_ID_LENGTH, is_target_id
 from crossdock.values.spreadsheet_csv import unguarded, write_rows
-from crossdock.writing.targets import Target
+from crossdock.writing.targets.target import Target
 
 COLUMNS = ("target", "resource", "namespace", "key", "target_id")
 PART = 1000

@@ -9,7 +9,7 @@ from typing import Any
 
 from crossdock.config.project.connector_instances import BoundStream
 from crossdock.delta.keyed_records import KeyedRecord
-from crossdock.platform.resource_types import ResourceType
+from crossdock.mapping.resource_types import ResourceType
 from crossdock.records import JSON
 from crossdock.state import Scope, State, Transaction
 from crossdock.writing.targets.merge_patch import holds

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, get_args
 
-from crossdock.platform.resource_types import ResourceType
+from crossdock.mapping.resource_types import ResourceType
 from crossdock.resources import Reference, ResourceModel
 
 _Members = Mapping[str, Mapping[str, Any] | None]  # by wire name: None for a reference, else those inside

@@ -13,11 +13,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from crossdock.config.project.connector_instances import BoundStream
+from crossdock.mapping.resource_types import ResourceType
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.referred_ids import referred_ids
 from crossdock.planning.removals import REFERENCED, REFERENCED_BY, Removals, removal
-from crossdock.platform.resource_types import ResourceType
 from crossdock.state import DeadLetter, Scope, State, Transaction
 from crossdock.writing.delivery.operations import Operation, payload_after
 

@@ -14,8 +14,8 @@ from iso3166 import countries_by_alpha2
 from iso4217 import Currency
 from pydantic.json_schema import models_json_schema
 
+from crossdock.mapping.resource_types import RESOURCES, external_id
 from crossdock.platform.openapi_file import Json, OpenApi, listed, mapping, types
-from crossdock.platform.resource_types import RESOURCES, external_id
 from crossdock.values.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
 
 _LARGEST = Decimal(10) ** MAX_DIGITS_BEFORE_POINT

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from urllib.parse import urlsplit
 
+from crossdock.mapping.resource_types import RESOURCES
 from crossdock.platform import member_comparison
 from crossdock.platform.member_comparison import Difference, MemberComparison, nearest, plain
 from crossdock.platform.openapi_file import METHODS, Json, OpenApi, listed, mapping, types
 from crossdock.platform.platform_config import PATHS, Profile
-from crossdock.platform.resource_types import RESOURCES
 
 _SENT_HEADERS = frozenset({"accept", "authorization", "content-type", "if-match"})
 _LEAST_OVERLAP = 0.5  # of the members, for a path whose name says nothing

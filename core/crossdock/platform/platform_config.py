@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from crossdock.mapping.resource_types import RESOURCES
 from crossdock.pacing.limit_estimate import UNLIMITED, LimitEstimate
 from crossdock.platform.delivery_settings import InFlight, Retry
-from crossdock.platform.resource_types import RESOURCES
 from crossdock.reading.transport.http_connection import HttpConnection
 from crossdock.resources import ResourceName
 from crossdock.values.addresses import BaseUrl, endpoint

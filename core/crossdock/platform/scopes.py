@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from crossdock.mapping.resource_types import RESOURCES
 from crossdock.platform.platform_config import SCOPE_NAMES, Profile
-from crossdock.platform.resource_types import RESOURCES
 
 
 @dataclass(frozen=True, slots=True)

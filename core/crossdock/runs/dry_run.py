@@ -38,7 +38,7 @@ from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations import Operation
-from crossdock.writing.targets import Target
+from crossdock.writing.targets.target import Target
 
 PlannedSource = Callable[[BoundStream, Tally], StreamInput]
 _AT_ONCE = 1000  # records planned together: nothing is written, so no transaction waits for them

@@ -15,7 +15,7 @@ from crossdock.state import Binding, ExpectedDelivery, Intent, Scope
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.in_doubt_rules import is_forgettable, is_held, rule_for
 from crossdock.writing.delivery.operations import payload_after
-from crossdock.writing.targets import Target
+from crossdock.writing.targets.target import Target
 
 
 @dataclass(slots=True)

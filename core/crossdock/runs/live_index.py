@@ -12,11 +12,11 @@ from typing import Any, cast
 from crossdock.config.project.connector_instances import BoundStream
 from crossdock.errors import RefusedError, StoppedError
 from crossdock.mapping.cursors import OVERLAP_S
+from crossdock.mapping.resource_types import external_id
 from crossdock.mapping.stream_facts import AdoptBy
 from crossdock.planning.live_matches import LiveIndex, LiveMatches, LiveValue
 from crossdock.planning.references import key_hashes
 from crossdock.platform.platform_config import Profile
-from crossdock.platform.resource_types import external_id
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs.platform_source.live_records import LiveRecords

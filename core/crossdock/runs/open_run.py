@@ -36,7 +36,7 @@ from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.records_in_progress import OwnRecords
 from crossdock.writing.delivery.senders import Senders
 from crossdock.writing.delivery.settlement import Settlement
-from crossdock.writing.targets import Target
+from crossdock.writing.targets.target import Target
 
 
 class OpenRun:

@@ -20,10 +20,10 @@ from crossdock.state import Intent, State
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
 from crossdock.writing.delivery.operations import payload_after
-from crossdock.writing.targets import Client, Request, Target
 from crossdock.writing.targets.merge_patch import holds
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
 from crossdock.writing.targets.platform_target import PlatformTarget
+from crossdock.writing.targets.target import Client, Request, Target
 
 ATTEMPTS = 3  # of one request that the rate limit refuses
 PAGES = 20

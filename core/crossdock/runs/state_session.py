@@ -25,7 +25,7 @@ from crossdock.state import DueRun, Intent, State
 from crossdock.values.author_code import AuthorCodeError, error_of_author
 from crossdock.values.clock import Clock
 from crossdock.writing.delivery.records_in_progress import RecordsInProgress
-from crossdock.writing.targets import Target
+from crossdock.writing.targets.target import Target
 
 MANUAL = Attempt()
 

@@ -30,7 +30,7 @@ from crossdock.values.progress import Progress
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.operations import Operation
 from crossdock.writing.delivery.records_in_progress import OwnRecords
-from crossdock.writing.targets import Target
+from crossdock.writing.targets.target import Target
 
 Steps = Generator[None, None, bool]
 

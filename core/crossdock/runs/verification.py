@@ -17,9 +17,9 @@ from typing import cast
 
 from crossdock.config.project.connector_instances import BoundStream
 from crossdock.errors import StoppedError
+from crossdock.mapping.resource_types import Action
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.allowance import Allowance
-from crossdock.platform.resource_types import Action
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs.differences import Correction
@@ -31,7 +31,7 @@ from crossdock.runs.state_session import Session
 from crossdock.state import Binding, Intent, Scope, State, Transaction
 from crossdock.writing.delivery import operator_actions
 from crossdock.writing.delivery.operations import payload_after
-from crossdock.writing.targets import Target
+from crossdock.writing.targets.target import Target
 
 AT_ONCE = 500  # bindings that are read and written together
 

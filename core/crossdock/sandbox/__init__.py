@@ -1,7 +1,8 @@
 """The sandbox: an emulation of the platform on this machine. What its specification leaves open is marked as assumed.
 
-It shares only the wire models, the errors and `crossdock.values.serving` with the rest of crossdock, so that a mistake on one
-side is found by the other.
+Comes in: HTTP requests. Goes out: the platform's answers, signed webhooks, faults on demand, and a log of effects. It
+shares only the resources, the errors and `crossdock.values.serving` with the rest of crossdock, so that a mistake on
+one side is found by the other.
 """
 
 from crossdock.sandbox.app import Sandbox, SandboxSettings

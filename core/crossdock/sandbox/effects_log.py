@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from starlette.responses import Response
 
-from crossdock.platform.resource_types import RESOURCES
+from crossdock.mapping.resource_types import RESOURCES
 from crossdock.sandbox import json_codec
 from crossdock.sandbox.api_call import Call
 from crossdock.sandbox.query_parameters import LOG_LIMITS, SEQUENCE_NUMBERS, one_of, refuse_unknown, whole_number

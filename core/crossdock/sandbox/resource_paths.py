@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from crossdock.platform.resource_types import RESOURCES, PlatformResource
+from crossdock.mapping.resource_types import RESOURCES, PlatformResource
 from crossdock.sandbox.problem_errors import ProblemError, method_not_allowed
 
 

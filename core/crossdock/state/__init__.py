@@ -1,4 +1,8 @@
-"""The state: what was delivered and what is being delivered, the checkpoint of every run (law 1)."""
+"""The state: what was delivered and what is being delivered, the checkpoint of every run (law 1).
+
+Comes in: what runs decide. Goes out: rows of both databases, within transactions. May import pacing, records and
+values.
+"""
 
 from crossdock.state.db.database_url import parse_url
 from crossdock.state.db.engine import Pin, StateUrl, create

@@ -10,9 +10,9 @@ from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.platform.delivery_settings import Retry
 from crossdock.records import RawBatch, Record
 from crossdock.resources import Reference
+from crossdock.targets import ApiTarget
 from crossdock.values import exact_json
 from crossdock.values.config_file import ConfigPath
-from crossdock.writing.targets import ApiTarget
 
 _REFERENCE = "crossdock:reference"
 _HURRIED = Retry(attempts=20, base_s=0.02, cap_s=0.1)

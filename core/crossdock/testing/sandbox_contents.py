@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from crossdock.config.project.project import Project
+from crossdock.mapping.resource_types import external_id
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.planning.binding_import import COLUMNS, import_bindings
 from crossdock.planning.references import found_in
 from crossdock.platform.platform_config import Profile
-from crossdock.platform.resource_types import external_id
 from crossdock.runs.stream_trial import Trial
 from crossdock.values import exact_json
 from crossdock.values.clock import SystemClock

@@ -26,10 +26,10 @@ from crossdock.runs.run_report import Report
 from crossdock.runs.stream_trial import Trial
 from crossdock.sandbox import SandboxServer, SandboxSettings
 from crossdock.state import parse_url
+from crossdock.targets import Target
 from crossdock.testing import sandbox_contents
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
-from crossdock.writing.targets import Target
 
 if TYPE_CHECKING:
     import httpx

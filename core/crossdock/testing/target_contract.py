@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from crossdock.targets import Answer, ApiTarget, Outcome, Request
 from crossdock.testing.target_request_contract import TargetRequestContract
 from crossdock.testing.target_under_test import Example
 from crossdock.values import exact_json
-from crossdock.writing.targets import Answer, ApiTarget, Outcome, Request
 from crossdock.writing.targets.merge_patch import holds
 
 _ID, _OTHER_ID = "4711", "4712"

@@ -221,7 +221,7 @@ def _frame_of_author(error: BaseException, code: object) -> tuple[str, str, int]
 
 _ENGINE = tuple(
     f"crossdock.{name}"
-    for name in ("delta.", "planning.", "project.", "runs.", "delivery.", "targets.", "inbox.", "cli.", "author_code")
+    for name in ("delta.", "planning.", "config.", "runs.", "writing.", "services.inbox.", "cli.", "values.author_code")
 )
 
 

@@ -21,12 +21,12 @@ from crossdock.reading.transport.http_answers import Answer as HttpAnswer
 from crossdock.records import Record
 from crossdock.state import Binding, Intent, RecordIdentity, Scope, State, Transaction
 from crossdock.state.tables.intents import Status
+from crossdock.targets import Client, Request
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.operations import Kind, Operation
 from crossdock.writing.delivery.senders import Senders
 from crossdock.writing.delivery.settlement import Settlement
-from crossdock.writing.targets import Client, Request
 from crossdock.writing.targets.merge_patch import difference
 from crossdock.writing.targets.platform_target import PlatformTarget
 

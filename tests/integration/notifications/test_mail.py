@@ -18,6 +18,7 @@ from tests.integration.notifications.receivers import (
 )
 from tests.servers import served
 
+from crossdock.config.notify_config import Email
 from crossdock.errors import UnavailableError
 from crossdock.services.notifications import mail
 from crossdock.services.notifications.events import compose
@@ -129,7 +130,7 @@ def test_a_server_without_login_is_reported() -> None:
 def test_a_slow_server_times_out(tls: str, greeting: bytes, drop: bytes) -> None:
     """However slowly bytes arrive, the attempt ends in time and the connection is closed."""
     with served(Odd(greeting, drop)) as odd:
-        channel = mail.MailChannel(mail.Email.model_validate(email(odd.port, tls=tls)["email"]))
+        channel = mail.MailChannel(Email.model_validate(email(odd.port, tls=tls)["email"]))
         with pytest.raises(UnavailableError, match="timed out"):
             channel.send(compose(FAILED, {"failed"}, AT), at=AT, within_s=QUICK_S)
         assert odd.client_left.wait(30)

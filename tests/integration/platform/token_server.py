@@ -13,7 +13,7 @@ from typing import Any
 
 from crossdock.platform.platform_config import Profile
 from crossdock.reading.transport.http_answers import Answer
-from crossdock.writing.targets import Request
+from crossdock.targets import Request
 from crossdock.writing.targets.platform_target import PlatformTarget
 
 PATH = "/api/v1/catalog/products"

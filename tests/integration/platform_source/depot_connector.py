@@ -11,8 +11,8 @@ from crossdock.config.http_settings import HttpSettings
 from crossdock.connector import Connector
 from crossdock.reading.transport.http_auth import HeaderAuth
 from crossdock.resources import ResourceModel
+from crossdock.targets import ApiTarget, EndpointProfile, RecordShape, Request, TargetResource, Update
 from crossdock.values.field_types import Code, Currency, Exact, Text
-from crossdock.writing.targets import ApiTarget, EndpointProfile, RecordShape, Request, TargetResource, Update
 
 
 class DepotSettings(HttpSettings):

@@ -10,8 +10,8 @@ from tests.chaos.mappings import Bench, BenchSettings
 from crossdock import Context, RawBatch, Record, Stream
 from crossdock.errors import RemoteError, UnavailableError
 from crossdock.mapping.stream_facts import GoneLimits, OpenUntil, Reread
-from crossdock.reading.sources import Checkpoint, Cursor
 from crossdock.runs.run_report import Report
+from crossdock.sources import Checkpoint, Cursor
 
 Item = dict[str, Any]
 

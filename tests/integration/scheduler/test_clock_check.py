@@ -15,12 +15,13 @@ from tests.integration.scheduler.scheduled_runs_race import BEGIN, Inline, job, 
 from tests.servers import served
 from tests.unit.targets.test_platform_access import Dated, profile_of
 
+from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project.project import Project
 from crossdock.errors import ClockError
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
 from crossdock.sandbox import SandboxServer
-from crossdock.services.notifications.notifier import Notifier, NotifyConfig
+from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.observability.metrics import Metrics
 from crossdock.services.scheduler.monitored_scheduler import Service
 from crossdock.services.scheduler.scheduler import FinishedRun, Scheduler

@@ -19,11 +19,12 @@ from tests.integration.notifications.receivers import Receiver
 from tests.integration.scheduler.scheduled_runs_race import BEGIN, Inline, job, project
 from tests.servers import served
 
+from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project.project import Project, load
 from crossdock.errors import StateBusyError
 from crossdock.runs import runner
 from crossdock.runs.run_report import Report
-from crossdock.services.notifications.notifier import Notifier, NotifyConfig
+from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.observability.metrics import Metrics
 from crossdock.services.scheduler.monitored_scheduler import Service
 from crossdock.services.scheduler.stderr_log import LOGGER

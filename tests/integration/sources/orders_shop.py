@@ -16,7 +16,7 @@ from crossdock import (
     SecretRef,
     Stream,
 )
-from crossdock.reading.sources import BearerAuth, HttpSettings
+from crossdock.sources import BearerAuth, HttpSettings
 
 
 class ShopSettings(HttpSettings):

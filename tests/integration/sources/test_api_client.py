@@ -21,10 +21,10 @@ from crossdock.cli.main import main
 from crossdock.config import registry
 from crossdock.config.project import project
 from crossdock.errors import ConfigError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
-from crossdock.reading.sources import Api, ApiClient, NextUrl
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.sandbox import SandboxServer
+from crossdock.sources import Api, ApiClient, NextUrl
 from crossdock.state import StateUrl
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent

@@ -21,7 +21,7 @@ from crossdock import (
     Settings,
     Stream,
 )
-from crossdock.reading.sources import Api, BearerAuth
+from crossdock.sources import Api, BearerAuth
 from crossdock.values.config_file import ConfigPath
 
 TOKEN = "token-of-the-billing"

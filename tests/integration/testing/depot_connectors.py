@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.unit.testing.target_connector import OrderTarget, connector, orders
 
-from crossdock.writing.targets import Answer, EndpointProfile, ExpectedRecord, Outcome, Rule
+from crossdock.targets import Answer, EndpointProfile, ExpectedRecord, Outcome, Rule
 
 _LOOK_UP = EndpointProfile(look_up=True)
 

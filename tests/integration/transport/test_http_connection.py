@@ -17,13 +17,13 @@ from tests.tls_servers import OK, ConnectProxy, HttpsServer, client_certificate,
 
 from crossdock.errors import ConfigError
 from crossdock.platform.platform_config import Profile
-from crossdock.reading.sources import Api, ApiClient, LoginAuth
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.reading.transport.connector_http_client import httpx_client
 from crossdock.reading.transport.http_answers import AmbiguousError, NotSentError
 from crossdock.reading.transport.http_connection import HttpConnection
 from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.runs.intake_logs import NoIntake
+from crossdock.sources import Api, ApiClient, LoginAuth
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.config_file import Secret
 from crossdock.values.progress import Silent

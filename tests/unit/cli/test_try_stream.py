@@ -140,7 +140,7 @@ def test_each_value_inside_json_has_one_pointer(value: object) -> None:
 
 SHOP = """\
 from crossdock import Connector, CustomerDraft, RawBatch, SecretRef, Settings, Stream
-from crossdock.reading.sources import Api, BearerAuth
+from crossdock.sources import Api, BearerAuth
 
 
 class ShopSettings(Settings):

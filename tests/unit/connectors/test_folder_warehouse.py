@@ -221,8 +221,8 @@ try:
 except SystemExit as ended:
     code = ended.code
 before = [name for name in ("paramiko", "cryptography", "nacl", "bcrypt") if name in sys.modules]
-import crossdock.reading.sources
-crossdock.reading.sources.connect
+import crossdock.sources
+crossdock.sources.connect
 print(json.dumps({"code": code, "loaded": before, "then": "paramiko" in sys.modules}))
 """
 

@@ -20,9 +20,9 @@ from crossdock.config.project.connector_instances import BoundStream
 from crossdock.connector import Context
 from crossdock.errors import RefusedError
 from crossdock.mapping.cursors import Checkpoint
-from crossdock.reading.sources import ApiAnswer
 from crossdock.runs.pull_checks import pulled
 from crossdock.runs.stream_trial import Trial
+from crossdock.sources import ApiAnswer
 from crossdock.testing import ManualClock, context, read
 from crossdock.testing.connector_context import bound_stream
 from crossdock.testing.http_contract import HttpStreamContract

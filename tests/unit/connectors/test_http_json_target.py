@@ -11,14 +11,14 @@ import yaml
 
 from crossdock.config.project import project
 from crossdock.errors import FindingsError, RecordError, RemoteError
+from crossdock.mapping.resource_types import personal_members
 from crossdock.planning.draft_records import drafted
-from crossdock.platform.resource_types import personal_members
-from crossdock.reading.sources import Api
 from crossdock.records import Record
+from crossdock.sources import Api
+from crossdock.targets import Answer, ExpectedRecord, Update
 from crossdock.testing import ManualClock
 from crossdock.values import exact_json
 from crossdock.values.clock import SystemClock
-from crossdock.writing.targets import Answer, ExpectedRecord, Update
 from crossdock_connectors.http_json.target import HttpJsonTarget
 from crossdock_connectors.http_json.target_settings import TargetConfig
 

@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from crossdock import RawBatch, Record, RecordError, Reference
 from crossdock.config.registry import load
 from crossdock.records import key_text
+from crossdock.targets import Answer, ExpectedRecord
 from crossdock.values import exact_json
-from crossdock.writing.targets import Answer, ExpectedRecord
 from crossdock_connectors.threepl.amazon_mcf import mapping as amazon
 from crossdock_connectors.threepl.amazon_mcf.orders import AmazonFulfillmentOrder, AmazonMoney
 from crossdock_connectors.threepl.amazon_mcf.settings import AmazonMcfSettings

@@ -13,9 +13,9 @@ from tests.unit.state.samples import AT, intent
 from crossdock import RecordError
 from crossdock.resources import ResourceModel
 from crossdock.state import Scope
+from crossdock.targets import ApiTarget, Request, TargetResource
 from crossdock.values import exact_json
 from crossdock.writing.delivery.operations import created_from, idempotency_key, payload_after
-from crossdock.writing.targets import ApiTarget, Request, TargetResource
 
 
 def test_no_two_operations_share_a_key() -> None:

@@ -10,9 +10,9 @@ import pytest
 from tests.unit.testing.target_connector import OrderTarget
 
 from crossdock.reading.sources.api import Api
+from crossdock.targets import Answer
 from crossdock.testing import ManualClock
 from crossdock.writing.delivery.senders import Senders
-from crossdock.writing.targets import Answer
 
 
 class Asked:

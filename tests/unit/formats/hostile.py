@@ -15,7 +15,8 @@ from typing import Any
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.compression import FREE_LINES
-from crossdock.reading.formats.delimited_files import DelimitedFormat, read_lines, read_rows
+from crossdock.reading.formats.delimited_files import read_lines, read_rows
+from crossdock.reading.formats.delimited_format import DelimitedFormat
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS
 
 SIZE = 9_900_000  # just below what gzip may unpack to at any ratio

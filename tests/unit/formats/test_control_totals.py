@@ -13,7 +13,8 @@ from tests.unit.formats.layouts import Content
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.control_totals import exact_numbers, plain
-from crossdock.reading.formats.delimited_files import DelimitedFormat, read_rows
+from crossdock.reading.formats.delimited_files import read_rows
+from crossdock.reading.formats.delimited_format import DelimitedFormat
 
 CONFIG: dict[str, Any] = {
     "record_types": {

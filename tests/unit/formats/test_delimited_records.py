@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from tests.unit.formats.layouts import Content, read
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.delimited_files import DelimitedFormat, read_rows
+from crossdock.reading.formats.delimited_files import read_rows
+from crossdock.reading.formats.delimited_format import DelimitedFormat
 
 TYPES = {
     "A": {"names": ["T", "X", "Y"]},

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats import left_out_lines
-from crossdock.reading.formats.delimited_files import DelimitedFormat, read_lines, read_rows
+from crossdock.reading.formats.delimited_files import read_lines, read_rows
+from crossdock.reading.formats.delimited_format import DelimitedFormat
 from crossdock.reading.formats.left_out_lines import without_comments, without_preamble
 from crossdock.reading.formats.text_decoding import Block
 

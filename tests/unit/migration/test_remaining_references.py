@@ -10,16 +10,16 @@ import pytest
 from tests.unit.state.samples import AT, binding, intent, start
 
 from crossdock.config.project.connector_instances import BoundStream
+from crossdock.mapping.resource_types import WRITTEN
 from crossdock.migration import remaining_references
 from crossdock.migration.live_references import LiveReferences
 from crossdock.migration.remaining_references import RemainingReferences
-from crossdock.platform.resource_types import WRITTEN
 from crossdock.records import Record
 from crossdock.runs.bound_records import bindings_to
 from crossdock.state import Binding, RecordIdentity, Scope, State
+from crossdock.targets import Target
 from crossdock.values import exact_json
 from crossdock.writing.delivery.operations import Operation
-from crossdock.writing.targets import Target
 
 ORDER = ("invoice", "order", "inventory_lot", "warehouse_bin", "product", "customer", "ledger_account")
 TARGETS = cast("Mapping[str, Target]", {"platform": SimpleNamespace(resources=WRITTEN)})

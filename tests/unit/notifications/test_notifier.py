@@ -10,8 +10,9 @@ import jsonschema_rs
 import pytest
 import yaml
 
+from crossdock.config.notify_config import NotifyConfig
 from crossdock.errors import ConfigError
-from crossdock.services.notifications.notifier import Notifier, NotifyConfig
+from crossdock.services.notifications.notifier import Notifier
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import config_file
 from crossdock.values.config_file import ConfigModel

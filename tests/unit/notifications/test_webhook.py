@@ -6,6 +6,7 @@ import base64
 
 import pytest
 
+from crossdock.config.notify_config import Webhook
 from crossdock.services.notifications import webhook
 
 
@@ -13,7 +14,7 @@ from crossdock.services.notifications import webhook
 def test_the_signature_follows_the_standard(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     """It equals the published example of Standard Webhooks, with and without the key's prefix."""
     monkeypatch.setenv("KEY", key)
-    channel = webhook.WebhookChannel(webhook.Webhook.model_validate({"url": "https://a.b", "secret": "env:KEY"}))
+    channel = webhook.WebhookChannel(Webhook.model_validate({"url": "https://a.b", "secret": "env:KEY"}))
     read = channel._key()
     assert read == base64.b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     signed = webhook.signature(read, "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", b'{"test": 2432232314}')

@@ -228,7 +228,8 @@ def test_the_library_is_imported_on_demand() -> None:
     """Only a reader of /metrics needs prometheus_client."""
     code = (
         "import sys\nfrom crossdock.values.clock import SystemClock\n"
-        "from crossdock.services.observability import health\nfrom crossdock.services.observability.metrics import Metrics\n"
+        "from crossdock.services.observability import health\n"
+        "from crossdock.services.observability.metrics import Metrics\n"
         "metrics = Metrics(SystemClock())\nprint('prometheus_client' in sys.modules, end=' ')\n"
         "metrics.exposition()\nprint('prometheus_client' in sys.modules)"
     )

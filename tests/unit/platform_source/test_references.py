@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from crossdock.platform.resource_types import RESOURCES
+from crossdock.mapping.resource_types import RESOURCES
 from crossdock.resources import ResourceName
 from crossdock.runs.platform_source.references import expanded_name, personal_columns, referred
 

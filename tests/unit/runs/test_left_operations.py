@@ -13,7 +13,7 @@ from tests.unit.state.samples import AT, SCOPE, binding, intent
 from crossdock.platform.platform_config import Profile
 from crossdock.runs.left_operations import LeftOperations, expected_delivery
 from crossdock.state import Scope
-from crossdock.writing.targets import Target
+from crossdock.targets import Target
 from crossdock.writing.targets.platform_target import PlatformTarget
 
 INVOICE = Scope("platform", "invoice", "wms")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crossdock.config.project.connector_instances import BoundStream
 from crossdock.connector import Stream
-from crossdock.platform.resource_types import RESOURCES
+from crossdock.mapping.resource_types import RESOURCES
 from crossdock.reading.sources.late_files import LateError
 from crossdock.resources import ResourceModel, ResourceName
 from crossdock.runs.stream_order import POLL, StreamOrder

@@ -1,4 +1,4 @@
-"""What connectors import from ``crossdock.reading.sources``."""
+"""What connectors import from ``crossdock.sources``."""
 
 from __future__ import annotations
 

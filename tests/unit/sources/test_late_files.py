@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.errors import CrossdockError, RefusedError, UnauthorizedError, UnavailableError
-from crossdock.reading.sources import DelimitedFormat, FileSource, StreamId, Wait
 from crossdock.reading.sources.late_files import LateError
 from crossdock.reading.sources.source_context import Patience, SourceContext
 from crossdock.reading.transport.file_store import RemoteFile, Sink, select
+from crossdock.sources import DelimitedFormat, FileSource, StreamId, Wait
 from crossdock.state import Digests, FileDescription, FileFacts
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent

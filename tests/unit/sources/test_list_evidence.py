@@ -10,9 +10,9 @@ import pytest
 from tests.unit.sources.test_pagination import client
 
 from crossdock.errors import RefusedError
-from crossdock.reading.sources import AfterId, CursorInBody, LinkHeader, NextUrl, Offset, PageNumber, Paginator
 from crossdock.reading.sources.api_request import ApiAnswer
 from crossdock.reading.sources.list_evidence import IncompleteListError, ListEvidence, MovedListError, OpenLists
+from crossdock.sources import AfterId, CursorInBody, LinkHeader, NextUrl, Offset, PageNumber, Paginator
 
 ITEMS = [{"id": number} for number in range(1, 10)]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from crossdock.reading.formats.delimited_files import DelimitedFormat
+from crossdock.reading.formats.delimited_format import DelimitedFormat
 from crossdock.reading.sources import newest_file
 from crossdock.reading.sources.newest_file import warnings_about_newest
 from crossdock.reading.transport.folder_store import FolderStore

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.errors import RefusedError
-from crossdock.reading.sources import Api, ApiClient, OverlappingPages
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.runs.intake_logs import NoIntake
+from crossdock.sources import Api, ApiClient, OverlappingPages
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
 

@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.errors import RefusedError
-from crossdock.reading.sources import (
+from crossdock.reading.sources.source_context import SourceContext
+from crossdock.runs.intake_logs import NoIntake
+from crossdock.sources import (
     AfterId,
     Api,
     ApiClient,
@@ -25,8 +27,6 @@ from crossdock.reading.sources import (
     PageNumber,
     Paginator,
 )
-from crossdock.reading.sources.source_context import SourceContext
-from crossdock.runs.intake_logs import NoIntake
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
 from crossdock.values.progress import Silent

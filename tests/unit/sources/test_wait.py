@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from crossdock.reading.sources import Wait
 from crossdock.reading.sources.source_context import Patience
+from crossdock.sources import Wait
 
 DAY = timedelta(days=1)
 ZONES = ["Europe/Berlin", "America/Havana", "Australia/Lord_Howe", "America/Nuuk", "Asia/Kathmandu", "UTC"]

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.testing.target_connector import OrderTarget
 
 from crossdock.resources import ResourceModel
-from crossdock.writing.targets import EndpointProfile, Rule, TargetResource
+from crossdock.targets import EndpointProfile, Rule, TargetResource
 
 
 @pytest.mark.parametrize(

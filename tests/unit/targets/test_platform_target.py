@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from crossdock.mapping.resource_types import external_id
 from crossdock.platform.platform_config import Profile
-from crossdock.platform.resource_types import external_id
-from crossdock.writing.targets import Request, Update
+from crossdock.targets import Request, Update
 from crossdock.writing.targets.platform_target import PlatformTarget
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from tests.unit.testing.reference_connector import Orders, OrdersContract, ShopSettings, connector
 
 from crossdock import Context, RawBatch, Record
-from crossdock.reading.sources import Checkpoint
+from crossdock.sources import Checkpoint
 
 READ: set[tuple[str, str]] = set()
 

@@ -21,7 +21,7 @@ from crossdock import (
     SecretRef,
     Stream,
 )
-from crossdock.reading.sources import BearerAuth, HttpSettings
+from crossdock.sources import BearerAuth, HttpSettings
 from crossdock.testing.http_contract import HttpStreamContract
 
 TOKEN = "canary-of-the-contract"

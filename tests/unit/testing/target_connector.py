@@ -10,11 +10,9 @@ from urllib.parse import quote, urlencode
 from pydantic import ConfigDict
 
 from crossdock import Connector, SecretRef
-from crossdock.reading.sources import BearerAuth, HttpSettings
 from crossdock.resources import ResourceModel
-from crossdock.testing.target_contract import TargetContract
-from crossdock.values.field_types import Exact, Text
-from crossdock.writing.targets import (
+from crossdock.sources import BearerAuth, HttpSettings
+from crossdock.targets import (
     Answer,
     ApiTarget,
     EndpointProfile,
@@ -25,6 +23,8 @@ from crossdock.writing.targets import (
     TargetResource,
     Update,
 )
+from crossdock.testing.target_contract import TargetContract
+from crossdock.values.field_types import Exact, Text
 
 TOKEN = "canary-of-the-target"
 

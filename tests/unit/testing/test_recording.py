@@ -14,7 +14,7 @@ import pytest
 
 from crossdock import Connector, Context, CustomerDraft, RawBatch, Record, RefusedError, SecretRef, Settings, Stream
 from crossdock.errors import ConfigError
-from crossdock.reading.sources import Api, CursorInBody, LoginAuth
+from crossdock.sources import Api, CursorInBody, LoginAuth
 from crossdock.testing import context, read, record, recording, replay
 from crossdock.testing.recording import Recording
 

@@ -11,17 +11,8 @@ from urllib.parse import quote, urlencode
 import pytest
 from tests.unit.testing.target_connector import OrdersContract, OrderTarget, connector, failure, orders
 
+from crossdock.targets import Answer, EndpointProfile, ExpectedRecord, Outcome, RecordShape, Request, Rule, Update
 from crossdock.values import exact_json
-from crossdock.writing.targets import (
-    Answer,
-    EndpointProfile,
-    ExpectedRecord,
-    Outcome,
-    RecordShape,
-    Request,
-    Rule,
-    Update,
-)
 
 
 class TestOrders(OrdersContract):

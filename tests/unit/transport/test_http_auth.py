@@ -11,7 +11,9 @@ import httpx
 import pytest
 
 from crossdock.errors import ConfigError, UnauthorizedError, UnavailableError
-from crossdock.reading.sources import (
+from crossdock.reading.sources.source_context import SourceContext
+from crossdock.runs.intake_logs import NoIntake
+from crossdock.sources import (
     Api,
     ApiClient,
     BasicAuth,
@@ -21,8 +23,6 @@ from crossdock.reading.sources import (
     LoginAuth,
     RefreshTokenAuth,
 )
-from crossdock.reading.sources.source_context import SourceContext
-from crossdock.runs.intake_logs import NoIntake
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
 from crossdock.values.config_file import Secret

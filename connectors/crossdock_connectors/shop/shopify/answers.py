@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from crossdock.printable import printable
+from crossdock.targets import Answer, Outcome, RateHeaders, body_of
 from crossdock.values.json_values import at_path
-from crossdock.writing.targets import Answer, Outcome, RateHeaders, body_of
 
 POINTS = 25
 """What a request of a target is counted as: a mutation costs 10, a look-up of stock 10, of an order up to 38."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from crossdock import RefusedError
 from crossdock.errors import RemoteError
-from crossdock.reading.sources import UnavailableError
+from crossdock.sources import UnavailableError
 from crossdock_connectors.shop.shopify import queries
 from crossdock_connectors.shop.shopify.bulk_files import assembled
 from crossdock_connectors.shop.shopify.pages import Item, ShopifyContext, asked, number_of

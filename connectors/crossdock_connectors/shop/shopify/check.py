@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from crossdock import Finding
-from crossdock.reading.sources import ApiAnswer
+from crossdock.sources import ApiAnswer
 from crossdock.values.json_values import at_path
 from crossdock.values.times_in_text import duration_text
 from crossdock_connectors.shop.shopify import queries

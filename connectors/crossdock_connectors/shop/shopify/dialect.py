@@ -15,7 +15,7 @@ from crossdock import (
     RefusedError,
     WarehouseBinDraft,
 )
-from crossdock.reading.sources import ApiAnswer, Checkpoint
+from crossdock.sources import ApiAnswer, Checkpoint
 from crossdock.values.json_values import at_path
 from crossdock_connectors.shop.feeds import Feed, Pages
 from crossdock_connectors.shop.named_keys import ids_in, orders_of_guests

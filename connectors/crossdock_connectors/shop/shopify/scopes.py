@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
-from crossdock.reading.sources import ApiAnswer
+from crossdock.sources import ApiAnswer
 from crossdock.values.json_values import at_path
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from crossdock import SecretRef
-from crossdock.reading.sources import Api, HeaderAuth, RateLimit
+from crossdock.sources import Api, HeaderAuth, RateLimit
 from crossdock_connectors.shop.settings import ShopSettings
 from crossdock_connectors.shop.shopify.queries import VERSION
 

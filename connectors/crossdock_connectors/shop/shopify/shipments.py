@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from crossdock import RecordError
+from crossdock.targets import Outcome
 from crossdock.values.json_values import at_path
-from crossdock.writing.targets import Outcome
 from crossdock_connectors.shop.shopify.pages import number_of
 
 _MOST = 100  # fulfillments of an order that are read

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from crossdock.writing.targets import Outcome
+from crossdock.targets import Outcome
 from crossdock_connectors.shop.shopify.pages import number_of
 
 _LEVEL = (

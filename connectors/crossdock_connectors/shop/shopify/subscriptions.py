@@ -12,8 +12,8 @@ from typing import Any
 
 from crossdock.config.vendor_subscriptions import created_once, read_subscription
 from crossdock.errors import RemoteError
-from crossdock.reading.sources import GraphQLError
 from crossdock.reading.sources.api_errors import message_of
+from crossdock.sources import GraphQLError
 from crossdock.values.json_values import at_path
 from crossdock.webhooks import Subscription, SubscriptionApi
 from crossdock_connectors.shop.shopify.pages import ShopifyContext, asked, listed, number_of

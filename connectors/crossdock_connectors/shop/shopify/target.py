@@ -11,9 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from crossdock.records import key_text
-from crossdock.values import exact_json
-from crossdock.values.json_values import at_path
-from crossdock.writing.targets import (
+from crossdock.targets import (
     Answer,
     ApiTarget,
     EndpointProfile,
@@ -25,6 +23,8 @@ from crossdock.writing.targets import (
     Update,
     body_of,
 )
+from crossdock.values import exact_json
+from crossdock.values.json_values import at_path
 from crossdock_connectors.shop.shopify import answers, shipments, stock_levels
 from crossdock_connectors.shop.shopify.pages import number_of
 from crossdock_connectors.shop.shopify.settings import ShopifySettings

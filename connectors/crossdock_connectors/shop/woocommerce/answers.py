@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from crossdock.targets import Answer, body_of
 from crossdock.values.json_values import at_path
-from crossdock.writing.targets import Answer, body_of
 
 
 def code_of(answer: Answer) -> str:

@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 
 from crossdock import Finding
 from crossdock.errors import RemoteError, UnauthorizedError
-from crossdock.reading.sources import ApiAnswer
+from crossdock.sources import ApiAnswer
 from crossdock_connectors.shop.feeds import OVERLAP
 from crossdock_connectors.shop.woocommerce.lists import API, MOST, TOTAL, UNFILTERED, WooContext
 

@@ -16,7 +16,7 @@ from crossdock import (
     WarehouseBinDraft,
 )
 from crossdock.mapping.cursors import instant_cursor
-from crossdock.reading.sources import Checkpoint
+from crossdock.sources import Checkpoint
 from crossdock.values.json_values import at_path
 from crossdock_connectors.shop.feeds import Pages
 from crossdock_connectors.shop.named_keys import ids_in, orders_of_guests

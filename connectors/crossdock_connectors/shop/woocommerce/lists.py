@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from crossdock import Context
-from crossdock.reading.sources import OverlappingPages
 from crossdock.reading.sources.retried_requests import NotFoundError
+from crossdock.sources import OverlappingPages
 from crossdock.values.json_values import MISSING, at_path
 from crossdock_connectors.shop.feeds import OVERLAP, Feed, Pages, read_once
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings

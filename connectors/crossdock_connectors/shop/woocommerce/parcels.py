@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from crossdock.records import key_parts_of
-from crossdock.writing.targets import Outcome
+from crossdock.targets import Outcome
 
 _TRACKING = "/wp-json/wc-shipment-tracking/v3"
 

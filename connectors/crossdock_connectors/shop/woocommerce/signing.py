@@ -15,7 +15,7 @@ from urllib.parse import quote
 import httpx
 
 from crossdock import SecretRef
-from crossdock.reading.sources import TimedAuth
+from crossdock.sources import TimedAuth
 
 _PREFIX = "oauth_"
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from crossdock import RecordError
-from crossdock.writing.targets import Outcome
+from crossdock.targets import Outcome
 from crossdock_connectors.shop.woocommerce.lists import API
 
 FIELDS = "id,sku,parent_id,manage_stock,stock_quantity"

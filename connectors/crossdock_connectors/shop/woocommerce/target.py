@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from crossdock import RecordError
 from crossdock.records import key_parts_of
-from crossdock.writing.targets import (
+from crossdock.targets import (
     Answer,
     ApiTarget,
     EndpointProfile,

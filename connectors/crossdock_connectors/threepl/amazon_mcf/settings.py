@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import AfterValidator, Field
 
 from crossdock import SecretRef
-from crossdock.reading.sources import Api, RateLimit, RefreshTokenAuth
+from crossdock.sources import Api, RateLimit, RefreshTokenAuth
 from crossdock.values.addresses import BaseUrl, endpoint
 from crossdock.values.field_types import Code
 from crossdock_connectors.threepl.settings import ThreePlSettings

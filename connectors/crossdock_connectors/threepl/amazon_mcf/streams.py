@@ -25,8 +25,8 @@ from crossdock import (
 from crossdock.errors import CrossdockError
 from crossdock.mapping.cursors import OVERLAP_S, instant_cursor
 from crossdock.mapping.stream_facts import Mode
-from crossdock.reading.sources import Checkpoint, CursorInBody
 from crossdock.reading.sources.retried_requests import NotFoundError
+from crossdock.sources import Checkpoint, CursorInBody
 from crossdock.values import exact_json
 from crossdock.values.json_values import at_path
 from crossdock_connectors.threepl.amazon_mcf import mapping

@@ -9,8 +9,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from crossdock.values import exact_json
-from crossdock.writing.targets import (
+from crossdock.targets import (
     Answer,
     ApiTarget,
     EndpointProfile,
@@ -21,6 +20,7 @@ from crossdock.writing.targets import (
     Rule,
     TargetResource,
 )
+from crossdock.values import exact_json
 from crossdock_connectors.threepl.amazon_mcf.orders import AmazonFulfillmentOrder
 from crossdock_connectors.threepl.amazon_mcf.streams import ORDERS
 from crossdock_connectors.threepl.record_values import plain

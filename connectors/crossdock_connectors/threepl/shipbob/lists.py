@@ -8,7 +8,7 @@ from typing import Any
 
 from crossdock import Context, Filter, Stream
 from crossdock.mapping.cursors import OVERLAP_S, instant_cursor
-from crossdock.reading.sources import NextUrl, PageNumber
+from crossdock.sources import NextUrl, PageNumber
 from crossdock.values.json_values import at_path, text_of
 from crossdock_connectors.threepl.record_values import Products
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings

@@ -11,8 +11,8 @@ from typing import Any
 
 from crossdock import InventoryLotDraft, RawBatch, Record
 from crossdock.mapping.cursors import instant_cursor
-from crossdock.reading.sources import Checkpoint
 from crossdock.resources import LotMovementDraft
+from crossdock.sources import Checkpoint
 from crossdock.values.json_values import at_path, text_of
 from crossdock_connectors.threepl.shipbob import mapping
 from crossdock_connectors.threepl.shipbob.lists import (

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from crossdock import ConfigModel, SecretRef
-from crossdock.reading.sources import Api, BearerAuth, Name, RateLimit
+from crossdock.sources import Api, BearerAuth, Name, RateLimit
 from crossdock.values.addresses import BaseUrl
 from crossdock.values.config_file import misplaced
 from crossdock.values.field_types import Code

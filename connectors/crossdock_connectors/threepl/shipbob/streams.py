@@ -12,7 +12,7 @@ from typing import Any
 from crossdock import Filter, Finding, InventoryLotDraft, ProductDraft, RawBatch, Record, WarehouseBinDraft
 from crossdock.errors import CrossdockError
 from crossdock.mapping.cursors import instant_cursor
-from crossdock.reading.sources import Checkpoint
+from crossdock.sources import Checkpoint
 from crossdock.values.json_values import at_path, text_of
 from crossdock_connectors.threepl.record_values import joined, key_in, names_of
 from crossdock_connectors.threepl.shipbob import mapping

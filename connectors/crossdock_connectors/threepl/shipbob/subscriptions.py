@@ -14,8 +14,8 @@ from typing import Any
 from crossdock import SecretRef
 from crossdock.config.vendor_subscriptions import created_once, read_subscription
 from crossdock.errors import ConfigError
-from crossdock.reading.sources import NextUrl
 from crossdock.reading.sources.retried_requests import NotFoundError
+from crossdock.sources import NextUrl
 from crossdock.values.json_values import at_path
 from crossdock.webhooks import Subscription, SubscriptionApi
 from crossdock_connectors.threepl.shipbob.lists import PAGE_SIZE, ShipBobContext

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from crossdock.values import exact_json
-from crossdock.writing.targets import (
+from crossdock.targets import (
     Answer,
     ApiTarget,
     EndpointProfile,
@@ -20,6 +19,7 @@ from crossdock.writing.targets import (
     Rule,
     TargetResource,
 )
+from crossdock.values import exact_json
 from crossdock_connectors.threepl.refusals import Refusal, explained
 from crossdock_connectors.threepl.shipbob.orders import ShipBobOrder
 

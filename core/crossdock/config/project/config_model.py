@@ -8,11 +8,11 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
+from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project.fleet_config import FleetConfig
 from crossdock.config.project.migration_config import MigrationConfig
 from crossdock.config.schedules.job_config import JobConfig, ordered
 from crossdock.platform.platform_config import Profile
-from crossdock.services.notifications.notifier import NotifyConfig
 from crossdock.state.upkeep.removable_rows import MAX_AGE
 from crossdock.values.addresses import BaseUrl
 from crossdock.values.config_file import ConfigModel, ConfigPath, Name

@@ -13,7 +13,7 @@ from crossdock.config.declared_streams import StreamConfig
 from crossdock.config.project.config_model import ConfigFile
 from crossdock.config.project.stream_overrides import configurable
 from crossdock.connector import Settings
-from crossdock.platform.resource_types import WRITTEN, ResourceType
+from crossdock.mapping.resource_types import WRITTEN, ResourceType
 from crossdock.values.config_file import IGNORED, ConfigModel
 from crossdock.values.docstring_schemas import DocumentedModel, field_docstrings
 

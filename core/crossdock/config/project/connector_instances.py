@@ -15,9 +15,9 @@ from crossdock.config.project.stream_declarations import check_declaration
 from crossdock.config.project.stream_overrides import configurable, overridden
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.errors import ConfigError
+from crossdock.mapping.resource_types import ResourceType
 from crossdock.mapping.stream_facts import PLATFORM, Destinations
 from crossdock.platform.platform_config import Profile
-from crossdock.platform.resource_types import ResourceType
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.records import key_text, trimmed_key
 from crossdock.resources import Reference
@@ -26,8 +26,9 @@ from crossdock.values.author_code import AuthorCodeError, guarded
 from crossdock.values.clock import Clock
 from crossdock.values.config_file import Document
 from crossdock.webhooks import Webhooks
-from crossdock.writing.targets import ApiTarget, Target
+from crossdock.writing.targets.api_target import ApiTarget
 from crossdock.writing.targets.guarded_target import guarded_target
+from crossdock.writing.targets.target import Target
 
 _Load = Callable[[str], Connector[Any]]
 

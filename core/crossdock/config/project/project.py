@@ -13,20 +13,20 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
+from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project.config_model import ConfigFile, ListenConfig
 from crossdock.config.project.connector_instances import BoundStream, Connection, load_connections
 from crossdock.config.project.migration_config import MigrationConfig
 from crossdock.config.schedules.job_config import JobConfig
 from crossdock.connector import Stream
 from crossdock.errors import ConfigError
+from crossdock.mapping.resource_types import RESOURCES, Action, personal_members
 from crossdock.mapping.stream_facts import PLATFORM, AdoptBy
 from crossdock.pacing.bucket_store import BucketState, BucketStore, MemoryStore
 from crossdock.platform.platform_config import Profile
-from crossdock.platform.resource_types import RESOURCES, Action, personal_members
 from crossdock.reading.sources.looks import ExpectsLooks
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import ResourceName
-from crossdock.services.notifications.notifier import NotifyConfig
 from crossdock.state import Pin, Scope, SharedBucket, State, StateUrl, Transaction, create, parse_url
 from crossdock.state.upkeep.removable_rows import Ages
 from crossdock.values import config_file
@@ -35,8 +35,8 @@ from crossdock.values.config_file import Document
 from crossdock.values.times_and_durations import span
 from crossdock.values.yaml_reader import Place
 from crossdock.writing.delivery.answer_masking import Masks
-from crossdock.writing.targets import Target
 from crossdock.writing.targets.platform_target import PlatformTarget
+from crossdock.writing.targets.target import Target
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from crossdock.config.declared_streams import DeclaredStream
 from crossdock.connector import Stream
 from crossdock.errors import ConfigError
 from crossdock.mapping.cursors import Cursor
+from crossdock.mapping.resource_types import WRITTEN, ResourceType
 from crossdock.mapping.stream_facts import (
     EVERY_WITHOUT_LIST,
     MARKS_IN_SNAPSHOT,
@@ -27,7 +28,6 @@ from crossdock.mapping.stream_facts import (
     no_second_look,
     unknown_read,
 )
-from crossdock.platform.resource_types import WRITTEN, ResourceType
 from crossdock.values.config_file import NAME_FORM, ConfigModel, is_name, unknown
 
 _MESSAGES = {

@@ -25,6 +25,7 @@ from crossdock.errors import ConfigError, FindingsError
 from crossdock.mapping.declarative import Form
 from crossdock.mapping.member_overrides import MemberOverrides
 from crossdock.mapping.repairs_and_filters import Filter, Repair
+from crossdock.mapping.resource_types import ResourceType
 from crossdock.mapping.stream_facts import (
     EVERY_WITHOUT_LIST,
     MARKS_IN_SNAPSHOT,
@@ -40,7 +41,6 @@ from crossdock.mapping.stream_facts import (
     no_removal,
     no_second_look,
 )
-from crossdock.platform.resource_types import ResourceType
 from crossdock.values import exact_json
 from crossdock.values.config_file import ConfigModel, Document, Name, misplaced, unknown
 

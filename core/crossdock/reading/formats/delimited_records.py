@@ -16,7 +16,7 @@ from crossdock.reading.formats.strict_parser import StrictParser
 from crossdock.reading.formats.text_decoding import Piece, as_text, parts
 
 if TYPE_CHECKING:
-    from crossdock.reading.formats.delimited_files import DelimitedFormat, DelimitedRecordType
+    from crossdock.reading.formats.delimited_format import DelimitedFormat, DelimitedRecordType
 
 _MOST_BYTES = 1 << 20  # of a part: its cells may be Python objects
 

@@ -19,7 +19,7 @@ from crossdock.reading.formats.strict_parser import StrictParser
 from crossdock.reading.formats.text_decoding import NotText, Piece, as_text, parts, split_last_record
 
 if TYPE_CHECKING:
-    from crossdock.reading.formats.delimited_files import DelimitedFormat, Trailer
+    from crossdock.reading.formats.delimited_format import DelimitedFormat, Trailer
 
 _PICKED_BYTES, _PICKED_CELLS = 1 << 20, 100_000  # most of one frame of picked records
 _SMALLEST_PART_BYTES = 64 << 10

@@ -10,7 +10,7 @@ from pydantic import Discriminator, Tag
 
 from crossdock.reading.formats import delimited_files
 from crossdock.reading.formats.compression import Openable
-from crossdock.reading.formats.delimited_files import DelimitedFormat
+from crossdock.reading.formats.delimited_format import DelimitedFormat
 from crossdock.reading.formats.file_ends import is_cut
 from crossdock.reading.formats.fixed_width_files import FixedWidthFormat
 from crossdock.reading.formats.fixed_width_rows import read_fixed_width

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.compression import open_stream
-from crossdock.reading.formats.delimited_files import DelimitedFormat
+from crossdock.reading.formats.delimited_format import DelimitedFormat
 from crossdock.reading.formats.file_formats import FileFormat, read_rows
 from crossdock.reading.formats.fixed_width_files import FixedWidthFormat
 from crossdock.reading.formats.polars_parser import LINE

@@ -23,7 +23,7 @@ from crossdock.reading.formats.xlsx_check import CellError, cell_name
 from crossdock.values.config_file import ConfigModel
 
 MAX_BYTES = 64 << 20
-"""Of a file: a sheet is held in memory as a whole, by a process of its own (`crossdock.reading.formats.sheet_process`)."""
+"""Of a file: a sheet is held in memory as a whole, by a process of its own (`sheet_process`)."""
 _BATCH_CHARACTERS = 4 << 20
 _EXACT = 10**15  # Excel keeps 15 digits of a number
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")

@@ -38,7 +38,7 @@ _BASE_S, _BYTES_PER_S = 30, 1 << 17
 """Time of a processor that it may take: a sheet needs about two seconds for each megabyte."""
 _MAX_ROW = 16 << 20
 """Characters of the JSON of one row."""
-_HOME = str(Path(__file__).parents[2])
+_HOME = str(Path(__file__).parents[3])
 _START = """\
 import json, sys
 sys.path[:] = json.loads(sys.argv[1])

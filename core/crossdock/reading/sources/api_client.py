@@ -109,7 +109,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         A page that has only records of earlier pages is refused: an API that does not know a parameter ignores it.
 
         Args:
-            paginator: Of `crossdock.reading.sources`; by default `LinkHeader`.
+            paginator: Of `crossdock.sources`; by default `LinkHeader`.
             records: A JSON pointer to the list of records. By default it is where *paginator* says, or the only list of
                 objects in a page.
             key: The dotted paths of a record's key, by which records are known again. By default all of a record is

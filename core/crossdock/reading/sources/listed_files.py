@@ -174,7 +174,7 @@ class FileListing:
 
 
 def facts_of(file: RemoteFile, content_hash: str, order: FileOrder) -> FileFacts:
-    """What the state keeps of *file*; in a plan, a name may replace its content hash (`crossdock.reading.sources.spool`)."""
+    """What the state keeps of *file*; in a plan, a name may replace its content hash (see `spool`)."""
     changed = _instant(file.mtime)
     stamp = order.moment(file.name) or _day(file.name) or changed.isoformat()
     return FileFacts(file.name, content_hash, file.size, changed, stamp)

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, model_validator
 from crossdock.errors import CrossdockError, RefusedError
 from crossdock.reading.formats.compression import Openable
 from crossdock.reading.formats.control_totals import NUMBER
-from crossdock.reading.formats.delimited_files import DelimitedFormat
+from crossdock.reading.formats.delimited_format import DelimitedFormat
 from crossdock.reading.formats.file_formats import FileFormat, read_rows
 from crossdock.reading.sources.source_context import SourceContext, writing
 from crossdock.reading.transport.file_store import FileStore, RemoteFile, split_pattern

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from crossdock.platform.resource_types import RESOURCES, personal_members
+from crossdock.mapping.resource_types import RESOURCES, personal_members
 from crossdock.resources import Line, ResourceName
 
 _NAMED: Mapping[str, ResourceName] = {

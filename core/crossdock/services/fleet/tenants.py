@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project import project
 from crossdock.config.project.fleet_config import FleetConfig
 from crossdock.config.project.project import Project
 from crossdock.config.schedules.job_config import JobConfig
 from crossdock.errors import ConfigError
 from crossdock.platform.platform_config import Profile
-from crossdock.services.notifications.notifier import NotifyConfig
 from crossdock.state import StateUrl, parse_url
 from crossdock.state.db.database_errors import place_of
 from crossdock.values import config_file, exact_json

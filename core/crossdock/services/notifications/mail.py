@@ -14,52 +14,19 @@ from datetime import datetime
 from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import format_datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Any
 
-from pydantic import AfterValidator, Field, model_validator
-
+from crossdock.config.notify_config import Email
 from crossdock.errors import ConfigError, RemoteError, UnavailableError
 from crossdock.reading.transport.failure_sentences import network_reason
 from crossdock.reading.transport.tls_context import tls_context
 from crossdock.services.notifications.events import Message
-from crossdock.values.addresses import HostName, is_loopback, mailbox
-from crossdock.values.config_file import ConfigModel, SecretRef
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 MAX_REPLIES_BYTES = 1024 * 1024  # per conversation; RFC 5321 section 4.5.3.1.5 limits a line, but not their number
 _TIMED_OUT, _NOT_SMTP = "timed out", "is not an SMTP server"
-
-Mailbox = Annotated[str, AfterValidator(mailbox)]
-
-
-class Email(ConfigModel):
-    """Mail recipients and the SMTP server to send through."""
-
-    host: HostName
-    """The SMTP server."""
-    port: Annotated[int, Field(ge=1, le=65_535)]
-    """Usually 587 for ``starttls``, 465 for ``tls``, 25 for ``none``."""
-    tls: Literal["starttls", "tls", "none"]
-    """``starttls`` upgrades the connection, ``tls`` encrypts it from the start, ``none`` is for a server on this
-    machine only. Nothing is sent to a server that does not encrypt as configured."""
-    user: Annotated[str, Field(pattern="^[!-~]+$")] | None = None
-    """User name for authentication; omit it for a server without authentication."""
-    password: SecretRef | None = None
-    """Password of ``user``."""
-    sender: Mailbox
-    """The From address."""
-    to: Annotated[tuple[Mailbox, ...], Field(min_length=1)]
-    """The recipients' addresses."""
-
-    @model_validator(mode="after")
-    def _is_safe(self) -> Self:
-        if self.tls == "none" and not is_loopback(self.host):
-            raise ValueError("tls: none is for a mail server on this machine only; use starttls or tls")
-        if (self.user is None) != (self.password is None):
-            raise ValueError("user and password go together")
-        return self
 
 
 class MailChannel:

@@ -7,38 +7,16 @@ import threading
 import time
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Self
 
-from pydantic import Field, model_validator
-
+from crossdock.config.notify_config import NotifyConfig
 from crossdock.errors import ConfigError, CrossdockError, UnavailableError
-from crossdock.services.notifications.events import Event, Kind, Message, compose, compose_group, kinds
-from crossdock.services.notifications.mail import Email, MailChannel
-from crossdock.services.notifications.webhook import Webhook, WebhookChannel
+from crossdock.services.notifications.events import Event, Message, compose, compose_group, kinds
+from crossdock.services.notifications.mail import MailChannel
+from crossdock.services.notifications.webhook import WebhookChannel
 from crossdock.values.clock import Clock
-from crossdock.values.config_file import ConfigModel
 
 Channel = WebhookChannel | MailChannel
 ATTEMPT_S = 10.0
-
-
-class NotifyConfig(ConfigModel):
-    """Who is notified about scheduled runs, and when."""
-
-    when: Annotated[tuple[Kind, ...], Field(min_length=1)] = ("failed", "degraded", "recovered")
-    """Events to notify about: ``failed`` (the run did not complete), ``degraded`` (it completed, but records are
-    open: rejected, waiting, pending or in doubt), ``recovered`` (it completed after a run that did not, or nothing
-    is open any more), ``late`` (it is expected to end after ``done_by``)."""
-    webhook: Webhook | None = None
-    """Webhook to post to."""
-    email: Email | None = None
-    """Mail to send."""
-
-    @model_validator(mode="after")
-    def _has_channel(self) -> Self:
-        if self.webhook is None and self.email is None:
-            raise ValueError("needs a webhook or an email; to send no notifications, leave notify out")
-        return self
 
 
 class Notifier:

@@ -8,49 +8,19 @@ import hashlib
 import hmac
 from contextlib import closing
 from datetime import datetime
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, ValidationInfo, WithJsonSchema
-
+from crossdock.config.notify_config import Webhook
 from crossdock.errors import ConfigError, RemoteError, UnavailableError
-from crossdock.reading.transport.http_connection import HttpConnection
 from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.services.notifications.events import Message
 from crossdock.values import exact_json
-from crossdock.values.addresses import asks_with_secret, web_address
-from crossdock.values.config_file import Secret, SecretRef
+from crossdock.values.addresses import web_address
+from crossdock.values.config_file import Secret
 
 _TEMPORARY = {408, 425, 429}
 _KEY_HINT = "write whsec_ and the base64 of 24 to 64 random bytes: openssl rand -base64 32"
-
-
-def _url(value: Any, info: ValidationInfo) -> str | Secret:
-    if isinstance(value, Secret):
-        return value
-    if not isinstance(value, str):
-        raise ValueError("must be text")  # noqa: TRY004  pydantic wants this one
-    if value.startswith(("env:", "file:")) and not value.endswith(":"):
-        return Secret(value, info.context["folder"] if info.context else Path())
-    if asks_with_secret(value):
-        raise ValueError("must not contain a secret: refer to the whole URL with env:NAME or file:PATH")
-    return web_address(value)
-
-
-Url = Annotated[
-    str | Secret, BeforeValidator(_url), WithJsonSchema({"type": "string", "pattern": "^(https?://|(env|file):).+"})
-]
-
-
-class Webhook(HttpConnection):
-    """A webhook to post to, and how connections to it are made."""
-
-    url: Url
-    """The address: https, or http on this machine. Refer to an address that is itself a secret, as those of chat
-    channels are, by ``env:NAME`` or ``file:PATH``."""
-    secret: SecretRef | None = None
-    """The signing key: ``whsec_`` and the base64 of 24 to 64 bytes. Without it, requests are not signed."""
 
 
 class WebhookChannel:

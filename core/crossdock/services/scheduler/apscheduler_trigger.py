@@ -13,12 +13,12 @@ HORIZON = timedelta(days=3653)  # a 29 February is at most eight years away
 
 
 class ScheduleTrigger(BaseTrigger):  # type: ignore[misc]  # APScheduler has no types
-    """Fires whenever a schedule is due. Import it from `crossdock.config.schedules`.
+    """Fires whenever a schedule is due.
 
     Use it to start runs from an APScheduler of your own:
 
     >>> from apscheduler.schedulers.background import BackgroundScheduler
-    >>> from crossdock.config.schedules import Schedule, ScheduleTrigger
+    >>> from crossdock.config.schedules import Schedule
     >>> schedule = Schedule.model_validate({"time_zone": "Europe/Berlin", "at": "02:30"})
     >>> scheduler = BackgroundScheduler(timezone="UTC")
     >>> job = scheduler.add_job(print, ScheduleTrigger(schedule), misfire_grace_time=None, coalesce=True)

@@ -1,7 +1,6 @@
 """The coordinator's loop: intents into the state, bytes to the senders, outcomes back into the state.
 
-`crossdock.writing.delivery.outcome_policy` decides what an outcome means. `crossdock.writing.delivery.turn_writer` writes what a turn
-decided, before its requests are sent.
+`outcome_policy` decides what an outcome means. `turn_writer` writes what a turn decided, before its requests are sent.
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ from typing import Literal, Self
 from uuid import uuid4
 
 from crossdock.errors import RecordError
+from crossdock.mapping.resource_types import external_id
 from crossdock.pacing.allowance import Token
 from crossdock.pacing.rate_headers import RateHeaders
-from crossdock.platform.resource_types import external_id
 from crossdock.reading.transport.http_answers import AmbiguousError, Answer, NotSentError
 from crossdock.state import Intent
 from crossdock.values.author_code import AUTH, AuthorCodeError

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
+from crossdock.mapping.resource_types import ACTIONS, RESOURCES, WRITTEN, ResourceType
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.platform import request_authorization
 from crossdock.platform.platform_config import Profile, Rate
-from crossdock.platform.resource_types import ACTIONS, RESOURCES, WRITTEN, ResourceType
 from crossdock.reading.transport.http_answers import Answer
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock, SystemClock

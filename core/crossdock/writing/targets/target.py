@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from crossdock.errors import ConnectorError, RecordError
+from crossdock.mapping.resource_types import ResourceType, external_id
 from crossdock.pacing import rate_headers
 from crossdock.pacing.rate_headers import RateHeaders
 from crossdock.pacing.rate_limit import LimitSettings
 from crossdock.platform.delivery_settings import Retry
-from crossdock.platform.resource_types import ResourceType, external_id
 from crossdock.reading.transport.http_answers import Answer
 from crossdock.values import exact_json
 from crossdock.writing.targets.outcomes import STANDARD, ExpectedRecord, Outcome, RecordShape

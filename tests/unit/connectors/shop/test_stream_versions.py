@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crossdock.reading.sources import HttpSettings
+from crossdock.sources import HttpSettings
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 from crossdock_connectors.shop.stream_versions import version_of
 

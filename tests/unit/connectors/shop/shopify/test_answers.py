@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from crossdock.targets import Answer
 from crossdock.values import exact_json
-from crossdock.writing.targets import Answer
 from crossdock_connectors.shop.shopify.answers import POINTS, failure, limit, refusal
 
 

@@ -17,7 +17,7 @@ from tests.partners.shopify.site import Site
 
 from crossdock import Context, RefusedError
 from crossdock.errors import RemoteError
-from crossdock.reading.sources import UnavailableError
+from crossdock.sources import UnavailableError
 from crossdock_connectors.shop.shopify import bulk
 from crossdock_connectors.shop.shopify.queries import CUSTOMERS, ORDERS
 

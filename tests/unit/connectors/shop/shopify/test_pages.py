@@ -17,7 +17,7 @@ from tests.partners.shopify.reading import drafts, shop_context
 from tests.partners.shopify.site import Site
 
 from crossdock import Context
-from crossdock.reading.sources import GraphQLError
+from crossdock.sources import GraphQLError
 from crossdock_connectors.shop.shopify.pages import changed_since, number_of, record_pages, with_children
 from crossdock_connectors.shop.shopify.queries import ORDERS, STOCK, ShopList
 

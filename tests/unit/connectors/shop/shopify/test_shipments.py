@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from crossdock import RecordError
-from crossdock.writing.targets import Outcome
+from crossdock.targets import Outcome
 from crossdock_connectors.shop.shopify.shipments import create_input, found, refused
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from crossdock import RecordError
 from crossdock.records import key_text
+from crossdock.targets import Answer, ExpectedRecord, Update
 from crossdock.testing.connector_context import context
 from crossdock.values import exact_json
-from crossdock.writing.targets import Answer, ExpectedRecord, Update
 from crossdock_connectors.shop.shopify import CONNECTOR
 from crossdock_connectors.shop.shopify.target import ShopifyTarget
 

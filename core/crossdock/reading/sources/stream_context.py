@@ -1,0 +1,102 @@
+"""What a stream is given: its connection's settings, and what it may use while it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
+
+from pydantic import GetPydanticSchema, model_validator
+
+from crossdock.errors import ConnectorError
+from crossdock.reading.sources.source_context import SourceContext
+from crossdock.values.addresses import address_faults
+from crossdock.values.config_file import ConfigModel, Name, misplaced
+
+if TYPE_CHECKING:
+    from crossdock.reading.sources.api import Api
+    from crossdock.reading.sources.api_client import ApiClient
+
+
+# A text; Any for type checkers, of which pyright lets no field of type str be narrowed to a literal by a subclass.
+_Narrowed = Annotated[Any, GetPydanticSchema(lambda _, handler: handler(str))]
+
+
+class Settings(ConfigModel):
+    """What one connection is configured with; a connector adds its own fields."""
+
+    kind: _Narrowed
+    namespace: Name | None = None
+    """The scope in which this connection's record keys are unique; default: its name. Connections may share one."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_addresses(cls, data: Any) -> Any:
+        """Refuse credentials in addresses, and plain http to another host, whatever the connector declares."""
+        for place, fault in address_faults(data):
+            raise misplaced(place, fault)
+        return data
+
+    @property
+    def source_host(self) -> str | None:
+        """The host that is read, as ``HOST`` or ``HOST:PORT``; None if it is none. A fleet limits its runs by it."""
+        return None
+
+
+S = TypeVar("S", bound=Settings)
+T = TypeVar("T")
+_API = "crossdock.api"
+
+
+@dataclass(frozen=True, slots=True)
+class Context(Generic[S]):
+    """What a stream may use while it reads.
+
+    Attributes:
+        settings: The connection's settings.
+        connection: The connection's name.
+        run: What the run gives its sources: clock, progress, folders, intake log.
+    """
+
+    settings: S
+    connection: str
+    run: SourceContext
+    _shared: dict[object, Any] = field(default_factory=dict)
+    _declared_api: Callable[[S], Api] | None = None
+
+    @property
+    def api(self) -> ApiClient:
+        """The HTTP API that the connector declares, opened once in a run and shared by all streams of the connection.
+
+        Raises:
+            ConnectorError: If it declares none.
+            ConfigError: If its address or a certificate cannot be used.
+        """
+        return self.shared(_API, self._open_api)
+
+    def _open_api(self) -> ApiClient:
+        from crossdock.reading.sources.api_client import ApiClient  # noqa: PLC0415  most commands read no API
+
+        if self._declared_api is None:
+            raise ConnectorError("the connector declares no API", hint="Connector(..., api=lambda settings: Api(...))")
+        client = ApiClient(self._declared_api(self.settings), self.run, self.connection)
+        self.run.at_end.callback(self._end_api, client)
+        return client
+
+    def _end_api(self, client: ApiClient) -> None:
+        client.close()
+        if client.allowance.usage.requests:
+            self.run.limits[self.connection] = client.allowance.bucket_state
+            self.run.api_usage[self.connection] = client.allowance.usage
+
+    def renew(self) -> None:
+        """Forget what `shared` has kept, except the API: what is read next is read as it is then."""
+        for name in self._shared.keys() - {_API}:
+            del self._shared[name]
+
+    def shared(self, name: object, make: Callable[[], T]) -> T:
+        """The result of *make*, called once in a run and shared by all streams of the connection."""
+        if name not in self._shared:
+            self._shared[name] = make()
+        value: T = self._shared[name]
+        return value

@@ -1,0 +1,125 @@
+"""What connectors build on: files with their intake checks, and paged HTTP.
+
+A name is imported when it is first used: a connector that reads folders needs no SSH library.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from crossdock.config.http_settings import HttpSettings
+    from crossdock.errors import UnavailableError
+    from crossdock.mapping.cursors import Checkpoint, Cursor, Window, windows
+    from crossdock.mapping.joined_records import Join, Lookup
+    from crossdock.pacing.rate_limit import RateLimit
+    from crossdock.reading.formats.delimited_format import DelimitedFormat
+    from crossdock.reading.formats.file_formats import FileFormat
+    from crossdock.reading.sources.api import Api
+    from crossdock.reading.sources.api_client import ApiClient
+    from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest
+    from crossdock.reading.sources.archive import ArchiveFolder
+    from crossdock.reading.sources.expected_files import Expect, Expectation
+    from crossdock.reading.sources.file_order import NameOrder, Order
+    from crossdock.reading.sources.file_source import FileSource, StreamId
+    from crossdock.reading.sources.graphql_errors import GraphQLError
+    from crossdock.reading.sources.joined_files import Joined, JoinedFiles, Part
+    from crossdock.reading.sources.joined_rows import Rule
+    from crossdock.reading.sources.late_files import Wait
+    from crossdock.reading.sources.manifests import Manifest
+    from crossdock.reading.sources.markers import Markers, MarkerTemplate
+    from crossdock.reading.sources.newest_file import warnings_about_newest
+    from crossdock.reading.sources.overlapping_pages import OverlappingPages
+    from crossdock.reading.sources.pagination import (
+        AfterId,
+        CursorInBody,
+        CursorInHeader,
+        GraphQLConnection,
+        LinkHeader,
+        NextUrl,
+        Offset,
+        PageNumber,
+        Paginator,
+    )
+    from crossdock.reading.sources.source_context import SourceContext
+    from crossdock.reading.transport.file_store import FileStore, any_case, list_below, split_pattern
+    from crossdock.reading.transport.folder_store import FolderStore
+    from crossdock.reading.transport.http_auth import (
+        BasicAuth,
+        BearerAuth,
+        ClientCredentialsAuth,
+        HeaderAuth,
+        LoginAuth,
+        RefreshTokenAuth,
+        TimedAuth,
+    )
+    from crossdock.reading.transport.http_connection import HttpConnection
+    from crossdock.reading.transport.sftp_store import SftpLogin, connect
+    from crossdock.reading.transport.ssh_algorithms import OldAlgorithm
+    from crossdock.records import Proof
+    from crossdock.values.addresses import BaseUrl, HostName
+    from crossdock.values.config_file import ConfigPath, Name
+
+_NAMES = {
+    "values.addresses": "BaseUrl HostName",
+    "values.config_file": "ConfigPath Name",
+    "mapping.cursors": "Checkpoint Cursor Window windows",
+    "errors": "UnavailableError",
+    "reading.formats.delimited_format": "DelimitedFormat",
+    "reading.formats.file_formats": "FileFormat",
+    "config.http_settings": "HttpSettings",
+    "mapping.joined_records": "Join Lookup",
+    "records": "Proof",
+    "pacing.rate_limit": "RateLimit",
+    "reading.sources.api": "Api",
+    "reading.sources.api_client": "ApiClient",
+    "reading.sources.api_request": "ApiAnswer ApiRequest",
+    "reading.sources.graphql_errors": "GraphQLError",
+    "reading.sources.overlapping_pages": "OverlappingPages",
+    "reading.sources.pagination": "AfterId CursorInBody CursorInHeader GraphQLConnection LinkHeader NextUrl Offset"
+    " PageNumber Paginator",
+    "reading.transport.http_auth": "BasicAuth BearerAuth ClientCredentialsAuth HeaderAuth LoginAuth"
+    " RefreshTokenAuth TimedAuth",
+    "reading.transport.http_connection": "HttpConnection",
+    "reading.sources.archive": "ArchiveFolder",
+    "reading.sources.expected_files": "Expect Expectation",
+    "reading.sources.file_order": "NameOrder Order",
+    "reading.sources.file_source": "FileSource StreamId",
+    "reading.sources.joined_files": "Joined JoinedFiles Part",
+    "reading.sources.joined_rows": "Rule",
+    "reading.sources.late_files": "Wait",
+    "reading.sources.manifests": "Manifest",
+    "reading.sources.newest_file": "warnings_about_newest",
+    "reading.sources.markers": "Markers MarkerTemplate",
+    "reading.sources.source_context": "SourceContext",
+    "reading.transport.file_store": "FileStore any_case list_below split_pattern",
+    "reading.transport.folder_store": "FolderStore",
+    "reading.transport.sftp_store": "SftpLogin connect",
+    "reading.transport.ssh_algorithms": "OldAlgorithm",
+}
+_HOME_OF = {name: f"crossdock.{home}" for home, names in _NAMES.items() for name in names.split()}
+
+__all__ = [
+    "AfterId", "Api", "ApiAnswer", "ApiClient", "ApiRequest", "ArchiveFolder", "BaseUrl", "BasicAuth", "BearerAuth",
+    "Checkpoint", "ClientCredentialsAuth", "ConfigPath", "Cursor", "CursorInBody", "CursorInHeader",
+    "DelimitedFormat", "Expect", "Expectation", "FileFormat", "FileSource", "FileStore", "FolderStore",
+    "GraphQLConnection", "GraphQLError", "HeaderAuth", "HostName", "HttpConnection", "HttpSettings", "Join",
+    "Joined", "JoinedFiles", "LinkHeader", "LoginAuth", "Lookup", "Manifest", "MarkerTemplate", "Markers", "Name",
+    "NameOrder", "NextUrl", "Offset", "OldAlgorithm", "Order", "OverlappingPages", "PageNumber", "Paginator", "Part",
+    "Proof", "RateLimit", "RefreshTokenAuth", "Rule", "SftpLogin", "SourceContext", "StreamId", "TimedAuth",
+    "UnavailableError", "Wait", "Window", "any_case", "connect", "list_below", "split_pattern",
+    "warnings_about_newest", "windows",
+]  # fmt: skip
+
+
+if not TYPE_CHECKING:  # type checkers would believe that every name exists
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOME_OF:
+            raise AttributeError(f"module 'crossdock.sources' has no attribute {name!r}")
+        return getattr(import_module(_HOME_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,24 @@
+"""Targets: what operations are sent to. The platform is one; a connector may declare another for its connections."""
+
+from crossdock.pacing.rate_headers import RateHeaders
+from crossdock.reading.transport.http_answers import Answer
+from crossdock.writing.targets.api_target import ApiTarget
+from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome, RecordShape, body_of
+from crossdock.writing.targets.target import Client, EndpointProfile, Request, Rule, Target, TargetResource, Update
+
+__all__ = [
+    "Answer",
+    "ApiTarget",
+    "Client",
+    "EndpointProfile",
+    "ExpectedRecord",
+    "Outcome",
+    "RateHeaders",
+    "RecordShape",
+    "Request",
+    "Rule",
+    "Target",
+    "TargetResource",
+    "Update",
+    "body_of",
+]

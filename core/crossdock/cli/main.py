@@ -15,7 +15,7 @@ import click
 from crossdock.cli.lazy_group import LazyGroup
 from crossdock.cli.shared_options import say, selected_config
 from crossdock.errors import CrossdockError, InternalError
-from crossdock.printable import printable
+from crossdock.printable import printable, printable_lines
 
 _GARBAGE_AT = 200_000  # objects; imports create about as many that stay, and the default of 700 scans them repeatedly
 # For the allocator of polars, which by default keeps what it has freed (pola-rs/polars#23128). A reconciliation of
@@ -120,7 +120,8 @@ def _failed(error: BaseException) -> int:
 
 def _show_usage(error: click.ClickException) -> None:
     """Show a usage error; it may quote any argument."""
-    message = printable(error.format_message())
+    shown = printable_lines if isinstance(error, click.exceptions.NoArgsIsHelpError) else printable
+    message = shown(error.format_message())
     error.format_message = lambda: message  # type: ignore[method-assign]  # `show` calls it
     error.show()
 

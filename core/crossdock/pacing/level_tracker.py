@@ -84,9 +84,14 @@ class LevelTracker:
             self._view.set_level(self.expected(Sample(now, self._view.state.spent - self._refused)))
 
     def _correct(self, remaining: float, request: AnsweredRequest, rate_per_s: float) -> None:
-        """Adopt a level that differs by more than the requests in flight explain."""
+        """Adopt a level that differs by more than the requests in flight explain.
+
+        A server's bucket that is larger than the configured one holds more than may be spent, so that it is adopted
+        only if it holds less.
+        """
         state = self._view.state
         level = remaining + rate_per_s * (request.answered_at - request.sample.at) - (state.spent - request.number)
         tolerance = max(3.0, state.bucket.burst / 200, rate_per_s * request.latency_s / 4)
-        if abs(level - state.bucket.level(self._view.now)) > tolerance:
+        excess = level - state.bucket.level(self._view.now)
+        if abs(excess) > tolerance and (excess < 0 or not state.estimate.is_capped):
             self._view.set_level(level)

@@ -66,3 +66,12 @@ def test_errors_have_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main._run(interrupt) == 130
     assert main._run(lambda: 3) == 3
     assert main._run(lambda: None) == 0
+
+
+@pytest.mark.parametrize("command", [[], ["records"], ["state"]])
+def test_a_group_without_a_command_shows_its_help(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """As lines, with exit code 2."""
+    assert main._run(lambda: cli.main(command, prog_name="crossdock", standalone_mode=False)) == 2
+    shown = capsys.readouterr().err
+    assert shown.startswith(f"{' '.join(['Usage: crossdock', *command])} [OPTIONS] COMMAND [ARGS]...\n\n")
+    assert "\\n" not in shown

@@ -149,6 +149,17 @@ def test_each_dialect_is_followed(dialect: Dialect, latency_s: float) -> None:
     assert in_the_last(result, 20) == pytest.approx(RATE, rel=0.1)
 
 
+@pytest.mark.parametrize(("dialect", "burst"), each_once(DIALECTS, (10, None)))
+def test_a_configured_maximum_is_never_exceeded(dialect: Dialect, burst: int | None) -> None:
+    """A server whose bucket is larger reports what it holds, of which no more than the configured rate is spent."""
+    server = Server(RATE, BURST, headers=reporting(dialect))
+    before = configured(10.0, burst) if burst else LimitEstimate(10.0, "set", most_per_s=10.0)
+    result, _ = simulated(before, bursts=0.1 if burst else 1.5, latency_s=0.05, server=server)
+    at_once = burst + 2 if burst else BURST + 105  # an unknown burst is known once the first requests are answered
+    for number, moment in enumerate(result.server.accepted):
+        assert number + 1 <= at_once + 10.0 * (moment - result.server.accepted[0])
+
+
 @pytest.mark.parametrize(("dialect", "lying", "latency_s"), each_once(DIALECTS[::2], LYING, EXTREMES[::-1]))
 def test_wrong_headers_neither_stall_nor_flood(dialect: Dialect, lying: float, latency_s: float) -> None:
     """Headers that report a full or an empty bucket at random are detected: the whole rate, and few refusals."""

@@ -27,6 +27,7 @@ class LevelTracker:
         self._start = Sample(now, view.state.spent, view.state.bucket.level(view.last.now))
         self._refused = 0
         self._first_of_full = 0  # the number of the first token taken from a full bucket
+        self._configured, self._counted = view.state.bucket, view.state.spent
 
     def restart_empty(self, sample: Sample) -> None:
         self._start = sample
@@ -45,6 +46,7 @@ class LevelTracker:
 
     def taken(self, taken: TakenTokens) -> None:
         bucket = taken.bucket_state.bucket
+        self._permitted()
         if taken.count and bucket.spent_until <= taken.now + taken.count / bucket.rate_per_s + ROUNDING:
             self._first_of_full = taken.bucket_state.spent - taken.count + 1
 
@@ -84,14 +86,26 @@ class LevelTracker:
             self._view.set_level(self.expected(Sample(now, self._view.state.spent - self._refused)))
 
     def _correct(self, remaining: float, request: AnsweredRequest, rate_per_s: float) -> None:
-        """Adopt a level that differs by more than the requests in flight explain.
-
-        A server's bucket that is larger than the configured one holds more than may be spent, so that it is adopted
-        only if it holds less.
-        """
+        """Adopt a level that differs by more than the requests in flight explain."""
         state = self._view.state
         level = remaining + rate_per_s * (request.answered_at - request.sample.at) - (state.spent - request.number)
+        level = min(level, self._permitted())
         tolerance = max(3.0, state.bucket.burst / 200, rate_per_s * request.latency_s / 4)
-        excess = level - state.bucket.level(self._view.now)
-        if abs(excess) > tolerance and (excess < 0 or not state.estimate.is_capped):
+        if abs(level - state.bucket.level(self._view.now)) > tolerance:
             self._view.set_level(level)
+
+    def _permitted(self) -> float:
+        """The level of a bucket of the configured size from which all tokens so far were taken.
+
+        A larger bucket of the server may hold more, and so may one from which requests take less than a token.
+        """
+        state, now = self._view.state, self._view.now
+        size = state.estimate.configured_bucket()
+        if size is None:
+            return math.inf
+        bucket = self._configured
+        if bucket.burst == UNLIMITED:  # tokens taken so far count against the burst that is known now
+            bucket = replace(bucket, burst=size.burst)
+        bucket = bucket.resized(now, size.rate_per_s, size.burst).take(now, state.spent - self._counted)
+        self._configured, self._counted = bucket, state.spent
+        return bucket.level(now)

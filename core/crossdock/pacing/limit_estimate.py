@@ -66,10 +66,12 @@ class LimitEstimate:
             return UNLIMITED
         return max(1, int(self.burst * LEARNED_SHARE)) if self.burst_from == "learned" else self.burst
 
-    @property
-    def is_capped(self) -> bool:
-        """Whether the configured maximum of the rate or the burst is reached, so that the server may permit more."""
-        return self.rate_per_s == self.most_per_s or self.burst == self.most_at_once
+    def configured_bucket(self) -> Bucket | None:
+        """A full bucket of the configured maxima, where only one is set with the other one as known; None without."""
+        if self.most_per_s == math.inf and self.most_at_once == UNLIMITED:
+            return None
+        rate_per_s = self.most_per_s if self.most_per_s < math.inf else self.rate_per_s or DEFAULT_PER_S
+        return Bucket(rate_per_s, self.spendable)
 
     def bucket(self, spent_until: float = -math.inf) -> Bucket:
         """A bucket of this size that is full again at *spent_until*, on the caller's clock."""

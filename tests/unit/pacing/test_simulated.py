@@ -18,7 +18,7 @@ from tests.unit.pacing.simulation import START, Network, Result, Server, Time, r
 from crossdock.pacing import rate_headers
 from crossdock.pacing.allowance import Allowance, Token
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
-from crossdock.pacing.limit_estimate import LimitEstimate
+from crossdock.pacing.limit_estimate import UNLIMITED, LimitEstimate
 from crossdock.sandbox import rate_limit_headers
 from crossdock.sandbox.rate_limit_headers import Dialect, Quota
 
@@ -149,15 +149,18 @@ def test_each_dialect_is_followed(dialect: Dialect, latency_s: float) -> None:
     assert in_the_last(result, 20) == pytest.approx(RATE, rel=0.1)
 
 
-@pytest.mark.parametrize(("dialect", "burst"), each_once(DIALECTS, (10, None)))
-def test_a_configured_maximum_is_never_exceeded(dialect: Dialect, burst: int | None) -> None:
-    """A server whose bucket is larger reports what it holds, of which no more than the configured rate is spent."""
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(("per_s", "burst"), [(10.0, 10), (10.0, None), (None, 10)])
+def test_a_configured_maximum_is_never_exceeded(dialect: Dialect, per_s: float | None, burst: int | None) -> None:
+    """A server whose bucket is larger reports what it holds, of which no more than the configured limit is spent."""
     server = Server(RATE, BURST, headers=reporting(dialect))
-    before = configured(10.0, burst) if burst else LimitEstimate(10.0, "set", most_per_s=10.0)
-    result, _ = simulated(before, bursts=0.1 if burst else 1.5, latency_s=0.05, server=server)
+    most = LimitEstimate(most_per_s=per_s or math.inf, most_at_once=burst or UNLIMITED)
+    before = most.with_rate(per_s or RATE, "set" if per_s else "documented")
+    before = before.with_burst(burst, "set") if burst else before
+    result, _ = simulated(before, bursts=1.5 if burst is None else 0.1, latency_s=0.05, server=server)
     at_once = burst + 2 if burst else BURST + 105  # an unknown burst is known once the first requests are answered
     for number, moment in enumerate(result.server.accepted):
-        assert number + 1 <= at_once + 10.0 * (moment - result.server.accepted[0])
+        assert number + 1 <= at_once + (per_s or RATE) * (moment - result.server.accepted[0])
 
 
 @pytest.mark.parametrize(("dialect", "lying", "latency_s"), each_once(DIALECTS[::2], LYING, EXTREMES[::-1]))

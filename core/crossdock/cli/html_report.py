@@ -131,7 +131,7 @@ def _apis(run: RunRecord) -> Iterator[str]:
 
 def _files_of(stream: Mapping[str, Any]) -> Iterator[tuple[str, str | int]]:
     for file in stream.get("files", ()):
-        unread = "unchanged" if stream.get("input") == "unchanged" else "not read to the end"
+        unread = "unchanged" if stream.get("input") == "unchanged" else "not imported"
         yield file["name"], unread if file["rows"] is None else file["rows"]
     if more := stream.get("more_files"):
         yield f"{counted(more, 'file')} more", ""

@@ -28,7 +28,7 @@ def sentence(stream: Mapping[str, Any]) -> str | None:
     if found != "new":
         return None
     is_read = any(file["rows"] is not None for file in files)
-    return f"{'read' if is_read else 'not read to the end:'} {many or ', '.join(map(_with_rows, files))}"
+    return f"{'read' if is_read else 'not imported:'} {many or ', '.join(map(_with_rows, files))}"
 
 
 def _with_rows(file: Mapping[str, Any]) -> str:

@@ -109,6 +109,7 @@ class SourcePhases:
             with self._bound.context.run.reading.of(self._bound.name):
                 scan.take(proof.watched(self.followed.watched(self._batches(proof))), counted, advance, known)
         except BaseException as error:
+            self._bound.context.run.intakes.refuse(self._bound.name)
             is_fatal = self.phase == "changes" or isinstance(error, StateError | StoppedError)
             if isinstance(error, CrossdockError) and not is_fatal:
                 self.error = self.error or error

@@ -116,6 +116,7 @@ class StreamInput:
         self.removals = self._decided_removals(found, counted, unsettled)
         self.digest = self._scan.digest(self._gone.digest) if self._digested else ""
         self.accept()
+        bound.context.run.intakes.accept(name)
         if self._phases is not None and (remark := self._phases.remark):
             bound.context.run.note(name, remark)
         text_remarks.remark(bound, self._scan)
@@ -236,7 +237,8 @@ class StreamInput:
         self._tally.count("carried_on", len(self._left_alone))
 
     def abandon(self) -> None:
-        """The source failed: what waited continues to wait."""
+        """The source failed or was refused: nothing of it is taken in, and what waited continues to wait."""
+        self._bound.context.run.intakes.refuse(self._bound.name)
         self._tally.count("carried_over", len(self.waited))
         self._tally.count("carried_on", len(self.waited))
 

@@ -30,7 +30,7 @@ NEWEST = ("a.csv", datetime(2026, 3, 9, 1, 2, 3, tzinfo=UTC))
             "files unchanged: 4 files: 0.csv to 3.csv have the content that was read before",
         ),
         (InputFacts("new", [ReadFile("a.csv", 1), ReadFile("b.csv", 2000)]), "read a.csv (1 row), b.csv (2,000 rows)"),
-        (InputFacts("new", [ReadFile("a.csv", None)]), "not read to the end: a.csv"),
+        (InputFacts("new", [ReadFile("a.csv", None)]), "not imported: a.csv"),
         (InputFacts("new", [ReadFile(f"{number}.csv", 1) for number in range(4)]), "read 4 files: 0.csv to 3.csv"),
     ],
 )

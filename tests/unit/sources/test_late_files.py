@@ -143,9 +143,9 @@ class Bench:
         spool, work = self._folder / "spool", self._folder / "work"
         work.mkdir(exist_ok=True)
         self.messages = RunMessages()
-        run = SourceContext(self.clock, self.warnings, self.intake, spool, work, spool, patience, self.messages)
+        self.run = SourceContext(self.clock, self.warnings, self.intake, spool, work, spool, patience, self.messages)
         return FileSource(
-            "out/LOT_*", DelimitedFormat(), self.depot.open, run,
+            "out/LOT_*", DelimitedFormat(), self.depot.open, self.run,
             settle_s=0, snapshot=snapshot, stream_ids=stream_ids, wait=self.wait,
         )  # fmt: skip
 
@@ -173,6 +173,7 @@ class Bench:
         while True:
             try:
                 names = [batch.source for batch in source.read(stream_id)]
+                self.run.intakes.accept(stream_id.stream)
             except LateError as late:
                 self._pass(late.pause)
             else:

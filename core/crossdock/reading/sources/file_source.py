@@ -149,9 +149,10 @@ class FileSource:
                 again = self._again(file.facts)
                 for rows in file.parts or self._parsed(file):
                     yield RawBatch(file.facts.name, rows, proof=self.proof(file), again=again)
-            self.accept(stream_id)
-        finally:
+        except BaseException:
             self.forget_unaccepted()
+            raise
+        self._run.intakes.add(stream_id.stream, partial(self.accept, stream_id), self.forget_unaccepted)
 
     def current(
         self, stream_id: StreamId, expectation: Expectation = NO_FILE_EXPECTED

@@ -100,12 +100,11 @@ class JoinedFiles:
                 yield from self._joined(read, {name: files for name, (files, _) in by_name.items()})
             elif any(by_name[name][1] for name in self._joins):
                 raise self._no_file(self._main)
-            if read or not unread:
-                for part in self._parts:
-                    part.source.accept(part.stream_id)
-        finally:
-            for part in self._parts:
-                part.source.forget_unaccepted()
+        except BaseException:
+            self._forget_unaccepted()
+            raise
+        accept = self._accept if read or not unread else lambda: None
+        self._run.intakes.add(self._main.stream_id.stream, accept, self._forget_unaccepted)
 
     def finished(self) -> None:
         """Every record is settled or kept."""
@@ -119,9 +118,16 @@ class JoinedFiles:
         except LateError:
             raise  # the next attempt uses the files that have arrived
         except CrossdockError:
-            for part in self._parts:
-                part.source.forget_unaccepted()
+            self._forget_unaccepted()
             raise
+
+    def _accept(self) -> None:
+        for part in self._parts:
+            part.source.accept(part.stream_id)
+
+    def _forget_unaccepted(self) -> None:
+        for part in self._parts:
+            part.source.forget_unaccepted()
 
     def _no_file(self, part: Part) -> RefusedError:
         hint = "nothing was imported; run again when it has arrived"

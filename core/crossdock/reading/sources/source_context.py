@@ -113,6 +113,32 @@ class Patience:
     zone: tzinfo | None = None
 
 
+class Intakes:
+    """What streams have read to the end; it is taken in only once all of its rows are found to be usable."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, list[tuple[Callable[[], None], Callable[[], None]]]] = {}
+
+    def add(self, stream: str, accept: Callable[[], None], forget: Callable[[], None]) -> None:
+        """*stream* has read an input to the end: call *accept* if it is taken in, and *forget* in any case."""
+        self._waiting.setdefault(stream, []).append((accept, forget))
+
+    def accept(self, stream: str) -> None:
+        """Take in what *stream* has read.
+
+        Raises:
+            StateError: If the state fails.
+        """
+        for accept, forget in self._waiting.pop(stream, ()):
+            accept()
+            forget()
+
+    def refuse(self, stream: str) -> None:
+        """Take in nothing of what *stream* has read."""
+        for _, forget in self._waiting.pop(stream, ()):
+            forget()
+
+
 @dataclass(frozen=True, slots=True)
 class JobRun:
     """The scheduled run that sources are read for.
@@ -141,6 +167,7 @@ class SourceContext:
         messages: What it has to say; `note` and `warn` add to them.
         job: None if the run is not scheduled.
         inputs: What the sources of files found, by the stream's name.
+        intakes: What was read to the end, until it is taken in.
         failures: Errors that end no stream, such as an expected file that is missing, by the stream's name.
         at_end: Closes what is shared by the streams of the run.
         transport: Replaces the network of HTTP APIs in tests, such as an `httpx.MockTransport`.
@@ -166,6 +193,7 @@ class SourceContext:
     messages: RunMessages = field(default_factory=RunMessages)
     job: JobRun | None = None
     inputs: dict[str, InputFacts] = field(default_factory=dict)
+    intakes: Intakes = field(default_factory=Intakes)
     failures: dict[str, CrossdockError] = field(default_factory=dict)
     at_end: ExitStack = field(default_factory=ExitStack)
     transport: httpx.BaseTransport | None = None

@@ -347,10 +347,8 @@ class World:
             found = (
                 tx.dead_letters.chosen(choice),
                 tx.waiting_records.chosen(choice),
-                operator_actions.in_doubt(tx, choice),
             )
-            if any(found):
-                operator_actions.drop(tx, *found, at=self.clock.now())
+            operator_actions.drop(tx, *found, [], at=self.clock.now())
 
         self.mend(drop)
 

@@ -73,6 +73,9 @@ def test_runs_keep_what_was_open_at_their_end(with_open: Site) -> None:
     said = "wms.invoices: open: 1 rejected, 1 waiting, 1 in doubt"
     assert said in site.run("sync").out
     assert site.run("records", "drop", "wms.invoices", "--yes").code == 0
+    assert listed(site) == {"in_doubt": 1}
+    (arrived,) = (each for each in site.effects("invoice") if any(i["quantity"] == 100 for i in each["body"]["items"]))
+    assert site.run("records", "resolve", "wms.invoices", "3", "--delivered-as", arrived["id"], "--yes").code == 0
     done = site.sync()
     assert (done.code, done.json["status"], listed(site)) == (0, "done", {})
     latest, second, _ = site.run("runs", "--json").json

@@ -10,6 +10,7 @@ from tests.e2e.folder_project import FolderProject, table
 
 from crossdock.sandbox import SandboxServer
 
+BEFORE, AFTER = "P3;Cap;2026-11-03T08:00:00Z\n", "P4;Cap;2026-11-03T08:00:00+01:00\n"
 GOOD, NEXT = "SKU;NAME;AT\nP1;Bolt;2026-11-01T08:00:00Z\n", "SKU;NAME;AT\nP2;Nut;2026-11-02T08:00:00Z\n"
 ORDERED = {"order_by": ["AT"]}
 
@@ -30,8 +31,8 @@ def mends(request: pytest.FixtureRequest) -> str:
     [
         pytest.param("SKU;NAMES;AT\nP3;Cap;2026-11-03T08:00:00Z\n", {}, id="without a column"),
         pytest.param("SKU,NAME,AT\nP3,Cap,2026-11-03T08:00:00Z\n", {}, id="another delimiter"),
-        pytest.param("SKU;NAME;AT\nP3;Cap;2026-11-03T08:00:00Z\nP4;Cap;2026-11-03T08:00:00+01:00\n", ORDERED, id="zones"),
-        pytest.param("SKU;NAME;AT\nP1;Cap;2026-11-03T08:00:00+01:00\n", ORDERED, id="another notation than the state has"),
+        pytest.param(f"SKU;NAME;AT\n{BEFORE}{AFTER}", ORDERED, id="two zones"),
+        pytest.param(f"SKU;NAME;AT\n{AFTER}".replace("P4", "P1"), ORDERED, id="another zone than before"),
     ],
 )
 def test_a_refused_file_does_not_stay(
@@ -39,7 +40,8 @@ def test_a_refused_file_does_not_stay(
 ) -> None:
     """Whatever it was refused for: once it is corrected or removed, it and the files after it are delivered."""
     map_ = {"sku": "SKU", "name": "NAME"}
-    products = table("out/ITEM_*.csv", ["SKU"], resource="product", map=map_, **more)
+    order = {"order": {"name": "ITEM_{number}.csv"}}  # a corrected file is younger than those after it
+    products = table("out/ITEM_*.csv", ["SKU"], resource="product", map=map_, **order, **more)
     wms = {"kind": "folder_warehouse", "path": ".", "settle_s": 0, "streams": {"products": products}}
     project = FolderProject(tmp_path, platform, {"wms": wms})
     assert project.run("init").exit_code == 0

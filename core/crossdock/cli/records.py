@@ -17,6 +17,7 @@ from crossdock.cli.records_show import show_
 from crossdock.cli.shared_options import MOST, common_options, counted, example, interruptible, load, utf8
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
+from crossdock.values.state_words import RecordState
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
@@ -76,9 +77,9 @@ def drop_(
 ) -> None:
     """Drop records; a new version from the source will be processed.
 
-    Without KEY, all of STREAM that are rejected, waiting or in doubt, after a confirmation; with KEY also one that is
-    pending. Dropped records stay visible: 'crossdock records list --state dropped'. Those of the inbox are not fetched,
-    until another webhook comes.
+    Without KEY, all of STREAM that are rejected or waiting, after a confirmation; with KEY also one that is pending.
+    What is in doubt cannot be dropped: settle it with 'crossdock records resolve'. Dropped records stay visible:
+    'crossdock records list --state dropped'. Those of the inbox are not fetched, until another webhook comes.
     """
     from crossdock.writing.delivery import operator_actions
 
@@ -87,8 +88,10 @@ def drop_(
         _drop_hints(loaded, choice, yes=yes, as_json=as_json)
         return
     with loaded.alone() as opened, opened.look() as tx:  # while no run changes them
-        chosen = _chosen(tx, choice, state)
+        chosen, doubtful = _chosen(tx, choice, state), _in_doubt(tx, choice, state)
     number = _number(chosen)
+    if key is not None or not number:
+        operator_actions.check_not_in_doubt(doubtful)
     if not number:
         raise ConfigError("no such record", hint="'crossdock records list' shows the existing ones")
     if key is None:
@@ -103,7 +106,10 @@ def drop_(
 
     with loaded.alone() as opened:
         opened.apply(drop)
-    terminal_output.print_result({"dropped": number}, f"dropped {counted(number, 'record')}", as_json=as_json)
+    text = f"dropped {counted(number, 'record')}"
+    if doubtful:
+        text += f"; {len(doubtful):,} in doubt not dropped: crossdock records resolve {stream}"
+    terminal_output.print_result({"dropped": number}, text, as_json=as_json)
 
 
 def _drop_hints(loaded: Project, choice: DeadLetterFilter, *, yes: bool, as_json: bool) -> None:
@@ -126,23 +132,33 @@ def _number(chosen: Chosen) -> int:
 
 def _numbers(chosen: Chosen) -> str:
     dead_letters, waiting, intents = chosen
-    numbers = {"rejected": len(dead_letters), "waiting": len(waiting), "in doubt": len(intents)}
+    numbers = {"rejected": len(dead_letters), "waiting": len(waiting), "pending": len(intents)}
     return ", ".join(f"{number:,} {state}" for state, number in numbers.items() if number)
 
 
 def _chosen(tx: Transaction, choice: DeadLetterFilter, state: str | None) -> Chosen:
-    """The dead letters, waiting records and operations in doubt to drop; only dead letters have a reason.
+    """The dead letters, waiting records and pending operations to drop; only dead letters have a reason.
 
-    A pending operation is dropped only with the key of its record, if nothing else is known of the record.
+    A pending operation is dropped only with the key of its record, if nothing else is known of the record; of a waiting
+    record whose first step is in doubt, that must be settled first.
     """
     from crossdock.writing.delivery import operator_actions
 
     others = choice.code is None
+    doubtful = {(each.identity.stream, each.identity.key) for each in operator_actions.in_doubt(tx, choice)}
+    waiting = tx.waiting_records.chosen(choice) if state in {None, "waiting"} and others else []
     found = (
         tx.dead_letters.chosen(choice) if state in {None, "rejected"} else [],
-        tx.waiting_records.chosen(choice) if state in {None, "waiting"} and others else [],
-        operator_actions.in_doubt(tx, choice) if state in {None, "in-doubt"} and others else [],
+        [each for each in waiting if (each.identity.stream, each.identity.key) not in doubtful],
     )
     if any(found) or choice.key is None or state is not None or not others:
-        return found
+        return *found, []
     return [], [], operator_actions.pending(tx, choice)
+
+
+def _in_doubt(tx: Transaction, choice: DeadLetterFilter, state: str | None) -> list[Intent]:
+    """The operations in doubt that would be meant, too."""
+    from crossdock.writing.delivery import operator_actions
+
+    is_meant = choice.code is None and state in {None, RecordState.IN_DOUBT.option}
+    return operator_actions.in_doubt(tx, choice) if is_meant else []

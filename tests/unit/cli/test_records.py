@@ -114,12 +114,25 @@ def test_a_whole_stream_is_dropped_only_after_a_confirmation(filled: CommandLine
     """Without a terminal the number is shown and nothing is changed; one record is dropped without a question."""
     refused = filled.run("records", "drop", "wms.products")
     assert (refused.code, refused.out) == (2, "")
-    assert "would drop 3 records of wms.products (1 rejected, 1 waiting, 1 in doubt)" in refused.err
+    assert "would drop 2 records of wms.products (1 rejected, 1 waiting)" in refused.err
     assert "--yes" in refused.err
     narrowed = filled.run("records", "drop", "wms.products", "--state", "rejected")
     assert "would drop 1 record of wms.products (1 rejected)" in narrowed.err
     assert len(filled.run("records", "list", "--json").json) == 3
     assert filled.run("records", "drop", "wms.products", "K1").code == 0
+
+
+@pytest.mark.parametrize("options", [("K3",), ("K3", "--yes"), ("--state", "in-doubt", "--yes")])
+def test_what_is_in_doubt_is_not_dropped(filled: CommandLine, options: tuple[str, ...]) -> None:
+    """It may have been delivered: its next version would be delivered beside it. The message says how to settle it."""
+    refused = filled.run("records", "drop", "wms.products", *options)
+    assert (refused.code, refused.out) == (2, "")
+    assert "K3 is in doubt: dropped now, a later version could be delivered beside it" in refused.err
+    assert "settle it first: crossdock records resolve wms.products K3" in refused.err
+    assert filled.run("records", "drop", "wms.products", "--yes").out == (
+        "dropped 2 records; 1 in doubt not dropped: crossdock records resolve wms.products\n"
+    )
+    assert [each["state"] for each in filled.run("records", "list", "--json").json] == ["in-doubt"]
 
 
 def test_a_pending_record_is_listed(filled: CommandLine) -> None:

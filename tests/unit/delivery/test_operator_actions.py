@@ -48,11 +48,14 @@ def unsettled(state: State, *intents: Intent) -> list[Intent]:
 
 
 def test_a_half_made_record_is_given_up_whole(state: State) -> None:
-    """Of a record that waits while its first step is in doubt, what is remembered is how the whole one reads."""
+    """Of a record that waits while its first step is pending, what is remembered is how the whole one reads."""
     found = unsettled(state, intent(1, step="open"))
     with state.begin() as tx:
         tx.waiting_records.put([waiting(1, 77)], run_id=1, at=AT)
-        operator_actions.drop(tx, [], tx.waiting_records.chosen(DeadLetterFilter(STREAM)), found, at=AT)
+        with pytest.raises(ConfigError, match="is in doubt"):
+            operator_actions.drop(tx, [], tx.waiting_records.chosen(DeadLetterFilter(STREAM)), found, at=AT)
+        operator_actions.not_delivered(tx, found, at=AT)
+        operator_actions.drop(tx, [], tx.waiting_records.chosen(DeadLetterFilter(STREAM)), [], at=AT)
     with state.begin() as tx:
         assert tx.dead_letters.facts(STREAM) == [DeadLetterFacts(1, 77, None, "dropped", "whole")]
         assert (tx.waiting_records.chosen(DeadLetterFilter(STREAM)), tx.intents.unsettled()) == ([], [])

@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import datetime
 
 from crossdock.errors import ConfigError
-from crossdock.records import Reason
 from crossdock.state import Binding, DeadLetter, DeadLetterFilter, Intent, Scope, Transaction, WaitingRecord
 from crossdock.state.tables.intents import Status
 from crossdock.values import exact_json
@@ -119,10 +118,18 @@ def drop(
     *,
     at: datetime,
 ) -> None:
-    """Drop records in their present version; a changed version is delivered again."""
+    """Drop records in their present version; a changed version is delivered again.
+
+    Args:
+        intents: Pending operations.
+
+    Raises:
+        ConfigError: If an operation is in doubt: its next version would be delivered beside the first one.
+    """
     if not (dead_letters or waiting or intents):
         return
-    given_up = [_of_intent(intent, intent.status) for intent in intents]
+    check_not_in_doubt([each for each in intents if each.status != "pending"])
+    given_up = [_of_intent(intent) for intent in intents]
     unsent = _unsent_of(tx, [*dead_letters, *waiting])
     for intent in (*intents, *unsent):
         intent.status = "dropped"
@@ -134,6 +141,24 @@ def drop(
         hashes = [each.identity.key_hash for each in (*dead_letters, *given_up) if each.identity.stream == stream]
         tx.dead_letters.drop(stream, hashes)
         tx.waiting_records.clear(stream, hashes)
+
+
+def check_not_in_doubt(doubtful: Sequence[Intent]) -> None:
+    """Refuse to drop operations that are *doubtful*.
+
+    Raises:
+        ConfigError: If there are any.
+    """
+    if not doubtful:
+        return
+    first, number = doubtful[0], len(doubtful)
+    stream, key = first.identity.stream, first.identity.key
+    what = f"the {first.operation} of {stream} {key} is" if number == 1 else f"{number:,} operations of {stream} are"
+    of = f"{stream} {key}" if number == 1 else stream
+    raise ConfigError(
+        f"{what} in doubt: dropped now, a later version could be delivered beside it",
+        hint=f"find out whether it arrived, and settle it first: crossdock records resolve {of}",
+    )
 
 
 def in_doubt(tx: Transaction, choice: DeadLetterFilter) -> list[Intent]:
@@ -181,8 +206,7 @@ def _of_waiting(record: WaitingRecord) -> DeadLetter:
     )
 
 
-def _of_intent(intent: Intent, status: Status) -> DeadLetter:
-    message = f"dropped by an operator while it was {status.replace('_', ' ')}"
-    dead_letter = settlement.dead_letter(Settlement(intent, Outcome("rejected", message)))
-    code: Reason = "in_doubt" if status == "in_doubt" else "conflict"
-    return replace(dead_letter, code=code, mapped=payload_after(intent))
+def _of_intent(intent: Intent) -> DeadLetter:
+    outcome = Outcome("rejected", "dropped by an operator while it was pending")
+    dead_letter = settlement.dead_letter(Settlement(intent, outcome))
+    return replace(dead_letter, code="conflict", mapped=payload_after(intent))

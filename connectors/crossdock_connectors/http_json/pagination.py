@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
@@ -43,13 +43,21 @@ Size = Annotated[int, Field(ge=1)]
 
 
 class _Pages(ConfigModel):
+    ignore: tuple[Annotated[str, Field(min_length=1)], ...] = ()
+    """Members of an answer, as dotted paths or JSON pointers, and names of headers that look like a number of records
+    or pages, or like a next page, and are none. Others that tell of more than was read end the list in doubt."""
     made: ClassVar[type[Paginator]] = Paginator
     needs_records: ClassVar[bool] = False
 
     def paginator(self, records: str) -> Paginator:
         """The paginator for a list at the JSON pointer *records*."""
-        given: dict[str, Any] = self.model_dump(exclude={"kind"})
+        given: dict[str, Any] = self.model_dump(exclude={"kind", "ignore"})
         return self.made(**(given | {"records": records} if self.needs_records else given))
+
+    @property
+    def ignored(self) -> Collection[str]:
+        """`ignore` as JSON pointers and names of headers."""
+        return {*self.ignore, *map(pointer, self.ignore)}
 
 
 class SinglePage(_Pages):

@@ -84,6 +84,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             variables=request_templates.filled(config.variables, values),
             records=config.records,
             key=self._names_in_list,
+            ignore=self._pagination.ignored,
         )
 
     @property
@@ -111,9 +112,10 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
     def existing(self, ctx: Context[HttpJsonSettings]) -> Iterator[RawBatch]:
         existing = self._config.existing
         assert existing is not None
-        paginator = (existing.pagination or self._pagination).paginator(existing.records)
+        paging = existing.pagination or self._pagination
+        paginator = paging.paginator(existing.records)
         sent: Any = {"json": existing.body, "graphql": existing.graphql, "variables": existing.variables}
-        listed: Any = {"records": existing.records, "key": self._names_in_list}
+        listed: Any = {"records": existing.records, "key": self._names_in_list, "ignore": paging.ignored}
         for page in ctx.api.pages(existing.path, existing.params, paginator=paginator, **sent, **listed):
             items = [self._with_key(item, page) for item in page.items(existing.records)]
             yield RawBatch.json(items, source=page.address, key=self.key)

@@ -10,7 +10,7 @@ import polars as pl
 
 from crossdock.errors import RecordError, RefusedError
 from crossdock.mapping.cursors import Checkpoint, Cursor, instant_cursor
-from crossdock.reading.sources.list_evidence import MovedListError
+from crossdock.reading.sources.list_evidence import DoubtfulListError
 from crossdock.records import LINE, RawBatch, with_paths
 from crossdock.values.clock import Clock
 
@@ -56,7 +56,7 @@ class ReadParts:
         self._items, self._declared, self._clock, self._whole = items, declared, clock, whole
         self._by_its_clock = by_its_clock
         self._is_open, self._reached = is_open, ""  # a cursor that may be stored once no list is open
-        self.doubt: MovedListError | None = None
+        self.doubt: DoubtfulListError | None = None
         self._asked_at = self._began = clock.now()
         self._highest = self._highest_position = ""
         self._is_young = False
@@ -101,7 +101,7 @@ class ReadParts:
                 if is_checkpoint and rows >= PART_ROWS and not self._whole:
                     return
             self.cursor = self._reached or self.cursor
-        except MovedListError as error:
+        except DoubtfulListError as error:
             self.doubt = error
         self.ended = True
 

@@ -9,7 +9,7 @@ import polars as pl
 from crossdock.config.project.connector_instances import BoundStream
 from crossdock.delta.row_preparation import KEY_HASH, keys_only
 from crossdock.errors import CrossdockError, StateError, StoppedError
-from crossdock.reading.sources.list_evidence import IncompleteListError, MovedListError
+from crossdock.reading.sources.list_evidence import DoubtfulListError, IncompleteListError
 from crossdock.records import RawBatch
 
 _HINT = (
@@ -69,7 +69,7 @@ class SecondLook:
             f"the list changed while it was read (read again, it lacks {gone:,} of its records and has {new:,} others),"
             " so that records may have been passed over"
         )
-        return MovedListError(message, where=bound.name, hint=_HINT)
+        return DoubtfulListError(message, where=bound.name, hint=_HINT)
 
     def _keys(self, batch: RawBatch) -> pl.DataFrame:
         return keys_only(self._bound.stream, batch.source, batch.load()).select(KEY_HASH)

@@ -122,6 +122,7 @@ class SourcePhases:
         parts = self._changes if self.phase == "changes" else self._list if self.phase == "list" else None
         if parts is not None and parts.doubt is not None:  # nothing of it is evidence, and all of it is delivered
             proof.doubt = self._bound.context.run.failures.setdefault(self._bound.name, parts.doubt)
+            self._reset_cursor(parts.doubt)
         if not self.has_more:
             self.close()
         return counted

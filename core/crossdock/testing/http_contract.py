@@ -13,6 +13,7 @@ import httpx
 from crossdock.config.project.connector_instances import BoundStream
 from crossdock.errors import RecordError
 from crossdock.mapping.cursors import Checkpoint, Cursor
+from crossdock.reading.sources.list_evidence import DoubtfulListError
 from crossdock.records import JSON, RawBatch
 from crossdock.runs.pull_checks import pulled
 from crossdock.runs.stream_trial import Trial
@@ -97,11 +98,16 @@ class HttpStreamContract(StreamContract):
             assert len(trial.records) == count, f"a record with {change}: {len(trial.records)} of {count} are read"
 
     def test_a_record_that_moves_while_paging_is_read_in_its_last_form(self) -> None:
-        """A record that changes, and is listed again on the last page, is read again there."""
+        """A record that changes, and is listed again on the last page, is read again there, or the list is in doubt.
+
+        Of pages that the API cuts off by position, one that comes again has taken the place of another.
+        """
         page_number, place, index, item = next(self._items())
         pages = copy.deepcopy(list(self.pages))
         at(pages[-1], place).append({**item, "crossdock_changed": 1})
         trial = self.read_from(self.transport(pages))
+        if isinstance(trial.error, DoubtfulListError):
+            return
         assert trial.error is None, f"reading failed: {trial.error}"
         last = trial.records[-1].record.row.get(JSON) or ""
         where = f"record {index + 1} of page {page_number + 1}"

@@ -502,10 +502,8 @@ def test_check_requests_two_pages_of_each_stream() -> None:
 @pytest.mark.parametrize(
     ("pagination", "says"),
     [
-        ({"kind": "cursor_in_body", "path": "paging.cursor"}, "no next page: /paging has next, last"),
+        ({"kind": "cursor_in_body", "path": "paging.cursor"}, "no next page: /paging has other, last"),
         ({"kind": "next_url", "path": "paging.last"}, "no next page: /paging/last is null"),
-        ({"kind": "link_header"}, "no next page"),
-        ({"kind": "single_page"}, "no next page"),
         ({"kind": "page_number", "size": 3}, "a second page with 2; the API ignores limit: 3"),
         ({"kind": "page_number", "size": 5}, "a second page with 2"),
         (
@@ -519,12 +517,35 @@ def test_check_says_whether_there_is_a_next_page(pagination: Mapping[str, Any], 
 
     def answer(request: httpx.Request) -> Any:
         items = [{"id": 6}, {"id": 7}] if request.url.params.get("page") == "2" else ITEMS
-        return {"items": items, "paging": {"next": "c2", "last": None}}
+        return {"items": items, "paging": {"other": "c2", "last": None}}
 
     ((ok, text),) = findings(Api(answer), {"pagination": pagination})
     assert ok
     assert text.startswith("items: https://shop.example/api/items")
     assert text.endswith(f" responds, with {len(ITEMS)} records and {says}")
+
+
+@pytest.mark.parametrize(
+    "pagination",
+    [
+        {"kind": "cursor_in_body", "path": "paging.cursor"},
+        {"kind": "next_url", "path": "paging.last"},
+        {"kind": "link_header"},
+        {"kind": "single_page"},
+    ],
+)
+def test_an_answer_that_tells_of_more_shows_a_wrong_pagination(pagination: Mapping[str, Any]) -> None:
+    """`check` fails, unless the config says that the member is something else."""
+
+    def answer(_: httpx.Request) -> Any:
+        return {"items": ITEMS, "paging": {"next": "c2", "last": None}}
+
+    ((ok, text),) = findings(Api(answer), {"pagination": pagination})
+    assert not ok
+    assert "the list ended here, although /paging/next tells of a next page" in text
+    assert "check how the API splits the list into pages" in text
+    ((ok, _),) = findings(Api(answer), {"pagination": {**pagination, "ignore": ["paging.next"]}})
+    assert ok
 
 
 @pytest.mark.parametrize(

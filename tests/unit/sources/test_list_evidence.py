@@ -11,7 +11,7 @@ from tests.unit.sources.test_pagination import client
 
 from crossdock.errors import RefusedError
 from crossdock.reading.sources.api_request import ApiAnswer
-from crossdock.reading.sources.list_evidence import IncompleteListError, ListEvidence, MovedListError, OpenLists
+from crossdock.reading.sources.list_evidence import DoubtfulListError, IncompleteListError, ListEvidence, OpenLists
 from crossdock.sources import AfterId, CursorInBody, LinkHeader, NextUrl, Offset, PageNumber, Paginator
 
 ITEMS = [{"id": number} for number in range(1, 10)]
@@ -103,7 +103,7 @@ def test_a_list_that_is_not_whole_is_refused(
     """A page that brings nothing new and another number of records than the total are no end of a list."""
     with pytest.raises(RefusedError, match=message) as refused:
         read(paginator, *bodies)
-    assert not isinstance(refused.value, MovedListError)
+    assert not isinstance(refused.value, DoubtfulListError)
 
 
 @pytest.mark.parametrize(
@@ -120,16 +120,21 @@ def test_a_list_that_is_not_whole_is_refused(
 def test_a_list_that_changed_while_it_was_read_is_no_evidence(bodies: list[dict[str, Any] | int]) -> None:
     """Another total, or a record on two pages, shows that the pages may have passed over others."""
     total = "/total" if "total" in str(bodies[0]) else None
-    with pytest.raises(MovedListError, match="changed while it was read"):
+    with pytest.raises(DoubtfulListError, match="changed while it was read"):
         read(Offset("/items", total=total), *bodies)
 
 
 def test_without_a_key_whole_records_are_compared() -> None:
-    """Equal rows on two pages are rows of their own, and the total may count each."""
+    """Equal rows on two pages are rows of their own, unless pages are cut off by position: one may be read twice."""
     rows = [page([1, 1], 4), page([1, 2], 4)]
-    with pytest.raises(MovedListError):
+    with pytest.raises(DoubtfulListError):
         read(OFFSET, *rows, page([], 4))
-    assert read(OFFSET, *rows, page([], 4), key=())[0] == [1, 1, 1, 2]
+    with pytest.raises(IncompleteListError, match="1 were on two pages") as refused:
+        read(OFFSET, *rows, page([], 4), key=())
+    assert not isinstance(refused.value, DoubtfulListError)
+    assert "nothing of it is delivered" in (refused.value.hint or "")
+    whole = page([1, 1], 4, next="r1"), page([1, 2], 4)
+    assert read(CursorInBody("/next", total="/total"), *whole, key=())[0] == [1, 1, 1, 2]
 
 
 def test_records_that_no_paginator_names_are_found() -> None:
@@ -184,7 +189,7 @@ def test_an_open_list_is_that_of_its_reader() -> None:
     """A stream that reads between the pages of another one has lists of its own."""
     lists = OpenLists()
     with lists.read_by("a"):
-        opened = lists.opened(counted=True)
+        opened = lists.opened(ListEvidence(counted=True))
         opened.__enter__()
         with lists.read_by("b"):
             assert "a" in lists

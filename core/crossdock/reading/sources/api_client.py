@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -16,13 +16,22 @@ from crossdock.reading.sources import graphql_errors, json_rpc_errors
 from crossdock.reading.sources.api import Api
 from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest, Params, pairs
 from crossdock.reading.sources.http_exchange import HttpExchange
-from crossdock.reading.sources.list_evidence import ListEvidence, repeated
+from crossdock.reading.sources.list_evidence import DoubtfulListError, ListEvidence, repeated
 from crossdock.reading.sources.pagination import LinkHeader, Offset, PageNumber, Paginator, SizedPages
 from crossdock.reading.sources.retried_requests import RetriedRequests
+from crossdock.reading.sources.signs_of_more import SignsOfMore
 from crossdock.reading.sources.source_allowance import SourceAllowance
 from crossdock.reading.sources.source_context import SourceContext
 
 MAX_PAGES = 100_000
+_MORE = (
+    "check how the API splits the list into pages, and declare it; what was read is delivered, and nothing counts as"
+    " gone. If this says something else, name it in ignore of the pagination"
+)
+_NO_LIST = {  # RFC 9110, 15.3.3, and RFC 4918, 11.1
+    202: "is not ready: the API has only accepted the request",
+    207: "has several answers, of which some may be errors",
+}
 MAX_ADDRESS = 8_000  # characters; RFC 9110 section 4.1 recommends to support at least as many
 
 
@@ -103,10 +112,13 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         variables: Mapping[str, Any] | None = None,
         records: str | None = None,
         key: str | Sequence[str] = (),
+        ignore: Collection[str] = (),
     ) -> Iterator[ApiAnswer]:
         """The pages of a list. An empty page does not end it, unless *paginator* counts pages or records.
 
-        A page that has only records of earlier pages is refused: an API that does not know a parameter ignores it.
+        A page that has only records of earlier pages is refused: an API that does not know a parameter ignores it. At
+        the end, what the answers say beside the list is compared with what was read: a number of records or pages, or a
+        next page.
 
         Args:
             paginator: Of `crossdock.sources`; by default `LinkHeader`.
@@ -114,13 +126,15 @@ class ApiClient(AbstractContextManager["ApiClient"]):
                 objects in a page.
             key: The dotted paths of a record's key, by which records are known again. By default all of a record is
                 compared, which finds no repeated page if a member has another value in each answer.
+            ignore: JSON pointers to members, and names of headers, that look like such a number or next page and are
+                none.
             json: A JSON body, posted with each request.
             graphql: A query, posted with *variables*.
 
         Raises:
             ConnectorError: If the request is a POST, and *paginator* does not say where its parameters are.
-            MovedListError: After the last page, if the list has changed while it was read, so that records may be
-                missing.
+            DoubtfulListError: After the last page, if the list has changed while it was read, or if the answers tell of
+                more records, so that some may be missing.
             RefusedError: If the next page's address is invalid, on another host or a loop; if the API states another
                 number of records than it gave; or as *paginator*.
             CrossdockError: As `request`.
@@ -133,14 +147,18 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         made = ApiRequest(method, path, params or {}, json=json, graphql=graphql, variables=variables or {})
         paths = (key,) if isinstance(key, str) else key
         evidence = None if paginator.repeats else ListEvidence(paths, counted=paginator.counted)
-        with self._run.open_lists.opened(counted=paginator.counted):
-            yield from self._pages(paginator.first(made), paginator, evidence, records, frozenset(pairs(params or {})))
+        compares_total = isinstance(paginator, SizedPages) and paginator.total is not None
+        signs = SignsOfMore(records, ignore, ends_empty=paginator.ends_empty, compares_total=compares_total)
+        with self._run.open_lists.opened(evidence):
+            sent = frozenset(pairs(params or {}))
+            yield from self._pages(paginator.first(made), paginator, evidence, signs, records, sent)
 
     def _pages(
         self,
         request: ApiRequest,
         paginator: Paginator,
         evidence: ListEvidence | None,
+        signs: SignsOfMore,
         records: str | None,
         sent: frozenset[tuple[str, str]],
     ) -> Iterator[ApiAnswer]:
@@ -149,7 +167,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         is_end_stated = False
         for _ in range(MAX_PAGES):
             try:
-                request, answer = self._exchange(request, paginator, sent)
+                request, answer = self._list_answer(request, paginator, sent)
                 found = None if evidence is None else _records_in(answer, paginator, records)
             except (RefusedError, RemoteError) as error:
                 if not is_end_stated or isinstance(error, UnauthorizedError | UnavailableError):
@@ -162,23 +180,29 @@ class ApiClient(AbstractContextManager["ApiClient"]):
                     raise repeated(answer)
                 break  # others give the last one again
             page = answer
+            signs.take(page, None if found is None else len(found))
             self._question(request, page, is_empty=not found)
             yield page
-            is_end_stated = paginator.is_stated_last(request, page) or (
-                evidence is not None and paginator.counted and evidence.has_all
-            )
             following = self._following(request, page, paginator)
             if following is None:
                 break
-            place = hash(following.position)
-            if place in seen and not paginator.repeats:
-                raise repeated(page)
-            seen.add(place)
+            if evidence is not None:
+                evidence.follow(following)
+            is_end_stated = _is_end_stated(request, page, paginator, evidence)
+            _check_new(following, seen, paginator, page)
             request = following
         else:
             raise RefusedError(f"more than {MAX_PAGES} pages", where=None if page is None else page.address)
         if evidence is not None and page is not None:
-            self._check_end(evidence, paginator, page)
+            self._check_end(evidence, signs, paginator, page)
+
+    def _list_answer(
+        self, request: ApiRequest, paginator: Paginator, sent: frozenset[tuple[str, str]]
+    ) -> tuple[ApiRequest, ApiAnswer]:
+        request, answer = self._exchange(request, paginator, sent)
+        if answer.status in _NO_LIST:
+            raise RefusedError(f"{_NO_LIST[answer.status]} (HTTP {answer.status})", where=answer.address)
+        return request, answer
 
     def _question(self, request: ApiRequest, page: ApiAnswer, *, is_empty: bool) -> None:
         """Note what lets a page be that of another moment or request: caches give such answers."""
@@ -188,8 +212,10 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         if (age := age_s(page.headers)) and lists.doubt(text := f"the list comes from a cache, and is {age:,} s old"):
             self._warn(page, text)
 
-    def _check_end(self, evidence: ListEvidence, paginator: Paginator, page: ApiAnswer) -> None:
+    def _check_end(self, evidence: ListEvidence, signs: SignsOfMore, paginator: Paginator, page: ApiAnswer) -> None:
         evidence.check_end(page)
+        if (sign := signs.text()) is not None:
+            raise DoubtfulListError(f"the list ended here, although {sign}", where=page.address, hint=_MORE)
         doubt, cap = evidence.doubt, paginator.cap if isinstance(paginator, PageNumber | Offset) else None
         if doubt is None or cap is not None:
             return
@@ -292,6 +318,20 @@ def _take(evidence: ListEvidence, found: list[Any], paginator: Paginator, answer
     """Whether a page brings something new to *evidence*, or has no records."""
     total = paginator.stated_total(answer) if found or not evidence.pages else None
     return evidence.take(found, total)
+
+
+def _check_new(following: ApiRequest, seen: set[int], paginator: Paginator, page: ApiAnswer) -> None:
+    """Add the place of the page after *page* to those that were *seen*, which must not have it."""
+    place = hash(following.position)
+    if place in seen and not paginator.repeats:
+        raise repeated(page)
+    seen.add(place)
+
+
+def _is_end_stated(request: ApiRequest, page: ApiAnswer, paginator: Paginator, evidence: ListEvidence | None) -> bool:
+    """Whether the API says that *page* is the last one of pages that the client counts; the next one is tried."""
+    has_all = evidence is not None and paginator.counted and evidence.has_all
+    return has_all or paginator.is_stated_last(request, page)
 
 
 def _only_list(body: Any) -> list[Any] | None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from crossdock.errors import RefusedError
-from crossdock.reading.sources.api_request import ApiAnswer
+from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest
 from crossdock.reading.sources.id_set import IdSet
+from crossdock.reading.sources.page_positions import PagePositions
 from crossdock.values import exact_json
 from crossdock.values.json_values import at_path, text_of
 
@@ -21,8 +22,15 @@ _ENDED = "the list is cut off, or the total counts records that are not listed: 
 _MORE = "check where the paginator finds the total: it must be the number of all records, not that of one page"
 _MOVED = (
     "what was read is delivered, nothing counts as gone, and the next run reads the list again; request it sorted by"
-    " id or creation, in smaller parts, or with a cursor of the API. If several records have one key, change the key;"
+    " id or creation, in smaller parts, or with a cursor of the API that names a record. If several records have one"
+    " key, change the key;"
     " if the total is that of a page, correct its place"
+)
+
+
+_MOVED_ROWS = (
+    "nothing of it is delivered, and the next run reads the list again; request it sorted by id or creation, in smaller"
+    " parts, or with a cursor of the API that names a record"
 )
 
 
@@ -30,8 +38,11 @@ class IncompleteListError(RefusedError):
     """A list ended, and nothing proves that all of it was read."""
 
 
-class MovedListError(IncompleteListError):
-    """A list that was read to its end has changed meanwhile, so that pages may have passed over some records."""
+class DoubtfulListError(IncompleteListError):
+    """A list was read to its end, and records may be missing: it changed meanwhile, or its answers tell of more.
+
+    What was read is delivered, nothing counts as gone, and no cursor moves.
+    """
 
 
 class OpenLists:
@@ -48,7 +59,7 @@ class OpenLists:
         self.reader = ""
         self.begun, self.unproved = set[str](), set[str]()
         self.doubted = dict[str, str]()
-        self._open = Counter[str]()
+        self._read = defaultdict[str, list[ListEvidence | None]](list)
 
     @contextmanager
     def read_by(self, stream: str) -> Iterator[None]:
@@ -60,18 +71,17 @@ class OpenLists:
             self.reader = before
 
     @contextmanager
-    def opened(self, *, counted: bool) -> Iterator[None]:
-        """A list that is read meanwhile; *counted* as in `ListEvidence`."""
+    def opened(self, evidence: ListEvidence | None) -> Iterator[None]:
+        """A list that is read meanwhile; while its pages are counted, it is open."""
         reader = self.reader
         self.begun.add(reader)
-        if counted:
-            self.unproved.add(reader)
-            self._open[reader] += 1
+        self._read[reader].append(evidence)
         try:
             yield
         finally:
-            if counted:
-                self._open[reader] -= 1
+            self._read[reader].remove(evidence)
+            if evidence is not None and evidence.counted:
+                self.unproved.add(reader)
 
     def begin_anew(self, stream: str) -> None:
         """Forget what was found about the last list of *stream*."""
@@ -88,7 +98,7 @@ class OpenLists:
         return self.doubted.setdefault(self.reader, text) is text
 
     def __contains__(self, stream: str) -> bool:
-        return self._open[stream] > 0
+        return any(each is not None and each.counted for each in self._read.get(stream, ()))
 
 
 USUAL_CAPS = frozenset({1_000, 5_000, 10_000, 50_000, 100_000, 500_000, 1_000_000})
@@ -101,19 +111,20 @@ class ListEvidence:
     Args:
         key: The dotted paths of a record's key. Without one, records are compared as a whole, and equal ones may be
             several.
-        counted: Whether the client cuts the pages off by a position, so that a list that changes meanwhile moves past
-            it.
 
     Attributes:
+        counted: Whether pages are cut off by position, so that a list that changes meanwhile moves past it.
         pages: How many pages brought a record that none before had.
     """
 
     def __init__(self, key: Sequence[str] = (), *, counted: bool = False) -> None:
-        self._key, self._counted = tuple(key), counted
+        self._key, self.counted = tuple(key), counted
+        self.positions = PagePositions()
         self._seen = IdSet()
         self._contents, self._orders, self._order = IdSet(), IdSet(), ""  # where records may be listed again
         self._alike = 0  # records that may be others with the same key, such as two on one page
         self._again = 0  # records that an earlier page had
+        self._read = 0
         self._totals: tuple[int, int] | None = None  # the lowest and the highest
         self._total: int | None = None
         self.pages = 0
@@ -132,10 +143,11 @@ class ListEvidence:
         if not self._may_follow(names, records) and names and not new:
             return False
         self._alike += len(names) - distinct
-        if self._key:
+        if self._key or self.counted:
             self._again += distinct - new
         else:
             self._alike += distinct - new
+        self._read += len(names)
         if total is not None:
             low, high = self._totals or (total, total)
             self._totals, self._total = (min(low, total), max(high, total)), total
@@ -144,12 +156,16 @@ class ListEvidence:
 
     def _may_follow(self, names: Sequence[str], records: Sequence[Any]) -> bool:
         """Whether a page of known records has other contents, and is none of the earlier pages."""
-        if self._counted or not self._key:
+        if self.counted or not self._key:
             return False
         order, before = "\n".join(names), self._order
         self._order, is_other_order = order, bool(self._orders.add([order]))
         changed = self._contents.add([exact_json.dumps(record).decode() for record in records])
         return bool(changed) and (is_other_order or (len(names) == 1 and order != before))
+
+    def follow(self, following: ApiRequest) -> None:
+        """The API gives *following* as the request for the next page."""
+        self.counted = self.counted or self.positions.are_counted(following, self._read)
 
     @property
     def has_all(self) -> bool:
@@ -170,18 +186,20 @@ class ListEvidence:
         """Compare the whole list with what the API says; *page* is the last one.
 
         Raises:
-            MovedListError: If it changed while it was read.
+            DoubtfulListError: If it changed while it was read.
             IncompleteListError: If the API says another number of records.
         """
-        if self._counted and self._has_moved:
+        if self.counted and self._has_moved:
             low, high = self._totals or (0, 0)
             sign = f"its total was {low:,} and {high:,}" if low < high else f"{self._again:,} were on two pages"
             message = f"the list changed while it was read ({sign}), so that records may have been passed over"
-            raise MovedListError(message, where=page.address, hint=_MOVED)
+            if not self._key:  # two copies of a row would be joined to one record
+                raise IncompleteListError(message, where=page.address, hint=_MOVED_ROWS)
+            raise DoubtfulListError(message, where=page.address, hint=_MOVED)
         if self._totals is None or any(map(self._is_stated, {*self._totals, self._total or 0})):
             return
         low, high = self._totals
-        if not self._counted and low < len(self._seen) < high:
+        if not self.counted and low < len(self._seen) < high:
             return
         read = len(self._seen)
         if read < high:

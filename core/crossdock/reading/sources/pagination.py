@@ -17,11 +17,13 @@ class Paginator:
         place: Where a request has the parameters; None for the query of a GET. A POST needs it.
         counted: Whether the client cuts the pages off by a position that it counts itself.
         repeats: Whether pages may be requested again; the paginator finds loops, and the end, itself.
+        ends_empty: Whether the list ends with a page without records.
     """
 
     place: PagePlace | None = None
     counted: ClassVar[bool] = False
     repeats: ClassVar[bool] = False
+    ends_empty: ClassVar[bool] = False
 
     @property
     def has_params(self) -> bool:
@@ -154,6 +156,7 @@ class AfterId(SizedPages):
     param: str
     id: str = "id"
     sorted: bool = True
+    ends_empty = True
 
     def listed(self, answer: ApiAnswer) -> list[Any]:
         return answer.items(self.records)
@@ -208,7 +211,7 @@ class PageNumber(SizedPages):
     start: int = 1
     pages: str | None = None
     cap: int | None = None
-    counted = True
+    counted = ends_empty = True
 
     def first(self, request: ApiRequest) -> ApiRequest:
         return super().first(request).with_page(**{self.param: self.start})
@@ -252,7 +255,7 @@ class Offset(SizedPages):
     records: str
     param: str = "offset"
     cap: int | None = None
-    counted = True
+    counted = ends_empty = True
 
     def first(self, request: ApiRequest) -> ApiRequest:
         return super().first(request).with_page(**{self.param: 0})

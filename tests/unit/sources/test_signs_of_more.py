@@ -1,0 +1,116 @@
+"""What answers say beside a list ends it in doubt if it shows that records were not read, declared or not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import httpx
+import pytest
+from tests.unit.sources.test_pagination import client
+
+from crossdock.reading.sources.list_evidence import DoubtfulListError
+from crossdock.sources import AfterId, CursorInBody, LinkHeader, NextUrl, Offset, PageNumber, Paginator
+
+ITEMS = [{"id": number} for number in (1, 2, 3)]
+Page = dict[str, Any] | tuple[dict[str, Any], dict[str, str]]
+
+
+def read(paginator: Paginator, *pages: Page, records: str = "/items", ignore: Sequence[str] = ()) -> str | None:
+    """Why the list of these pages is in doubt; all of its records are given nevertheless."""
+    left, given = list(pages), list[Any]()
+
+    def handle(_: httpx.Request) -> httpx.Response:
+        body, headers = found if isinstance(found := left.pop(0), tuple) else (found, {})
+        return httpx.Response(200, json=body, headers=headers)
+
+    try:
+        for page in client(handle).pages("/items", paginator=paginator, records=records, key="id", ignore=ignore):
+            given += page.items(records)
+    except DoubtfulListError as error:
+        assert len(given) >= len(ITEMS)
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize(
+    ("page", "says"),
+    [
+        ({"items": ITEMS, "total": 4}, "/total is 4, and 3 were read"),
+        ({"items": ITEMS, "count": "25"}, "/count is 25"),
+        ({"items": ITEMS, "meta": {"pagination": {"total_count": 25}}}, "/meta/pagination/total_count is 25"),
+        ({"items": ITEMS, "hits": {"total": {"value": 10_000}}}, "/hits/total is 10,000"),
+        ({"items": ITEMS, "@odata.count": 7}, "/@odata.count is 7"),
+        ({"items": ITEMS, "page": {"totalElements": 98, "number": 1}}, "/page/totalElements is 98"),
+        (({"items": ITEMS}, {"X-Total-Count": "106"}), "x-total-count is 106"),
+        (({"items": ITEMS}, {"Content-Range": "items 0-2/106"}), "content-range is 106"),
+        ({"items": ITEMS, "pages": 3}, "/pages is 3"),
+        ({"items": ITEMS, "meta": {"last_page": 3}}, "/meta/last_page is 3"),
+        (({"items": ITEMS}, {"X-WP-TotalPages": "2"}), "x-wp-totalpages is 2"),
+        ({"items": ITEMS, "has_more": True}, "/has_more tells of a next page"),
+        ({"items": ITEMS, "pageInfo": {"hasNextPage": True}}, "/pageInfo/hasNextPage tells"),
+        ({"items": ITEMS, "next": "10"}, "/next tells of a next page"),
+        ({"items": ITEMS, "nextPageToken": "abc"}, "/nextPageToken tells"),
+        ({"items": ITEMS, "@odata.nextLink": "https://shop.example/api?$skip=3"}, "/@odata.nextLink tells"),
+        ({"items": ITEMS, "_links": {"next": {"href": "/api/items?page=2"}}}, "/_links/next tells"),
+        ({"items": ITEMS, "links": [{"rel": "self"}, {"rel": "next", "href": "/api?p=2"}]}, "/links tells"),
+        (({"items": ITEMS}, {"X-Next-Page": "2"}), "x-next-page tells of a next page"),
+        ({"items": ITEMS, "errors": [{"message": "shard 3 is away"}]}, "/errors reports an error"),
+        ({"items": ITEMS, "error": "forbidden"}, "/error reports an error"),
+        ({"items": ITEMS, "success": False}, "/success reports an error"),
+        ({"items": ITEMS, "meta": {"status": "failed"}}, "/meta/status reports an error"),
+    ],
+)
+def test_a_list_of_which_the_answer_tells_more_is_in_doubt(page: Page, says: str) -> None:
+    """In members and headers by their usual names, in the answer and in what describes its pages."""
+    for paginator in (LinkHeader(), NextUrl("/elsewhere"), CursorInBody("/elsewhere")):
+        assert says in (read(paginator, page) or "")
+    place = says.split(" ", maxsplit=1)[0]
+    assert read(LinkHeader(), page, ignore=[place]) is None
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        {"items": ITEMS, "total": 3, "pages": 1, "has_more": False, "next": None, "errors": [], "success": True},
+        {"items": ITEMS, "count": 2, "next": "", "links": {"next": None, "self": "/api"}, "error": None},
+        {"items": ITEMS, "next": {"href": None}, "nextOffset": 0, "more": "false", "errors": {}, "status": "ok"},
+        {"items": [{**each, "total": 99, "next": "x", "has_more": True} for each in ITEMS]},
+        {"items": ITEMS, "customer": {"total": 99, "next": "order"}, "total": "12.50", "size": 100, "limit": 250},
+        ({"items": ITEMS}, {"X-Total-Count": "3", "Link": '</api?page=1>; rel="prev"', "Content-Range": "items 0-2/*"}),
+    ],
+)
+def test_what_agrees_or_is_about_something_else_is_no_doubt(page: Page) -> None:
+    """Numbers that fit, empty members, those of records and of other objects, and amounts."""
+    assert read(LinkHeader(), page) is None
+
+
+def test_a_page_without_records_ends_a_list_whatever_else_it_has() -> None:
+    """Where the paginator asks until there are no more records; a number of records is compared nevertheless."""
+    last = {"items": [], "next": "/api/items?page=3", "has_more": True, "pages": 9}
+    for paginator in (PageNumber("/items"), Offset("/items"), AfterId("/items", "since_id")):
+        assert read(paginator, {"items": ITEMS}, last) is None
+        more = {"total": 98}
+        assert "/total is 98, and 3 were read" in (read(paginator, {"items": ITEMS, **more}, {**last, **more}) or "")
+    assert "/pages is 9" in (read(NextUrl("/elsewhere"), last | {"items": ITEMS}) or "")
+
+
+def test_a_list_that_grows_while_it_is_read_is_no_doubt() -> None:
+    """The lowest number counts: records that were created behind the first pages are read in the next run."""
+    pages = [{"items": ITEMS[:2], "total": 3, "then": "a"}, {"items": ITEMS[2:], "total": 5}]
+    assert read(CursorInBody("/then"), *pages) is None
+    assert "/total is 4" in (read(CursorInBody("/then"), {**pages[0], "total": 4}, pages[1]) or "")
+
+
+def test_a_declared_total_is_the_only_one() -> None:
+    """Another number may count something else, such as all records without the filter."""
+    page = {"items": ITEMS, "filtered": 3, "total": 98}
+    assert read(CursorInBody("/then", total="/filtered"), page) is None
+
+
+@pytest.mark.parametrize(("status", "says"), [(202, "is not ready"), (207, "has several answers")])
+def test_an_answer_that_is_no_list_yet_is_refused(status: int, says: str) -> None:
+    """Its body may be an empty list."""
+    api = client(lambda _: httpx.Response(status, json={"items": []}))
+    with pytest.raises(Exception, match=says):
+        list(api.pages("/items", records="/items"))

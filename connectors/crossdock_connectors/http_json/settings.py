@@ -170,6 +170,16 @@ class HttpJsonStreamConfig(StreamConfig):
         return self
 
     @model_validator(mode="after")
+    def _groups_are_whole(self) -> Self:
+        if self.group_by is not None and self.mode == "incremental" and self.explode is None:
+            message = (
+                "cannot be used with mode: incremental, whose changes may have only some of the rows of a record; use"
+                " mode: snapshot, or a list in each record: explode, or each with of"
+            )
+            raise misplaced(("group_by",), message)
+        return self
+
+    @model_validator(mode="after")
     def _request_fits(self) -> Self:
         check_body(self.graphql, self.variables, self.body)
         return self

@@ -5,20 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import polars as pl
 
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch, RefusedError
-from crossdock.mapping.cursors import instant_cursor
+from crossdock.mapping.cursors import Window, instant_cursor
 from crossdock.reading.sources.pagination import SizedPages
 from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.records import JSON, LINE, with_paths
 from crossdock.sources import ApiAnswer, Checkpoint, CursorInBody, NextUrl, UnavailableError, windows
 from crossdock.values import exact_json
-from crossdock.values.json_values import found_at, member_name
+from crossdock.values.json_values import at_path, found_at, member_name
 from crossdock.values.times_and_durations import span
 from crossdock_connectors.http_json import request_templates, request_times
 from crossdock_connectors.http_json.pagination import Pagination
@@ -27,6 +27,7 @@ from crossdock_connectors.http_json.settings import FetchedRecord, HttpJsonSetti
 _REQUEST = {"path", "params", "body", "graphql", "variables", "records", "explode", "windows", "first"}
 _MEMBER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}")  # a name and no data, such as the keys of a look-up table
 _LISTED = 20
+_EMPTY_AGAIN = timedelta(days=7)  # for so long a window without records is read again: an API may be out of order
 
 
 class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
@@ -42,17 +43,27 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         self.yields_deleted = config.fetch is not None and config.deleted is not None
 
     def pull(self, ctx: Context[HttpJsonSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
-        for values, checkpoint in self._requests(ctx, since):
-            window = f" until {checkpoint.cursor}" if checkpoint else ""
-            pages = (self.batch(ctx, page, f"{page.address}{window}") for page in self.pages(ctx, values))
-            yield from _as_one_page(pages) if self.group_by and self.mode == "snapshot" else pages
-            if checkpoint is not None:
-                yield checkpoint
+        for values, window in self._requests(ctx, since):
+            until = f" until {window.checkpoint.cursor}" if window else ""
+            pages, has_rows = (
+                (self.batch(ctx, page, f"{page.address}{until}") for page in self.pages(ctx, values)),
+                False,
+            )
+            for batch in _as_one_page(pages) if self._groups_pages else pages:
+                has_rows = has_rows or batch.load().height > 0
+                yield batch
+            if window is not None and (has_rows or window.end < ctx.run.clock.now() - _EMPTY_AGAIN):
+                yield window.checkpoint
+
+    @property
+    def _groups_pages(self) -> bool:
+        """Whether rows of one record may be on several pages."""
+        return self.group_by is not None and self.mode == "snapshot" and self._config.explode is None
 
     def _requests(
         self, ctx: Context[HttpJsonSettings], since: str | None
-    ) -> Iterator[tuple[Mapping[str, str | None], Checkpoint | None]]:
-        """What the texts of each list's request stand for, and the checkpoint after the list."""
+    ) -> Iterator[tuple[Mapping[str, str | None], Window | None]]:
+        """What the texts of each list's request stand for, and the window that it is for."""
         config = self._config
         if config.windows is None:
             yield {"since": self._written(since or config.first)}, None
@@ -62,7 +73,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         for window in windows(since, ctx.run.clock.now(), size=size, first=first, overlap=overlap):
             start = self._written(instant_cursor(window.start))
             end = self._written(instant_cursor(window.end), excluded=True)
-            yield {"start": start, "end": end}, window.checkpoint
+            yield {"start": start, "end": end}, window
 
     def _written(self, value: str | None, *, excluded: bool = False) -> str | None:
         """*value* as the API wants times; *excluded* where it ends a window."""
@@ -103,7 +114,12 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             key = f"connections.{ctx.connection}.streams.{self.name}.records"
             message = f"has no list at {self._config.records or 'the top'}, as {key} says"
             raise RefusedError(message, where=page.address, hint=_what_is_there(page, self._config.records))
-        return RawBatch.json(items, source=source, key=self.key, explode=self._config.explode)
+        explode, is_proof = self._config.explode, self.on_gone != "nothing" and self.mode == "snapshot"
+        if explode and is_proof and (number := sum(at_path(item, explode) is None for item in items)):
+            text = f"{explode} is null in {number:,} records, which does not show that their elements are gone"
+            if ctx.run.open_lists.doubt(text):
+                ctx.run.warn(f"{ctx.connection}.{self.name}", f"{page.address}: {text}")
+        return RawBatch.json(items, source=source, key=self.key, explode=explode)
 
     @property
     def lists_existing(self) -> bool:

@@ -24,7 +24,7 @@ from crossdock.printable import BLANKS
 from crossdock.records import JSON, Record
 from crossdock.resources import Reference, ResourceName
 from crossdock.values.config_file import ConfigModel, Name
-from crossdock.values.json_values import MISSING, at_path, text_of
+from crossdock.values.json_values import MISSING, at_path, is_cut, text_of
 
 _HOLE = re.compile(r"\{([^{}]+)\}")
 
@@ -227,11 +227,15 @@ class _CompiledEach:
 
 def _elements(record: Record, path: str, columns: Sequence[str], form: _CompiledEach) -> Any:
     """The members made of each element of the list at *path*; None without a list."""
-    found = at_path(record.json(), path)
+    document = record.json()
+    found = at_path(document, path)
     if found is None or found is MISSING:
         return None
     if not isinstance(found, list):
         raise RecordError("bad_value", "is not a list", pointer=path)
+    if is_cut(document, path):
+        message = "is cut: the record says that it has more elements; request all of them, or fetch such records"
+        raise RecordError("bad_value", message, pointer=path)
     members = []
     for number, element in enumerate(found):
         row = {column: text_of(at_path(element, column)) for column in columns}

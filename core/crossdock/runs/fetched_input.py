@@ -70,6 +70,10 @@ class FetchedInput(StreamInput):
         return counted
 
     @property
+    def _read_again(self) -> Sequence[str]:
+        return self._scan.sources
+
+    @property
     def _lists_all(self) -> bool:
         return False
 

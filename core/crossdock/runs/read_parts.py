@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import pairwise
 
 import polars as pl
@@ -17,6 +18,13 @@ from crossdock.values.clock import Clock
 PART_ROWS = 500
 """A part ends at the first checkpoint after this many rows, which is what a failure may cost; smaller ones would cost
 more than they save."""
+
+
+_NOT_SORTED = {
+    "instant": "request the records in that order, or declare the cursor with sorted: false",
+    "other": "request the records in that order; a cursor of numbers needs as: integer, one of times as: instant",
+}
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 class UnsortedError(RefusedError):
@@ -40,7 +48,9 @@ class ReadParts:
         cursor: Of the last checkpoint; None if there was none.
         ended: Everything has been read.
         doubt: Why records may be missing, although everything was read; None if there is no reason.
-        rows: Number of rows that were read.
+        rows: Number of rows that were read, as far as they are in memory.
+        has_rows: Whether there were any.
+        future: A remark about dates in the future; empty without.
     """
 
     def __init__(
@@ -63,6 +73,8 @@ class ReadParts:
         self.cursor: str | None = None
         self.ended = False
         self.rows = 0
+        self.has_rows = False
+        self.future = ""
 
     @property
     def began(self) -> datetime:
@@ -93,6 +105,7 @@ class ReadParts:
                 else:
                     read = item.rows.height if isinstance(item.rows, pl.DataFrame) else 0
                     rows, self.rows = rows + read, self.rows + read
+                    self.has_rows = self.has_rows or read > 0 or not isinstance(item.rows, pl.DataFrame)
                     yield item
                     is_checkpoint = self._declared is not None and self._take(item, self._declared)
                 self._asked_at = self._clock.now()
@@ -116,6 +129,15 @@ class ReadParts:
             return cursor
         return instant_cursor(self.began) if is_later else cursor
 
+    def _is_future(self, value: str, cursor: Cursor) -> bool:
+        """Whether the text of a cursor begins with a date after tomorrow, at which no run may continue."""
+        if cursor.as_ != "text" or not _DATE.match(value):
+            return False
+        is_future = value[:10] > (self._clock.now() + timedelta(days=1)).date().isoformat()
+        if is_future:
+            self.future = f"the cursor {cursor.column!r} has dates in the future; the next run begins before them"
+        return is_future
+
     def _take(self, batch: RawBatch, cursor: Cursor) -> bool:
         """Move the cursor to the last row of *batch*; false if the source is not sorted."""
         if not cursor.sorted:
@@ -127,9 +149,10 @@ class ReadParts:
                 raise UnsortedError(
                     f"is not sorted by {cursor.column!r}, as the stream declares",
                     where=f"{batch.source}:{line}",
-                    hint="request the records in that order, or declare the cursor with sorted=False",
+                    hint=_NOT_SORTED["instant" if cursor.as_ == "instant" else "other"],
                 )
-        self._highest_position, self._highest, _ = known[-1]
+        self._highest_position = known[-1][0]
+        self._highest = next((value for _, value, _ in reversed(known) if not self._is_future(value, cursor)), "")
         if self._is_young or not self._highest:
             return self._reached != ""
         self._reached = self._highest

@@ -179,8 +179,10 @@ class SourcePhases:
 
     @property
     def remark(self) -> str:
-        """See `ReadParts.missing_cursor`; only of a first reading."""
-        return self._changes.missing_cursor if self._since is None and self.phase == "changes" else ""
+        """See `ReadParts.missing_cursor`, only of a first reading, and `ReadParts.future`."""
+        if self.phase != "changes":
+            return ""
+        return self._changes.future or (self._changes.missing_cursor if self._since is None else "")
 
     def new_cursor(self, scan: Scan) -> str | None:
         """Where the next run continues once this part is settled; None for the cursor before."""
@@ -191,15 +193,20 @@ class SourcePhases:
     def _cursor_of_changes(self, scan: Scan) -> str | None:
         declared, parts = self._bound.stream.cursor, self._changes
         if declared is not None and not declared.sorted:
-            return declared.settled(parts.began) if parts.ended else None
+            return declared.settled(parts.began) if parts.ended and parts.has_rows else None  # it may be an outage
         return parts.cursor if parts.cursor is not None and not scan.cursor else scan.cursor
 
     def store(self, tx: Transaction, *, is_done: bool) -> None:
         """Store which records are not final, and that the full list was read."""
         self.followed.store(tx, is_done=is_done)
-        is_full = self.phase == "list" or (self._since is None and self._changes.ended and self.phase == "changes")
-        if is_done and is_full and self.phase not in self._unread and self._bound.stream.reread is not None:
+        if is_done and self.has_listed_all and self._bound.stream.reread is not None:
             tx.full_lists.put(self._bound.name, at=self._bound.context.run.clock.now())
+
+    @property
+    def has_listed_all(self) -> bool:
+        """Whether the part that was read last ends a list of all records."""
+        is_first = self._since is None and self._changes.ended and self.phase == "changes"
+        return (self.phase == "list" or is_first) and self.phase not in self._unread
 
     @property
     def problem(self) -> CrossdockError | None:

@@ -329,10 +329,19 @@ class StreamInput:
         """Write the rows without a key, and remove dead letters and waiting records that are resolved."""
         assert self._delta is not None
         name, at = self._bound.name, self._bound.context.run.clock.now()
-        read = None if self._is_snapshot else self._scan.sources
-        tx.dead_letters.put_keyless(name, self._scan.keyless, read, run_id=self._run_id, at=at)
+        tx.dead_letters.put_keyless(name, self._scan.keyless, self._read_again, run_id=self._run_id, at=at)
         tx.dead_letters.clear(name, self._delta.cured)
         tx.waiting_records.clear(name, self._delta.unmoved)
+
+    @property
+    def _read_again(self) -> Sequence[str] | None:
+        """The sources of which rows without a key are known anew; None for all."""
+        if self._is_snapshot:
+            return None
+        if self._bound.stream.mode != "incremental":
+            return self._scan.sources
+        # pages of changes have the same addresses in each run, and others records
+        return None if self._phases is not None and self._phases.has_listed_all else ()
 
     def _is_done(self, tx: Transaction) -> bool:
         """False if the source must be read again, such as for records that wait for an unsettled operation."""

@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails
 from pydantic_core.core_schema import ErrorType
 
 from crossdock.errors import RecordError
-from crossdock.values import exact_json
+from crossdock.values import exact_json, list_members
 
 MISSING: Final[Any] = object()
 """Stands for a member that does not exist."""
@@ -182,7 +182,8 @@ def text_of(value: Any) -> str | None:
 def exploded(item: Any, path: str) -> Iterator[tuple[Any, str | None]]:
     """*item* once for each element of its list at *path*, with the element instead of the list.
 
-    An empty list or null gives nothing. If there is no list, *item* is given as it is, so that it is not lost.
+    An empty list or null gives nothing. If there is no list, or it is cut, *item* is given as it is, so that it is not
+    lost.
 
     Returns:
         The objects, each with the JSON pointer of the element in *item*, or None without a list.
@@ -191,12 +192,17 @@ def exploded(item: Any, path: str) -> Iterator[tuple[Any, str | None]]:
     elements = at_path(item, path)
     if elements is None:
         return
-    if not isinstance(elements, list):
+    if not isinstance(elements, list) or list_members.is_cut(item, names):
         yield item, None
         return
     pointer = "".join("/" + name.replace("~", "~0").replace("/", "~1") for name in names)
     for index, element in enumerate(elements):
         yield _with(item, names, element), f"{pointer}/{index}"
+
+
+def is_cut(item: Any, path: str) -> bool:
+    """Whether members beside the list at *path* in *item* say that it has more elements than are listed."""
+    return list_members.is_cut(item, _names(item, path))
 
 
 def _names(value: Any, path: str) -> Sequence[str]:

@@ -12,31 +12,17 @@ from typing import Any
 
 from crossdock.reading.sources.api_request import ApiAnswer
 from crossdock.reading.sources.link_header import next_target
+from crossdock.values import list_members
 
-_TOTAL = re.compile(
-    "count|total|(record|item|result|row|odata)s?(count|total)|num(ber)?(of)?(found|records|items)"
-    "|total(count|number|size|hits|records|items|elements|results|rows|entries|objects)"
-)
-_PAGES = re.compile("pages|lastpage|(total|num|number)(of)?pages?|pages?(count|total)")
-_MORE = re.compile("more|moreresults|has(next|more)(page|pages|records|results|items)?")
-_NEXT = re.compile(
-    "next(page)?(url|uri|link|cursor|token|number|offset|start|marker)?|nextrecordsurl|odatanextlink|continuation(token)?"
-)
 _ERROR = re.compile("errors?")
 _SUCCESS = re.compile("success|succeeded|ok")
 _FAILED = frozenset({"error", "fail", "failed", "failure"})
-_ENVELOPE = re.compile(
-    "meta|metadata|responsemetadata|searchmetadata|paging|pagination|page|pageinfo|info|links|cursors?|hits|data|results?"
-    "|response|payload"
-)
-"""Objects beside or around a list that may have such members."""
 _HEADERS = {
     **dict.fromkeys(("x-total-count", "x-total", "x-wp-total", "x-pagination-total-count", "total-count"), "total"),
     **dict.fromkeys(("x-total-pages", "x-wp-totalpages", "x-pagination-page-count"), "pages"),
     "x-next-page": "next",
 }
-_OTHER = re.compile(r"[\W_]")
-_DEEPEST, _MEMBERS, _LONGEST = 4, 500, 18  # objects inside of each other, members that are looked at, digits
+_DEEPEST, _MEMBERS = 4, 500  # objects inside of each other, members that are looked at
 
 
 class SignsOfMore:
@@ -71,8 +57,8 @@ class SignsOfMore:
             if kind == "error":
                 self._error = self._error or place
             elif kind == "next":
-                self._next = self._next or (place if _is_there(value) else None)
-            elif (number := _whole(value)) is not None:
+                self._next = self._next or (place if value else None)
+            elif (number := list_members.whole(value)) is not None:
                 numbers[place] = kind, number
         before = numbers if self._numbers is None else self._numbers
         self._numbers = {place: min(each, numbers[place]) for place, each in before.items() if place in numbers}
@@ -104,48 +90,25 @@ class SignsOfMore:
         if not isinstance(value, dict) or depth >= _DEEPEST:
             return
         for name, member in value.items():
-            path, plain = f"{place}/{name.replace('~', '~0').replace('/', '~1')}", _OTHER.sub("", name).lower()
+            path = f"{place}/{name.replace('~', '~0').replace('/', '~1')}"
             if path == self._records:
                 continue
-            if (found := _said(plain, member)) is not None:
+            if (found := _said(name, member)) is not None:
                 yield path, *found
-            if _ENVELOPE.fullmatch(plain) or (self._records or "").startswith(f"{path}/"):
+            if list_members.is_envelope(name) or (self._records or "").startswith(f"{path}/"):
                 yield from self._members(member, path, depth + 1)
 
 
 def _said(name: str, value: Any) -> tuple[str, Any] | None:
-    """What a member with this *name*, in lower case letters and digits, is about, and what it says of that."""
-    found: tuple[str, Any] | None = None
-    if _TOTAL.fullmatch(name):
-        found = "total", value.get("value") if isinstance(value, dict) else value
-    elif _PAGES.fullmatch(name):
-        found = "pages", value
-    elif _MORE.fullmatch(name):
-        found = "next", value if isinstance(value, bool) else str(value).lower() == "true"
-    elif _NEXT.fullmatch(name):
-        found = "next", value
-    elif name == "links" and isinstance(value, list):
-        found = "next", any(map(_is_next_link, value))
-    elif _reports_error(name, value):
-        found = "error", None
-    return found
-
-
-def _whole(value: Any) -> int | None:
-    """The whole number that *value* is or says; None for anything else."""
-    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _LONGEST:
-        return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _is_there(value: Any) -> bool:
-    if isinstance(value, dict):
-        value = value.get("href", value.get("url"))
-    return (
-        value is True
-        or (isinstance(value, str) and value.strip().lower() not in {"", "null", "false"})
-        or (isinstance(value, int) and value > 0)
-    )
+    """What a member with this *name* is about, and what it says of that."""
+    kind = list_members.kind_of(name)
+    if kind in {"total", "pages"}:
+        return kind, value
+    if kind is not None:
+        return "next", list_members.follows(kind, value)
+    if list_members.plain(name) == "links" and isinstance(value, list):
+        return "next", any(map(_is_next_link, value))
+    return ("error", None) if _reports_error(list_members.plain(name), value) else None
 
 
 def _reports_error(name: str, value: Any) -> bool:

@@ -1,0 +1,112 @@
+"""Members that APIs put beside a list in JSON: how many elements there are, and whether more follow than are listed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Literal
+
+Kind = Literal["total", "pages", "next", "more"]
+
+_NAMES: Mapping[Kind, re.Pattern[str]] = {
+    "total": re.compile(
+        "count|total|(record|item|result|row|odata)s?(count|total)|num(ber)?(of)?(found|records|items)"
+        "|total(count|number|size|hits|records|items|elements|results|rows|entries|objects)"
+    ),
+    "pages": re.compile("pages|lastpage|(total|num|number)(of)?pages?|pages?(count|total)"),
+    "more": re.compile("more|moreresults|has(next|more)(page|pages|records|results|items)?"),
+    "next": re.compile(
+        "next(page)?(url|uri|link|cursor|token|number|offset|start|marker)?|nextrecordsurl|odatanextlink"
+        "|continuation(token)?"
+    ),
+}
+_ENVELOPE = re.compile(
+    "meta|metadata|responsemetadata|searchmetadata|paging|pagination|page|pageinfo|info|links|cursors?|hits|data|results?"
+    "|response|payload"
+)
+_OTHER = re.compile(r"[\W_]")
+_DIGITS = 18
+
+
+@lru_cache(4096)
+def plain(name: str) -> str:
+    """*name* in lower case, without what separates its words."""
+    return _OTHER.sub("", name).lower()
+
+
+@lru_cache(4096)
+def kind_of(name: str) -> Kind | None:
+    """What a member with this name says of a list; None if it may be anything."""
+    return next((kind for kind, names in _NAMES.items() if names.fullmatch(plain(name))), None)
+
+
+@lru_cache(4096)
+def is_envelope(name: str) -> bool:
+    """Whether an object with this name describes a list or has one, or both."""
+    return _ENVELOPE.fullmatch(plain(name)) is not None
+
+
+def whole(value: Any) -> int | None:
+    """The whole number that *value* is, has as its ``value``, or says as text; None for anything else."""
+    if isinstance(value, dict):
+        value = value.get("value")
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _DIGITS:
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def follows(kind: Kind, value: Any) -> bool:
+    """Whether a member of *kind* ``next`` or ``more`` says that something follows."""
+    if kind == "more":
+        return value is True or (isinstance(value, str) and value.lower() == "true")
+    if isinstance(value, dict):
+        value = value.get("href", value.get("url"))
+    if isinstance(value, str):
+        return value.strip().lower() not in {"", "null", "false"}
+    return isinstance(value, int) and value > 0
+
+
+def is_cut(item: Any, names: Sequence[str]) -> bool:
+    """Whether members beside the list at *names* in *item* say that it has more elements than are listed.
+
+    Members of the object around it count if that describes the list alone, as a connection of GraphQL does; else only
+    what is named after the list and tells that more follow: a number may be that of ordered pieces.
+    """
+    around: Any = item
+    for depth, name in enumerate(names):
+        if not isinstance(around, dict):
+            return False
+        if any(
+            kind_of(rest) in {"next", "more"} and _says_more(rest, value, 0)
+            for rest, value in _named_after(around, name)
+        ):
+            return True
+        inside = around.get(name)
+        if depth and isinstance(inside, list) and any(_says_more(*each, len(inside)) for each in _described(around)):
+            return True
+        around = inside
+    return False
+
+
+def _described(around: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The members of an object around a list, and of those in it that describe the list."""
+    for name, value in around.items():
+        yield name, value
+        if isinstance(value, dict) and is_envelope(name):
+            yield from value.items()
+
+
+def _named_after(around: Mapping[str, Any], name: str) -> Iterator[tuple[str, Any]]:
+    """The members that are named after the member *name*, such as ``lines_has_more``: the rest of their names."""
+    own = plain(name)
+    for other, value in around.items():
+        if own and other != name and own in (text := plain(other)):
+            yield text.replace(own, "", 1), value
+
+
+def _says_more(name: str, value: Any, number: int) -> bool:
+    kind = kind_of(name)
+    if kind == "total":
+        return (total := whole(value)) is not None and total > number
+    return kind in {"next", "more"} and follows(kind, value)

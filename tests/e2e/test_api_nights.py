@@ -1,0 +1,267 @@
+"""Nights with an API that changes its records while it is read, hides some, or is out of order for one night."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.e2e.folder_project import FolderProject
+from tests.ended_commands import Done
+from tests.partners.partner_server import PartnerAnswer, PartnerRequest, PartnerServer, serving
+
+from crossdock.sandbox import SandboxServer
+from crossdock.values.clock import SystemClock
+
+Item = dict[str, Any]
+PRODUCT = {"path": "/items", "records": "items", "key": ["id"], "resource": "product"}
+NAMED = {**PRODUCT, "map": {"sku": "id", "name": "title"}}
+CHANGES = {**NAMED, "mode": "incremental", "params": {"since": "{since}"}}
+SIZE = 4
+
+
+class Shop:
+    """An API with *items*; *answering* may change how it answers."""
+
+    def __init__(self) -> None:
+        self.items: list[Item] = []
+        self.effects: list[dict[str, Any]] = []
+        self.answering: Callable[[PartnerRequest], PartnerAnswer | dict[str, Any]] = self.page
+        self.after_first: Callable[[], None] | None = None
+        self.url = ""
+
+    def answer(self, request: PartnerRequest) -> PartnerAnswer:
+        found = self.answering(request)
+        return found if isinstance(found, PartnerAnswer) else PartnerAnswer(200, found)
+
+    def throttled(self) -> PartnerAnswer:
+        return PartnerAnswer(429)
+
+    def listed(self, request: PartnerRequest) -> list[Item]:
+        since = request.param("since")
+        found = [item for item in self.items if not since or str(item.get("changed")) >= since]
+        return sorted(found, key=lambda item: (item["changed"], item["id"])) if since else found
+
+    def page(self, request: PartnerRequest) -> PartnerAnswer:
+        """A page by its number, with a link to the next one."""
+        number, found = int(request.param("page", "1")), self.listed(request)
+        part = [dict(item) for item in found[(number - 1) * SIZE : number * SIZE]]
+        if number == 1 and self.after_first is not None:
+            change, self.after_first = self.after_first, None
+            change()
+        since = f"&since={request.param('since')}" if request.param("since") else ""
+        following = f"{self.url}/items?page={number + 1}{since}" if number * SIZE < len(found) else None
+        headers = {"link": f'<{following}>; rel="next"'} if following else {}
+        return PartnerAnswer(200, {"items": part, "then": following}, headers)
+
+
+class Nights:
+    """A sync each night, a day apart."""
+
+    def __init__(self, folder: Path, platform: SandboxServer, shop: Shop) -> None:
+        self.folder, self.platform, self.shop = folder, platform, shop
+        self.days = -40
+
+    def begin(self, stream: Mapping[str, Any]) -> None:
+        connection = {"kind": "http_json", "base_url": self.shop.url, "streams": {"list": dict(stream)}}
+        self.project = FolderProject(self.folder, self.platform, {"shop": connection})
+        assert self.project.run("init").exit_code == 0, self.project.run("init").stderr
+
+    def now(self, days: float = 0, **later: float) -> datetime:
+        return datetime.now(UTC) + timedelta(days=self.days + days, **later)
+
+    def at(self, days: float = 0, **later: float) -> str:
+        return self.now(days, **later).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def begin_to_remove(self) -> None:
+        """Before the first one is removed, three snapshots are needed to compare with."""
+        for _ in range(3):
+            self.night()
+
+    def night(self, *exit_codes: int) -> Done:
+        done = self.project.run("sync")
+        assert done.exit_code in (exit_codes or (0,)), f"{done.exit_code} {done.stdout}{done.stderr}"
+        self.days += 1
+        return done
+
+    @property
+    def held(self) -> dict[str, Any]:
+        """The names of the platform's products by their keys."""
+        found: dict[str, Any] = {}
+        for effect in self.project.effects():
+            body = effect["body"] or {}
+            if effect["operation"] == "delete":
+                found.pop(effect["id"], None)
+            else:
+                found[effect["id"]] = {**found.get(effect["id"], {}), **body}
+        return {each["externalId"].removeprefix("shop:"): each["name"] for each in found.values()}
+
+    @property
+    def truth(self) -> dict[str, Any]:
+        return {str(item["id"]): item["title"] for item in self.shop.items}
+
+
+@pytest.fixture
+def nights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nights]:
+    shop = Shop()
+    with SandboxServer(tmp_path / "sandbox") as platform, serving(PartnerServer(shop)) as server:
+        shop.url = server.url
+        made = Nights(tmp_path, platform, shop)
+        monkeypatch.setattr(SystemClock, "now", lambda _: made.now())
+        yield made
+
+
+def items(numbers: Sequence[int], changed: str) -> list[Item]:
+    return [{"id": number, "title": f"t{number}", "changed": changed} for number in numbers]
+
+
+@pytest.mark.parametrize("kind", ["single_page", "link_header"])
+def test_a_list_that_outgrows_its_page_deletes_nothing(nights: Nights, kind: str) -> None:
+    """The answer tells that there are more: what was read is delivered, and those that it does not list are kept."""
+    shop = nights.shop
+    shop.answering = lambda _: {"items": shop.items[:SIZE], "total": len(shop.items)}
+    nights.begin({**NAMED, "mode": "snapshot", "on_gone": "delete", "pagination": {"kind": kind}})
+    shop.items = items(range(SIZE), nights.at())
+    nights.begin_to_remove()
+    shop.items = [*items([10, 11], nights.at()), *shop.items]
+    assert "although /total is 6, and 4 were read" in nights.night(4).stderr
+    assert nights.held == nights.truth
+
+
+LINKED = [{"kind": "link_header"}, {"kind": "next_url", "path": "then"}]
+
+
+@pytest.mark.parametrize("pagination", LINKED)
+def test_a_list_behind_links_by_position_deletes_nothing_that_exists(
+    nights: Nights, pagination: Mapping[str, Any]
+) -> None:
+    """A record leaves the first page while the list is read: the one that moves there is not gone."""
+    shop = nights.shop
+    nights.begin({**NAMED, "mode": "snapshot", "on_gone": "delete", "pagination": pagination})
+    shop.items = items(range(3 * SIZE), nights.at())
+    nights.begin_to_remove()
+    shop.after_first = lambda: shop.items.__delitem__(1)
+    nights.night(4)
+    assert nights.held.items() >= nights.truth.items()
+    nights.night()
+    assert nights.held == nights.truth
+
+
+@pytest.mark.parametrize("pagination", LINKED)
+def test_changes_behind_links_by_position_are_not_passed_over(nights: Nights, pagination: Mapping[str, Any]) -> None:
+    """A record moves to the end while its list is read: the cursor stays, and the next night reads what moved up."""
+    shop = nights.shop
+    nights.begin({**CHANGES, "cursor": {"column": "changed", "as": "instant"}, "pagination": pagination})
+    shop.items = items(range(3 * SIZE), nights.at(hours=-2))
+    nights.night()
+    for number, item in enumerate(shop.items):
+        item |= {"title": "v2", "changed": nights.at(hours=-2, minutes=number)}
+    shop.after_first = lambda: shop.items[1].update(changed=nights.at(), title="v3")
+    nights.night(4)
+    nights.night()
+    assert nights.held == nights.truth
+
+
+@pytest.mark.parametrize(
+    "continues",
+    [
+        {"cursor": {"column": "changed", "as": "instant", "sorted": False}},
+        {"windows": {"size": "7d"}, "params": {"since": "{start}", "to": "{end}"}},
+    ],
+    ids=["unsorted", "windows"],
+)
+@pytest.mark.parametrize(
+    "answer", [{"items": []}, {"items": [], "errors": ["shard 3"]}, PartnerAnswer(202, {"items": []})]
+)
+def test_a_night_without_records_moves_no_cursor(
+    nights: Nights, continues: Mapping[str, Any], answer: dict[str, Any] | PartnerAnswer
+) -> None:
+    """The API may be out of order: what changed meanwhile is read in the next night."""
+    shop = nights.shop
+    first = {"first": nights.at(days=-3)} if "windows" in continues else {}
+    nights.begin({**CHANGES, "pagination": {"kind": "link_header"}, **continues, **first})
+    shop.items = items(range(3), nights.at(hours=-2))
+    nights.night()
+    shop.items[1] |= {"title": "v2", "changed": nights.at(hours=-2)}
+    shop.answering = lambda _: answer
+    nights.night(0, 4)
+    shop.answering = shop.page
+    nights.night()
+    assert nights.held == nights.truth
+
+
+@pytest.mark.parametrize("stand_in", [None, {"id": None}, {"error": "forbidden"}])
+def test_a_row_without_key_of_a_list_of_changes_stays_open(nights: Nights, stand_in: Item | None) -> None:
+    """The cursor has moved past the record that it stands for, so that later lists do not show whether it came."""
+    shop = nights.shop
+    nights.begin({**CHANGES, "cursor": {"column": "changed", "as": "instant"}, "pagination": {"kind": "link_header"}})
+    shop.items = items(range(3), nights.at(hours=-2))
+    nights.night()
+    shop.answering = lambda _: {"items": [stand_in]}
+    nights.night(1)
+    shop.answering = shop.page
+    for _ in range(2):
+        assert "open: 1 rejected" in nights.night(1).stdout
+    assert nights.project.run("records", "drop", "shop.list", "--reason", "key_missing", "--yes").exit_code == 0
+    nights.night()
+
+
+def test_a_date_in_the_future_is_no_place_to_continue(nights: Nights) -> None:
+    """A cursor is text by default: one wrong date would hide all later changes."""
+    shop = nights.shop
+    nights.begin({**CHANGES, "cursor": {"column": "changed"}, "pagination": {"kind": "link_header"}})
+    shop.items = [*items(range(3), nights.at(hours=-2)), *items([9], "2099-12-31T00:00:00Z")]
+    assert "the cursor 'changed' has dates in the future" in nights.night().stdout
+    shop.items[1] |= {"title": "v2", "changed": nights.at(hours=-1)}
+    nights.night()
+    assert nights.held == nights.truth
+
+
+def test_null_in_place_of_a_list_shows_no_record_to_be_gone(nights: Nights) -> None:
+    """The elements of such a list are kept, and the run says why."""
+    shop = nights.shop
+    columns = {"key": ["variants.sku"], "map": {"sku": "variants.sku", "name": "title"}}
+    exploded = {**PRODUCT, **columns, "explode": "variants", "pagination": {"kind": "link_header"}}
+    nights.begin({**exploded, "mode": "snapshot", "on_gone": "delete"})
+    both = [{"sku": "a"}, {"sku": "b"}]
+    shop.items = [{"id": 1, "title": "one", "variants": both}, {"id": 2, "title": "two", "variants": [{"sku": "c"}]}]
+    nights.begin_to_remove()
+    shop.items[0]["variants"] = None
+    assert "variants is null in 1 record" in nights.night(4).stderr
+    assert nights.held == {"a": "one", "b": "one", "c": "two"}
+    shop.items[0]["variants"] = both[:1]
+    nights.night()
+    assert nights.held == {"a": "one", "c": "two"}
+
+
+@pytest.mark.parametrize("beside", [{"pageInfo": {"hasNextPage": True}}, {"totalCount": 3}])
+def test_a_list_in_a_record_that_is_cut_is_not_delivered_in_part(nights: Nights, beside: Item) -> None:
+    """An order of which the API gives only some lines is a dead letter, and others are delivered."""
+    shop = nights.shop
+    line = {"productId": {"const": "prd_1"}, "quantity": {"from": "n", "as": "integer"}}
+    item = {"of": "lines.nodes", "each": {**line, "unitPrice": {"const": 1}}}
+    order = {"customerId": {"const": "cus_1"}, "currency": {"const": "EUR"}, "placedAt": {"const": nights.at()}}
+    mapped = {"resource": "order", "map": {**order, "items": item}, "pagination": {"kind": "link_header"}}
+    nights.begin({**PRODUCT, **mapped, "mode": "snapshot"})
+    lines = {"nodes": [{"n": 1}, {"n": 2}]}
+    shop.items = [{"id": 1, "lines": {**lines, **beside}}, {"id": 2, "lines": {**lines, "totalCount": 2}}]
+    nights.night(1)
+    (letter,) = [each for each in nights.project.run("records", "list", "--json").document if "is cut" in each["why"]]
+    assert (letter["key"], letter["pointer"]) == ("1", "lines.nodes")
+
+
+def test_a_grouped_record_is_never_made_of_two_readings(nights: Nights) -> None:
+    """A row that comes again, because the list moved, would be a second line of its invoice."""
+    shop = nights.shop
+    grouped = {"group_by": ["id"], "map": {"sku": "id", "name": "title"}, "pagination": {"kind": "link_header"}}
+    nights.begin({**PRODUCT, **grouped, "mode": "snapshot"})
+    shop.items = items(range(2 * SIZE), nights.at())
+    nights.night()
+    shop.after_first = lambda: shop.items.insert(0, items([99], nights.at())[0])
+    refused = nights.night(4)
+    assert "on two pages" in refused.stderr
+    assert "nothing of it is delivered" in refused.stderr
+    nights.night()
+    assert nights.held == nights.truth

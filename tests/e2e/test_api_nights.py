@@ -19,6 +19,7 @@ Item = dict[str, Any]
 PRODUCT = {"path": "/items", "records": "items", "key": ["id"], "resource": "product"}
 NAMED = {**PRODUCT, "map": {"sku": "id", "name": "title"}}
 CHANGES = {**NAMED, "mode": "incremental", "params": {"since": "{since}"}}
+REMOVED = {"mode": "snapshot", "on_gone": "delete", "gone": {"at_most_percent": 50, "rows_within_percent": 90}}
 SIZE = 4
 
 
@@ -122,7 +123,7 @@ def test_a_list_that_outgrows_its_page_deletes_nothing(nights: Nights, kind: str
     """The answer tells that there are more: what was read is delivered, and those that it does not list are kept."""
     shop = nights.shop
     shop.answering = lambda _: {"items": shop.items[:SIZE], "total": len(shop.items)}
-    nights.begin({**NAMED, "mode": "snapshot", "on_gone": "delete", "pagination": {"kind": kind}})
+    nights.begin({**NAMED, **REMOVED, "pagination": {"kind": kind}})
     shop.items = items(range(SIZE), nights.at())
     nights.begin_to_remove()
     shop.items = [*items([10, 11], nights.at()), *shop.items]
@@ -139,7 +140,7 @@ def test_a_list_behind_links_by_position_deletes_nothing_that_exists(
 ) -> None:
     """A record leaves the first page while the list is read: the one that moves there is not gone."""
     shop = nights.shop
-    nights.begin({**NAMED, "mode": "snapshot", "on_gone": "delete", "pagination": pagination})
+    nights.begin({**NAMED, **REMOVED, "pagination": pagination})
     shop.items = items(range(3 * SIZE), nights.at())
     nights.begin_to_remove()
     shop.after_first = lambda: shop.items.__delitem__(1)
@@ -224,7 +225,7 @@ def test_null_in_place_of_a_list_shows_no_record_to_be_gone(nights: Nights) -> N
     shop = nights.shop
     columns = {"key": ["variants.sku"], "map": {"sku": "variants.sku", "name": "title"}}
     exploded = {**PRODUCT, **columns, "explode": "variants", "pagination": {"kind": "link_header"}}
-    nights.begin({**exploded, "mode": "snapshot", "on_gone": "delete"})
+    nights.begin({**exploded, **REMOVED})
     both = [{"sku": "a"}, {"sku": "b"}]
     shop.items = [{"id": 1, "title": "one", "variants": both}, {"id": 2, "title": "two", "variants": [{"sku": "c"}]}]
     nights.begin_to_remove()

@@ -33,14 +33,6 @@ def block(language: str) -> str:
     return found[1]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: "/".join(path.parts[-3:]))
-def test_a_module_is_small_and_says_what_it_is_for(path: Path) -> None:
-    """No module is longer than 350 lines, and each begins with a sentence."""
-    text = path.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 350
-    assert ast.get_docstring(ast.parse(text))
-
-
 def test_money_never_meets_a_float() -> None:
     """``float`` is not called, and no float literal stands, in any module on the way of money."""
     money = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -249,7 +250,9 @@ def test_a_list_in_a_record_that_is_cut_is_not_delivered_in_part(nights: Nights,
     lines = {"nodes": [{"n": 1}, {"n": 2}]}
     shop.items = [{"id": 1, "lines": {**lines, **beside}}, {"id": 2, "lines": {**lines, "totalCount": 2}}]
     nights.night(1)
-    (letter,) = [each for each in nights.project.run("records", "list", "--json").document if "is cut" in each["why"]]
+    (letter,) = [
+        each for each in json.loads(nights.project.run("records", "list", "--json").stdout) if "is cut" in each["why"]
+    ]
     assert (letter["key"], letter["pointer"]) == ("1", "lines.nodes")
 
 

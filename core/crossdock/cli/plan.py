@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import tally_lines, terminal_output
+from crossdock.cli.output_files import check_writable
 from crossdock.cli.shared_options import MOST, common_options, counted, example, load, parents_text, say
 from crossdock.values.clock import SystemClock
 
@@ -63,6 +64,7 @@ def plan(
     from crossdock.runs.plan_results import PlanListener
 
     loaded = load(config)
+    check_writable(out)
     listing = _Listing(_Room.of(limit, as_json=as_json), loaded.masks, removals.verb)
     listener = PlanListener(
         listing.operation, listing.refused, listing.waiting, listing.resend, listing.in_doubt, listing.withheld
@@ -91,6 +93,8 @@ def plan(
     else:
         _show(terminal_output.out(), listing, planned)
     if planned.errors:
+        if out is not None:
+            say(f"not saved to {out}: a stream could not be planned", err=True)
         return planned.exit_code
     if out is not None and saved is not None:
         saved.save(out)

@@ -144,6 +144,8 @@ def _listed(
     with loaded.look() as tx:
         scopes = _scopes(loaded, choice)
         totals = {kind: _count(tx, kind, choice, scopes) for kind in _STATES}
+        if choice.stream is not None and not any(totals.values()):
+            loaded.selected([choice.stream])  # an unknown one is an error, unless records of it are left
         reasons = Counter({(stream, code): number for stream, code, number in tx.dead_letters.reasons(choice)})
         not_known = unverified(loaded, tx, choice, limit) if UNVERIFIED in kinds else []
         if as_json:

@@ -94,7 +94,8 @@ def reopen_(stream: str, key: str, config: Path, *, as_json: bool) -> None:
     loaded, choice, at = load(config), selection(stream, key, None, None), SystemClock().now()
     scope = loaded.scopes.get(stream)
     if scope is None or choice.key is None:
-        raise ConfigError(f"no stream is called {stream!r}", hint=f"known: {', '.join(loaded.scopes)}")
+        loaded.selected([stream])
+        raise ConfigError(f"{stream!r} is a connection: name one of its streams")
     key_hash = key_hashes([choice.key])[choice.key]
     with loaded.alone() as state:
         intent = state.apply(lambda tx: operator_actions.reopen(tx, scope, key_hash, at=at))

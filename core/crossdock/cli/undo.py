@@ -73,7 +73,9 @@ def planned(loaded: Project, run: int | None, *, out: Path | None, limit: int, a
         terminal_output.print_json(_document(found, shown))
     else:
         _show(found, shown)
-    if out is not None:
+    if out is not None and not sum(found.operations.values()):
+        say(f"not saved to {out}: there is nothing to undo", err=True)
+    elif out is not None:
         plan.save(out)
         if not as_json:
             say(f"saved; undo with: crossdock apply {out}")

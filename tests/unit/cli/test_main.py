@@ -75,3 +75,10 @@ def test_a_group_without_a_command_shows_its_help(command: list[str], capsys: py
     shown = capsys.readouterr().err
     assert shown.startswith(f"{' '.join(['Usage: crossdock', *command])} [OPTIONS] COMMAND [ARGS]...\n\n")
     assert "\\n" not in shown
+
+
+@pytest.mark.parametrize(("command", "meant"), [(["recrds"], "records"), (["records", "lst"], "list")])
+def test_a_mistyped_command_is_recognized(command: list[str], meant: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The error names the one that was probably meant."""
+    assert main._run(lambda: cli.main(command, prog_name="crossdock", standalone_mode=False)) == 2
+    assert f"Did you mean '{meant}'?" in capsys.readouterr().err

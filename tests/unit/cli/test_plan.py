@@ -50,6 +50,18 @@ def test_exit_codes(command_line: CommandLine) -> None:
     assert command_line.run("plan", "wms.nothing").code == 2
 
 
+def test_a_plan_that_is_not_saved_says_so(command_line: CommandLine) -> None:
+    """If a stream cannot be planned; and a folder that is not there is found before anything is read."""
+    (command_line.folder / "exports" / "a.csv").write_text("SKU,NAMES\n0017,Lamp\n")
+    refused = command_line.run("plan", "-o", str(command_line.folder / "daily.plan"))
+    assert refused.code == 4
+    assert "daily.plan: a stream could not be planned" in refused.err
+    assert not (command_line.folder / "daily.plan").exists()
+    nowhere = command_line.run("plan", "-o", str(command_line.folder / "missing" / "daily.plan"))
+    assert nowhere.code != 4
+    assert "daily.plan" in nowhere.err
+
+
 def _forecast(requests: int, seconds: float) -> Forecast:
     return Forecast(requests, at_once=2_000, rate_per_s=100.0, seconds=seconds)
 

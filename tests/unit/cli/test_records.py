@@ -199,7 +199,8 @@ def test_records_that_wait_for_the_same_record_are_one_line(filled: CommandLine)
         pytest.param(["resolve", "wms.products", "--not-delivered"], "would record 1 operation", id="all"),
         pytest.param(["resolve", "wms.products", "K3", "--delivered-as", "."], "an id must have", id="form"),
         pytest.param(["reopen", "wms.products", "K1"], "cannot be reopened", id="reopen"),
-        pytest.param(["reopen", "wms.things", "K1"], "no stream is called", id="unknown stream"),
+        pytest.param(["reopen", "wms.things", "K1"], "no stream or connection is called", id="unknown stream"),
+        pytest.param(["list", "--stream", "wms.product"], "'wms.product'; did you mean 'wms.products'?", id="spelling"),
         pytest.param(["resolve", "wms.products", "--delivered", "--not-delivered"], "give exactly one of", id="two"),
         pytest.param(
             ["drop", "wms.products", "--reason", "bad"], "unknown reason 'bad'; known: ambiguous_match, ", id="reason"

@@ -190,6 +190,9 @@ class FileOrder:
         if fault == "disagree":
             by_name, by_time = ("older", "newer") if first.at < second.at else ("newer", "older")
             message = f"is {by_name} than {other} by its name, and {by_time} by its time of change"
+            if taken and not self.snapshot and by_name == "older":
+                hint = f"declare order: modified if the times decide. If the names do, it comes too late: {_LATE}"
+                return RefusedError(message, where=where, hint=hint)
         else:
             message = f"is as new as {other}: neither name nor time of change says which of them is newer"
         return RefusedError(message, where=where, hint=compared.advice(first.name, second.name))

@@ -106,6 +106,7 @@ SECTIONS = {  # definition in the JSON Schema -> how the reference names its key
     "FixedColumn": "fixed_width.columns.NAME.",
     "TypePosition": "fixed_width.record_type.",
     "SheetFormat": "sheet.",
+    "JsonLinesFormat": "json_lines.",
     "Trailer": "format.trailer.",
     "Repair": "columns.COLUMN.",
     "Filter": "skip.NAME.",

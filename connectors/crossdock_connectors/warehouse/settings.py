@@ -110,9 +110,6 @@ class WarehouseStreamConfig(StreamConfig, IntakeConfig):
             raise ValueError("join: cannot be used with group_by; each row of the stream is one record")
         if taken := [name for name in self.join if name in self.lookup]:
             raise ValueError(f"lookup.{taken[0]}: a join has the same name")
-        for member, form in self.map.items() if isinstance(self.map, Mapping) else ():
-            if (of := getattr(form, "of", None)) is not None and of not in self.join:
-                raise ValueError(f"map.{member}.of: there is no join {of!r}")
         return self
 
     def joined_sources(self) -> dict[str, str]:
@@ -154,9 +151,18 @@ class WarehouseSettings(Settings):
             for place, source in {"source": stream.source, **stream.joined_sources()}.items():
                 if source is not None and source not in self.sources:
                     raise ValueError(f"streams.{name}.{place}: there is no source {source!r}")
+            self._lists_fit(name, stream)
         self._intake_agrees()
         self._archives_fit()
         return self
+
+    def _lists_fit(self, name: str, stream: WarehouseStreamConfig) -> None:
+        """What `of` names is a join, unless rows are JSON objects, which may have lists."""
+        if self.source_of(stream).format.has_paths:
+            return
+        for member, form in stream.map.items() if isinstance(stream.map, Mapping) else ():
+            if (of := getattr(form, "of", None)) is not None and of not in stream.join:
+                raise ValueError(f"streams.{name}.map.{member}.of: there is no join {of!r}")
 
     def source_of(self, stream: WarehouseStreamConfig) -> SourceConfig:
         """The source of *stream*: the one it names, or its own."""

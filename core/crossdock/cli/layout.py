@@ -80,9 +80,7 @@ def show(
 
 def _layout_of(config: Path, name: str) -> FileFormat:
     from crossdock.errors import ConfigError
-    from crossdock.reading.formats.delimited_format import DelimitedFormat
-    from crossdock.reading.formats.fixed_width_files import FixedWidthFormat
-    from crossdock.reading.formats.sheet_files import SheetFormat
+    from crossdock.reading.formats.format_reader import FileLayout
 
     project = load(config)
     wanted = project.selected([name])
@@ -90,7 +88,7 @@ def _layout_of(config: Path, name: str) -> FileFormat:
         raise ConfigError(f"{name!r} has {len(wanted)} streams", hint=f"name one of them: {', '.join(sorted(wanted))}")
     (selected,) = wanted
     found = getattr(project.stream(selected), "format", None)
-    if not isinstance(found, DelimitedFormat | FixedWidthFormat | SheetFormat):
+    if not isinstance(found, FileLayout):
         raise ConfigError(f"{name} reads no files", hint="name a stream of a warehouse that exports files")
     return found
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from tests.unit.formats.layouts import GOOD, ORDERS, layout, lines
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.first_records import first_lines, first_records, places_of, ruled, shape
+from crossdock.reading.formats.file_formats import FileFormat, reader_of
+from crossdock.reading.formats.first_records import first_lines, first_records, ruled, shape
 
 
 def test_the_whole_file_is_read_and_some_records_are_kept(tmp_path: Path) -> None:
@@ -25,10 +27,14 @@ def test_the_whole_file_is_read_and_some_records_are_kept(tmp_path: Path) -> Non
 
 def test_places_are_those_of_the_config() -> None:
     """Positions, fields from 0, or cells."""
-    assert places_of(layout(), ["A", "B"], 2) == {"A": "field 0", "B": "field 1"}
-    assert places_of(layout(kind="sheet"), ["A", "B"], 7) == {"A": "A7", "B": "B7"}
+
+    def places(layout: FileFormat, names: list[str], line: int) -> Mapping[str, str]:
+        return reader_of(layout).places(layout, names, line)
+
+    assert places(layout(), ["A", "B"], 2) == {"A": "field 0", "B": "field 1"}
+    assert places(layout(kind="sheet"), ["A", "B"], 7) == {"A": "A7", "B": "B7"}
     columns = {"A": {"at": 3, "length": 4}}
-    assert places_of(layout(kind="fixed_width", columns=columns), ["A"], 1) == {"A": "3-6"}
+    assert places(layout(kind="fixed_width", columns=columns), ["A"], 1) == {"A": "3-6"}
 
 
 def test_first_lines_may_be_packed_and_in_any_encoding(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ import pytest
 from pydantic import ValidationError
 from tests.unit.formats.layouts import ORDERS, layout
 
+from crossdock.reading.formats.fixed_width_files import FixedWidthFormat
+
 TYPES: dict[str, Any] = {
     "H": {"names": ["T", "ORDER"]},
     "L": {"parent": "H", "names": ["LT", "SKU"]},
@@ -59,8 +61,11 @@ def test_a_delimited_format_declares_types_or_a_header(change: dict[str, Any], m
 def test_a_file_that_states_its_rows_is_known() -> None:
     """Only then may a snapshot that lacks many records be taken as whole."""
     counted = layout(**ORDERS)
+    assert isinstance(counted, FixedWidthFormat)
     assert counted.states_rows
     assert counted.marks_end
     assert not layout(**{**ORDERS, "records": "order"}).states_rows
     assert layout(record_types=TYPES, records="L").states_rows
-    assert not layout(kind="fixed_width", columns={"A": {"at": 1, "length": 4}}).marks_end
+    plain = layout(kind="fixed_width", columns={"A": {"at": 1, "length": 4}})
+    assert isinstance(plain, FixedWidthFormat)
+    assert not plain.marks_end

@@ -12,11 +12,14 @@ from crossdock.reading.formats.compression import Openable, Readable, open_strea
 from crossdock.reading.formats.delimited_format import DelimitedFormat
 from crossdock.reading.formats.delimited_records import DelimitedRecords
 from crossdock.reading.formats.delimited_rows import DelimitedRows
+from crossdock.reading.formats.file_ends import is_cut
+from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.left_out_lines import without_blank_lines, without_comments, without_preamble
 from crossdock.reading.formats.leniencies import FittingCells, Leniencies
 from crossdock.reading.formats.other_kinds import refuse_message
 from crossdock.reading.formats.prefetch import prefetched
 from crossdock.reading.formats.record_sequence import RecordSequence, chosen_rows
+from crossdock.reading.formats.record_types import field_places
 from crossdock.reading.formats.row_ends import RowEnds
 from crossdock.reading.formats.text_decoding import Block, Piece, Prepare, pieces, records_at
 
@@ -141,3 +144,30 @@ def _preparation(layout: DelimitedFormat, row_ends: RowEnds | None, counted: Len
         return without_blank_lines(found, layout.blank_lines, layout.quote, blanks=blanks, leniencies=counted)
 
     return prepare
+
+
+class DelimitedReader(FormatReader[DelimitedFormat]):
+    """Delimited text files."""
+
+    layout = DelimitedFormat
+
+    def rows(
+        self, path: Openable, layout: DelimitedFormat, *, name: str, batch_rows: int, leniencies: Leniencies | None
+    ) -> Iterator[pl.DataFrame]:
+        return read_rows(path, layout, name=name, batch_rows=batch_rows, leniencies=leniencies)
+
+    def rows_at(
+        self, path: Openable, layout: DelimitedFormat, lines: Sequence[int], *, name: str
+    ) -> Iterator[pl.DataFrame]:
+        if layout.record_types is not None:
+            return super().rows_at(path, layout, lines, name=name)
+        return read_lines(path, layout, lines, name=name)
+
+    def looks_cut(self, path: Openable, layout: DelimitedFormat) -> bool:
+        return not layout.marks_end and is_cut(path, layout.encoding, layout.row_end)
+
+    def places(self, layout: DelimitedFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
+        del line
+        if layout.record_types is None:
+            return {name: f"field {number}" for number, name in enumerate(names)}
+        return dict(field_places(layout.records or "", layout.record_types))

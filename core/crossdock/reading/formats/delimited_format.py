@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.reading.formats.column_names import check_column_names
+from crossdock.reading.formats.format_reader import FileLayout
 from crossdock.reading.formats.leniencies import BlankLines, LongLines, ShortLines
 from crossdock.reading.formats.record_types import RecordType, check_types, counts_rows, has_trailer
 from crossdock.reading.formats.text_encodings import known_encoding
@@ -59,7 +60,7 @@ class DelimitedRecordType(RecordType):
         return self.names
 
 
-class DelimitedFormat(ConfigModel):
+class DelimitedFormat(FileLayout):
     """The layout of a delimited text file. All lines of a file end with LF, or all with CRLF."""
 
     kind: Literal["delimited"] = "delimited"

@@ -10,12 +10,8 @@ from pathlib import Path
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.compression import open_stream
-from crossdock.reading.formats.delimited_format import DelimitedFormat
-from crossdock.reading.formats.file_formats import FileFormat, read_rows
-from crossdock.reading.formats.fixed_width_files import FixedWidthFormat
+from crossdock.reading.formats.file_formats import FileFormat, read_rows, reader_of
 from crossdock.reading.formats.polars_parser import LINE
-from crossdock.reading.formats.record_types import ancestors
-from crossdock.reading.formats.xlsx_check import cell_name
 
 _MOST_BYTES = 1 << 20
 _LINE_END = re.compile("\r\n|\n|\x85")
@@ -45,30 +41,11 @@ def first_records(path: Path, layout: FileFormat, number: int) -> FirstRecords:
             rows += frame.height
             for row in frame.head(max(0, number - len(records))).iter_rows(named=True):
                 line = row.pop(LINE)
-                places = places_of(layout, list(row), line)
+                places = reader_of(layout).places(layout, list(row), line)
                 records.append((line, {name: (places[name], cell) for name, cell in row.items()}))
     except RefusedError as refused:
         error = refused
     return FirstRecords(records, rows, error)
-
-
-def places_of(layout: FileFormat, names: Sequence[str], line: int) -> dict[str, str]:
-    """Where the cells of a record that begins in *line* are: positions, fields counted from 0, or names of cells."""
-    if isinstance(layout, DelimitedFormat) and layout.record_types is None:
-        return {name: f"field {number}" for number, name in enumerate(names)}
-    if not isinstance(layout, DelimitedFormat | FixedWidthFormat):
-        return {name: cell_name(line, number) for number, name in enumerate(names, 1)}
-    types = layout.types if isinstance(layout, FixedWidthFormat) else layout.record_types or {}
-    chosen = layout.chosen if isinstance(layout, FixedWidthFormat) else layout.records or ""
-    found = dict[str, str]()
-    for each in [*reversed(ancestors(chosen, types)), chosen]:
-        of = f"{each} " if len(types) > 1 else ""
-        for number, name in enumerate(types[each].own_columns):
-            found[name] = f"{of}field {number}"
-        if isinstance(layout, FixedWidthFormat):
-            columns = layout.types[each].columns
-            found |= {name: f"{of}{column.at}-{column.end}" for name, column in columns.items()}
-    return found
 
 
 def first_lines(path: Path, number: int, *, encoding: str, length: int | None) -> list[str]:

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.reading.formats.column_names import check_column_names
 from crossdock.reading.formats.fixed_columns import MAX_POSITION, FixedColumn
+from crossdock.reading.formats.format_reader import FileLayout
 from crossdock.reading.formats.leniencies import BlankLines, LongLines, ShortLines
 from crossdock.reading.formats.record_types import RecordType, all_columns, check_types, counts_rows, has_trailer
 from crossdock.reading.formats.text_encodings import is_plain_width, known_encoding
@@ -60,7 +61,7 @@ class TypePosition(ConfigModel):
     """The number of its characters; shorter codes are followed by spaces."""
 
 
-class FixedWidthFormat(ConfigModel):
+class FixedWidthFormat(FileLayout):
     """The layout of a file whose columns are at fixed positions, counted in characters from 1."""
 
     kind: Literal["fixed_width"]

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.compression import Openable, open_stream
+from crossdock.reading.formats.file_ends import is_cut
 from crossdock.reading.formats.fixed_columns import TEXT, FixedColumn, cell, is_odd
 from crossdock.reading.formats.fixed_width_files import FixedWidthFormat
+from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.polars_parser import LINE, MAX_CELLS
 from crossdock.reading.formats.prefetch import prefetched
 from crossdock.reading.formats.record_lines import RecordLines, record_pieces
 from crossdock.reading.formats.record_sequence import RecordSequence, chosen_rows
-from crossdock.reading.formats.record_types import code_of
+from crossdock.reading.formats.record_types import chain_of, code_of, field_places
 from crossdock.reading.formats.text_decoding import Piece, parts
 from crossdock.reading.formats.text_encodings import FILLER, Widths
 
@@ -193,3 +195,24 @@ class _FixedWidthRows:
                     "Was a line shifted, or has the layout changed? Correct columns in the format, or ask the sender."
                 )
                 self._lines.refuse(message, row[LINE][0], column.at, hint=hint)
+
+
+class FixedWidthReader(FormatReader[FixedWidthFormat]):
+    """Files whose columns are at fixed positions."""
+
+    layout = FixedWidthFormat
+
+    def rows(
+        self, path: Openable, layout: FixedWidthFormat, *, name: str, batch_rows: int, leniencies: Leniencies | None
+    ) -> Iterator[pl.DataFrame]:
+        return read_fixed_width(path, layout, name=name, batch_rows=batch_rows, leniencies=leniencies)
+
+    def looks_cut(self, path: Openable, layout: FixedWidthFormat) -> bool:
+        return not layout.marks_end and is_cut(path, layout.encoding, layout.row_end)
+
+    def places(self, layout: FixedWidthFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
+        del names, line
+        found = dict(field_places(layout.chosen, layout.types))
+        for kind, of in chain_of(layout.chosen, layout.types):
+            found |= {name: f"{of}{column.at}-{column.end}" for name, column in layout.types[kind].columns.items()}
+        return found

@@ -16,7 +16,8 @@ _DECRYPT = "Decrypt it before the sync, or ask the sender not to encrypt it; SFT
 _TABLE = "Ask the sender for an export as a table."
 _SHEET = "Declare format: {kind: sheet}, or ask for CSV."
 _API = (
-    "Ask the sender for an export as a table; an API that answers with JSON is read by a connection of kind http_json."
+    "Declare format: {kind: json_lines} if each line is an object, or ask the sender for that, or for a table; an API"
+    " that answers with JSON is read by a connection of kind http_json."
 )
 _MESSAGE = "Ask for a delimited or fixed-width export, or translate it before the sync."
 _PAGE = "It may be the page of a login or of an error, or a report that was saved under another name: look at it."

@@ -72,6 +72,18 @@ def ancestors(name: str, types: Mapping[str, RecordType]) -> list[str]:
     return found
 
 
+def chain_of(name: str, types: Mapping[str, RecordType]) -> list[tuple[str, str]]:
+    """The type *name* after its ancestors, each with how places in it begin where there are several types."""
+    return [(each, f"{each} " if len(types) > 1 else "") for each in [*reversed(ancestors(name, types)), name]]
+
+
+def field_places(name: str, types: Mapping[str, RecordType]) -> Iterator[tuple[str, str]]:
+    """The columns of the records of the type *name*, each with the field of its record, counted from 0."""
+    for each, of in chain_of(name, types):
+        for number, column in enumerate(types[each].own_columns):
+            yield column, f"{of}field {number}"
+
+
 def all_columns(name: str, types: Mapping[str, RecordType]) -> list[str]:
     """The columns of the records of the type *name*, those of its parents first."""
     return [column for each in [*reversed(ancestors(name, types)), name] for column in types[each].own_columns]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Annotated, Any, BinaryIO, Literal, NoReturn, Self
@@ -15,12 +15,12 @@ from pydantic import AfterValidator, Field, model_validator
 from crossdock.errors import ConfigError, RefusedError
 from crossdock.reading.formats.column_names import check_column_names
 from crossdock.reading.formats.compression import Openable
+from crossdock.reading.formats.format_reader import FileLayout, FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.other_kinds import HEAD, refuse_no_sheet
 from crossdock.reading.formats.polars_parser import LINE
 from crossdock.reading.formats.sheet_process import SheetCells, can_read_sheets, opened_sheet
 from crossdock.reading.formats.xlsx_check import CellError, cell_name
-from crossdock.values.config_file import ConfigModel
 
 MAX_BYTES = 64 << 20
 """Of a file: a sheet is held in memory as a whole, by a process of its own (`sheet_process`)."""
@@ -34,7 +34,7 @@ OneSheet = Annotated[str, Field(min_length=1, max_length=255)] | Annotated[int, 
 _ALL = "*"  # no sheet has such a name
 
 
-class SheetFormat(ConfigModel):
+class SheetFormat(FileLayout):
     """A sheet of an xlsx, xlsm, xlsb, xls or ods file."""
 
     kind: Literal["sheet"]
@@ -67,16 +67,6 @@ class SheetFormat(ConfigModel):
         if not self.header and self.names is None:
             raise ValueError("a sheet without a header needs names")
         return self
-
-    @property
-    def states_rows(self) -> bool:
-        """Whether the file states how many rows it has."""
-        return False
-
-    @property
-    def marks_end(self) -> bool:
-        """Whether a file that is cut is found: these formats have their directory at the end, or state sizes."""
-        return True
 
 
 def read_sheet(
@@ -240,3 +230,18 @@ def _duration(value: timedelta) -> str:
     seconds = abs(value) // timedelta(seconds=1)
     sign = "-" if value < timedelta() else ""
     return f"{sign}{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+
+
+class SheetReader(FormatReader[SheetFormat]):
+    """Sheets; a file that is cut is found, since these formats have their directory at the end, or state sizes."""
+
+    layout = SheetFormat
+
+    def rows(
+        self, path: Openable, layout: SheetFormat, *, name: str, batch_rows: int, leniencies: Leniencies | None
+    ) -> Iterator[pl.DataFrame]:
+        return read_sheet(path, layout, name=name, batch_rows=batch_rows, leniencies=leniencies)
+
+    def places(self, layout: SheetFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
+        del layout
+        return {name: cell_name(line, number) for number, name in enumerate(names, 1)}

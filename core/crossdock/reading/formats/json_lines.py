@@ -1,0 +1,115 @@
+"""JSON Lines (jsonlines.org): one JSON object in each line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from json import JSONDecodeError
+from typing import Literal
+
+import polars as pl
+
+from crossdock.errors import RefusedError
+from crossdock.reading.formats.compression import Openable, Readable, open_stream
+from crossdock.reading.formats.file_ends import is_cut
+from crossdock.reading.formats.format_reader import FileLayout, FormatReader
+from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.reading.formats.other_kinds import HEAD, refuse_other_kind
+from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES
+from crossdock.records import JSON, LINE
+from crossdock.values import exact_json
+
+_CHUNK_BYTES = 1 << 20
+_FRAME_BYTES = 32 << 20  # of the text in one frame
+_SCHEMA = {JSON: pl.String, LINE: pl.UInt64}
+_HINT = "Each line must be one JSON object: ask the sender, or fetch the file again."
+_MARK = b"\xef\xbb\xbf"
+
+
+class JsonLinesFormat(FileLayout):
+    """A file with one JSON object in each line, in UTF-8; its members are named by dotted paths, as those of an API."""
+
+    kind: Literal["json_lines"]
+
+    @property
+    def has_paths(self) -> bool:
+        return True
+
+
+class JsonLinesReader(FormatReader[JsonLinesFormat]):
+    """Reads JSON Lines; blank lines may follow the last object."""
+
+    layout = JsonLinesFormat
+
+    def rows(
+        self, path: Openable, layout: JsonLinesFormat, *, name: str, batch_rows: int, leniencies: Leniencies | None
+    ) -> Iterator[pl.DataFrame]:
+        del layout, leniencies
+        texts, lines, size, is_begun = list[str](), list[int](), 0, False
+        with open_stream(path, name=name) as stream:
+            for line, text in _objects(stream, name):
+                texts.append(text)
+                lines.append(line)
+                size += len(text)
+                if len(texts) >= batch_rows or size >= _FRAME_BYTES:
+                    yield _frame(texts, lines)
+                    texts, lines, size, is_begun = [], [], 0, True
+        if texts or not is_begun:
+            yield _frame(texts, lines)
+
+    def looks_cut(self, path: Openable, layout: JsonLinesFormat) -> bool:
+        del layout
+        return is_cut(path, "utf-8", None)
+
+    def places(self, layout: JsonLinesFormat, names: Sequence[str], line: int) -> Mapping[str, str]:
+        del layout
+        return dict.fromkeys(names, f"line {line}")
+
+
+def _frame(texts: list[str], lines: list[int]) -> pl.DataFrame:
+    return pl.DataFrame({JSON: texts, LINE: lines}, schema=_SCHEMA)
+
+
+def _objects(stream: Readable, name: str) -> Iterator[tuple[int, str]]:
+    """Each object as canonical text, and its line."""
+    blank = 0
+    for number, line in enumerate(_lines(stream, name), 1):
+        if not line.strip():
+            blank = blank or number
+            continue
+        if blank:
+            hint = "Blank lines may only follow the last object: ask the sender, or fetch the file again."
+            raise RefusedError("is a blank line", where=f"{name}:{blank}", hint=hint)
+        try:
+            found = exact_json.loads(line)
+        except JSONDecodeError as error:
+            raise RefusedError(
+                f"is not JSON: {error.msg}", where=f"{name}:{number}:{error.colno}", hint=_HINT
+            ) from None
+        except ValueError as error:  # its text quotes nothing
+            raise RefusedError(f"is not JSON: {error}", where=f"{name}:{number}", hint=_HINT) from None
+        if not isinstance(found, dict):
+            what = "a list" if isinstance(found, list) else "not an object"
+            hint = "Each line must be one JSON object, not one document of several lines, nor a list of all."
+            raise RefusedError(f"is {what}", where=f"{name}:{number}", hint=hint)
+        yield number, exact_json.dumps(found).decode()
+
+
+def _lines(stream: Readable, name: str) -> Iterator[bytes]:
+    """The lines without their ends; none is longer than `MAX_RECORD_BYTES`."""
+    block = stream.read(_CHUNK_BYTES)
+    if not block:
+        raise RefusedError("the file is empty", where=name, hint="Fetch it again, or ask the sender.")
+    block = block.removeprefix(_MARK)
+    if not block.lstrip().startswith((b"{", b"[")):
+        refuse_other_kind(block[:HEAD], "utf-8", name=name)
+    rest, number = b"", 1
+    while block:
+        *whole, rest = (rest + block).split(b"\n")
+        number += len(whole)
+        if len(rest) > MAX_RECORD_BYTES:
+            message = f"a line of more than {MAX_RECORD_BYTES:,} bytes"
+            raise RefusedError(message, where=f"{name}:{number}", hint="Check that each line is one object.")
+        yield from whole
+        block = stream.read(_CHUNK_BYTES)
+    if rest:
+        yield rest

@@ -63,3 +63,39 @@ def test_a_refused_file_does_not_stay(
     night = project.sync()
     assert night["streams"]["wms.products"]["records"]["created"] == 1 + (mends != "removed")
     assert project.sync()["streams"]["wms.products"]["records"]["read"] == 0
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("rows", [1, 3_000])
+@pytest.mark.parametrize("removed", [False, True])
+def test_a_file_that_one_stream_refuses_is_delivered_by_another(
+    tmp_path: Path, platform: SandboxServer, rows: int, *, shared: bool, removed: bool
+) -> None:
+    """What the refusing stream read first is still there for the other one, and both go on when it is mended."""
+    files = "out/S_*.csv"
+    products = table(files, ["SKU"], resource="product", map={"sku": "SKU", "name": "NAME"})
+    customers = table(files, ["NO"], resource="customer", map={"name": "WHO", "email": "MAIL"})
+    wms = {"kind": "folder_warehouse", "path": ".", "settle_s": 0}
+    if shared:
+        source = {key: products.pop(key) for key in ("files", "format")}
+        wms |= {"sources": {"s": source}}
+        products["source"] = "s"
+        customers = {key: value for key, value in customers.items() if key not in source} | {"source": "s"}
+    project = FolderProject(
+        tmp_path, platform, {"wms": {**wms, "streams": {"products": products, "customers": customers}}}
+    )
+    assert project.run("init").exit_code == 0
+    project.write("S_1.csv", "SKU;NAME;NO;WHO;MAIL\nP0;Bolt;C0;Ada;a@b.example\n")
+    project.sync()
+    lines = [f"P{number};Nut;C{number};Ada;a@b.example\n" for number in range(1, rows + 1)]
+    project.write("S_2.csv", "".join(["SKU;NAME;NO;WHO;MAILS\n", *lines]))
+    night = project.sync(4)
+    assert night["streams"]["wms.products"]["records"]["created"] == rows
+    if removed:
+        (project.folder / "out" / "S_2.csv").unlink()
+    else:
+        project.write("S_2.csv", "".join(["SKU;NAME;NO;WHO;MAIL\n", *lines]))
+    mended = project.sync()["streams"]
+    assert mended["wms.customers"]["records"]["created"] == (0 if removed else rows)
+    project.write("S_3.csv", "SKU;NAME;NO;WHO;MAIL\nP9999;Bolt;C9999;Ada;a@b.example\n")
+    assert [each["records"]["created"] for each in project.sync()["streams"].values()] == [1, 1]

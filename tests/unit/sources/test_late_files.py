@@ -179,6 +179,7 @@ class Bench:
             else:
                 if finish:
                     source.finished(stream_id)
+                self.run.at_end.close()
                 return names
 
     def _pass(self, pause: timedelta) -> None:

@@ -128,6 +128,7 @@ class FileSource:
         self._copies = set[FileFacts]()  # files with the content of a newer one
         patience = run.patience
         self._late_file_watch = LateFileWatch(wait, files, run, patience) if wait and patience else None
+        run.at_end.callback(self.forget_unaccepted)  # of a refused file only then: other streams may read it, too
 
     @property
     def looks(self) -> Sequence[Look]:
@@ -144,15 +145,11 @@ class FileSource:
             LateError: If the run must wait for a file; it may then read again.
         """
         _, unread = self.current(stream_id, expectation)
-        try:
-            for file in unread:
-                again = self._again(file.facts)
-                for rows in file.parts or self._parsed(file):
-                    yield RawBatch(file.facts.name, rows, proof=self.proof(file), again=again)
-        except BaseException:
-            self.forget_unaccepted()
-            raise
-        self._run.intakes.add(stream_id.stream, partial(self.accept, stream_id), self.forget_unaccepted)
+        for file in unread:
+            again = self._again(file.facts)
+            for rows in file.parts or self._parsed(file):
+                yield RawBatch(file.facts.name, rows, proof=self.proof(file), again=again)
+        self._run.intakes.add(stream_id.stream, partial(self.accept, stream_id))
 
     def current(
         self, stream_id: StreamId, expectation: Expectation = NO_FILE_EXPECTED
@@ -225,7 +222,7 @@ class FileSource:
 
     def forget_unaccepted(self) -> None:
         """Remove the copies of files that were refused, or that every stream has finished."""
-        if not self._spool.lasting:
+        if not (self._spool.lasting and self._spool.fetched):
             return
         accepted = {facts.content_hash for facts in self._known.unfinished()}
         for content_hash in self._spool.fetched - accepted - self._known.kept().keys():

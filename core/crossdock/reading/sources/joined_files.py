@@ -12,12 +12,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from crossdock.errors import CrossdockError, RefusedError
+from crossdock.errors import RefusedError
 from crossdock.reading.sources.expected_files import NO_FILE_EXPECTED, Expectation
 from crossdock.reading.sources.file_source import FileSource, TakenFile
 from crossdock.reading.sources.joined_rows import Joiner, Rule, StoredRows
 from crossdock.reading.sources.known_files import StreamId
-from crossdock.reading.sources.late_files import LateError
 from crossdock.reading.sources.looks import Look
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.records import LINE, Proof, RawBatch
@@ -92,19 +91,15 @@ class JoinedFiles:
         """
         found = self._found()
         self._report_inputs()
-        try:
-            (current, unread), *others = found
-            by_name = dict(zip(self._others, others, strict=True))
-            read = current if self._reads_all and any(new for _, new in found) else unread
-            if read:
-                yield from self._joined(read, {name: files for name, (files, _) in by_name.items()})
-            elif any(by_name[name][1] for name in self._joins):
-                raise self._no_file(self._main)
-        except BaseException:
-            self._forget_unaccepted()
-            raise
-        accept = self._accept if read or not unread else lambda: None
-        self._run.intakes.add(self._main.stream_id.stream, accept, self._forget_unaccepted)
+        (current, unread), *others = found
+        by_name = dict(zip(self._others, others, strict=True))
+        read = current if self._reads_all and any(new for _, new in found) else unread
+        if read:
+            yield from self._joined(read, {name: files for name, (files, _) in by_name.items()})
+        elif any(by_name[name][1] for name in self._joins):
+            raise self._no_file(self._main)
+        if read or not unread:
+            self._run.intakes.add(self._main.stream_id.stream, self._accept)
 
     def finished(self) -> None:
         """Every record is settled or kept."""
@@ -113,21 +108,11 @@ class JoinedFiles:
 
     def _found(self) -> list[tuple[list[TakenFile], list[TakenFile]]]:
         """The result of `FileSource.current` for each part."""
-        try:
-            return [part.source.current(part.stream_id, part.expectation) for part in self._parts]
-        except LateError:
-            raise  # the next attempt uses the files that have arrived
-        except CrossdockError:
-            self._forget_unaccepted()
-            raise
+        return [part.source.current(part.stream_id, part.expectation) for part in self._parts]
 
     def _accept(self) -> None:
         for part in self._parts:
             part.source.accept(part.stream_id)
-
-    def _forget_unaccepted(self) -> None:
-        for part in self._parts:
-            part.source.forget_unaccepted()
 
     def _no_file(self, part: Part) -> RefusedError:
         hint = "nothing was imported; run again when it has arrived"

@@ -117,11 +117,11 @@ class Intakes:
     """What streams have read to the end; it is taken in only once all of its rows are found to be usable."""
 
     def __init__(self) -> None:
-        self._waiting: dict[str, list[tuple[Callable[[], None], Callable[[], None]]]] = {}
+        self._waiting: dict[str, list[Callable[[], None]]] = {}
 
-    def add(self, stream: str, accept: Callable[[], None], forget: Callable[[], None]) -> None:
-        """*stream* has read an input to the end: call *accept* if it is taken in, and *forget* in any case."""
-        self._waiting.setdefault(stream, []).append((accept, forget))
+    def add(self, stream: str, accept: Callable[[], None]) -> None:
+        """*stream* has read an input to the end: call *accept* if it is taken in."""
+        self._waiting.setdefault(stream, []).append(accept)
 
     def accept(self, stream: str) -> None:
         """Take in what *stream* has read.
@@ -129,14 +129,12 @@ class Intakes:
         Raises:
             StateError: If the state fails.
         """
-        for accept, forget in self._waiting.pop(stream, ()):
+        for accept in self._waiting.pop(stream, ()):
             accept()
-            forget()
 
     def refuse(self, stream: str) -> None:
         """Take in nothing of what *stream* has read."""
-        for _, forget in self._waiting.pop(stream, ()):
-            forget()
+        self._waiting.pop(stream, None)
 
 
 @dataclass(frozen=True, slots=True)

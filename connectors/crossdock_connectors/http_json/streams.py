@@ -45,10 +45,8 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
     def pull(self, ctx: Context[HttpJsonSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
         for values, window in self._requests(ctx, since):
             until = f" until {window.checkpoint.cursor}" if window else ""
-            pages, has_rows = (
-                (self.batch(ctx, page, f"{page.address}{until}") for page in self.pages(ctx, values)),
-                False,
-            )
+            pages = (self.batch(ctx, page, f"{page.address}{until}") for page in self.pages(ctx, values))
+            has_rows = False
             for batch in _as_one_page(pages) if self._groups_pages else pages:
                 has_rows = has_rows or batch.load().height > 0
                 yield batch
@@ -117,8 +115,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         explode, is_proof = self._config.explode, self.on_gone != "nothing" and self.mode == "snapshot"
         if explode and is_proof and (number := sum(at_path(item, explode) is None for item in items)):
             text = f"{explode} is null in {number:,} records, which does not show that their elements are gone"
-            if ctx.run.open_lists.doubt(text):
-                ctx.run.warn(f"{ctx.connection}.{self.name}", f"{page.address}: {text}")
+            ctx.api.doubt(page, text)
         return RawBatch.json(items, source=source, key=self.key, explode=explode)
 
     @property

@@ -20,10 +20,9 @@ PART_ROWS = 500
 more than they save."""
 
 
-_NOT_SORTED = {
-    "instant": "request the records in that order, or declare the cursor with sorted: false",
-    "other": "request the records in that order; a cursor of numbers needs as: integer, one of times as: instant",
-}
+_SORT = "request the records in that order"
+_SORT_INSTANTS = f"{_SORT}, or declare the cursor with sorted: false"
+_SORT_OTHERS = f"{_SORT}; a cursor of numbers needs as: integer, one of times as: instant"
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
@@ -133,10 +132,7 @@ class ReadParts:
         """Whether the text of a cursor begins with a date after tomorrow, at which no run may continue."""
         if cursor.as_ != "text" or not _DATE.match(value):
             return False
-        is_future = value[:10] > (self._clock.now() + timedelta(days=1)).date().isoformat()
-        if is_future:
-            self.future = f"the cursor {cursor.column!r} has dates in the future; the next run begins before them"
-        return is_future
+        return value[:10] > (self._clock.now() + timedelta(days=1)).date().isoformat()
 
     def _take(self, batch: RawBatch, cursor: Cursor) -> bool:
         """Move the cursor to the last row of *batch*; false if the source is not sorted."""
@@ -149,10 +145,13 @@ class ReadParts:
                 raise UnsortedError(
                     f"is not sorted by {cursor.column!r}, as the stream declares",
                     where=f"{batch.source}:{line}",
-                    hint=_NOT_SORTED["instant" if cursor.as_ == "instant" else "other"],
+                    hint=_SORT_INSTANTS if cursor.as_ == "instant" else _SORT_OTHERS,
                 )
         self._highest_position = known[-1][0]
-        self._highest = next((value for _, value, _ in reversed(known) if not self._is_future(value, cursor)), "")
+        past = [value for _, value, _ in known if not self._is_future(value, cursor)]
+        self._highest = past[-1]  # the last one before is never in the future
+        if len(past) < len(known):
+            self.future = f"the cursor {cursor.column!r} has dates in the future; the next run begins before them"
         if self._is_young or not self._highest:
             return self._reached != ""
         self._reached = self._highest

@@ -77,14 +77,13 @@ def is_cut(item: Any, names: Sequence[str]) -> bool:
     for depth, name in enumerate(names):
         if not isinstance(around, dict):
             return False
-        if any(
-            kind_of(rest) in {"next", "more"} and _says_more(rest, value, 0)
-            for rest, value in _named_after(around, name)
-        ):
+        if any(_tells_of_next(rest, value) for rest, value in _named_after(around, name)):
             return True
         inside = around.get(name)
-        if depth and isinstance(inside, list) and any(_says_more(*each, len(inside)) for each in _described(around)):
-            return True
+        if depth and isinstance(inside, list):
+            number = len(inside)
+            if any(_tells_of_next(*each) or _exceeds(*each, number) for each in _described(around)):
+                return True
         around = inside
     return False
 
@@ -105,8 +104,11 @@ def _named_after(around: Mapping[str, Any], name: str) -> Iterator[tuple[str, An
             yield text.replace(own, "", 1), value
 
 
-def _says_more(name: str, value: Any, number: int) -> bool:
+def _tells_of_next(name: str, value: Any) -> bool:
     kind = kind_of(name)
-    if kind == "total":
-        return (total := whole(value)) is not None and total > number
     return kind in {"next", "more"} and follows(kind, value)
+
+
+def _exceeds(name: str, value: Any, number: int) -> bool:
+    """Whether a member is a number of elements that is higher than *number*."""
+    return kind_of(name) == "total" and (whole(value) or 0) > number

@@ -170,17 +170,17 @@ class Bench:
 
     def read(self, source: FileSource, stream_id: StreamId = LOTS, *, finish: bool = True) -> list[str]:
         """The names of the files that *source* reads, however long that takes."""
-        while True:
-            try:
-                names = [batch.source for batch in source.read(stream_id)]
-                self.run.intakes.accept(stream_id.stream)
-            except LateError as late:
-                self._pass(late.pause)
-            else:
-                if finish:
-                    source.finished(stream_id)
-                self.run.at_end.close()
-                return names
+        with self.run.at_end:
+            while True:
+                try:
+                    names = [batch.source for batch in source.read(stream_id)]
+                    self.run.intakes.accept(stream_id.stream)
+                except LateError as late:
+                    self._pass(late.pause)
+                else:
+                    if finish:
+                        source.finished(stream_id)
+                    return names
 
     def _pass(self, pause: timedelta) -> None:
         assert self.depot.in_use == 0, "a session stays open between two attempts"

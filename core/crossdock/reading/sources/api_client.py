@@ -209,7 +209,12 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         lists, asked = self._run.open_lists, hash(repr((request.path, request.query, request.content)))
         if not is_empty and self._pages_given.setdefault(self._http.digest, asked) != asked:
             lists.read_again()
-        if (age := age_s(page.headers)) and lists.doubt(text := f"the list comes from a cache, and is {age:,} s old"):
+        if age := age_s(page.headers):
+            self.doubt(page, f"the list comes from a cache, and is {age:,} s old")
+
+    def doubt(self, page: ApiAnswer, text: str) -> None:
+        """The list that *page* belongs to does not show what is gone; warns of the first reason."""
+        if self._run.open_lists.doubt(text):
             self._warn(page, text)
 
     def _check_end(self, evidence: ListEvidence, signs: SignsOfMore, paginator: Paginator, page: ApiAnswer) -> None:

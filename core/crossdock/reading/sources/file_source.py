@@ -239,11 +239,10 @@ class FileSource:
                 files = self._awaited(stream_id) if self._late_file_watch else self._take()
                 self._files = [TakenFile(facts) for facts in files]
             except LateError:
-                self.forget_unaccepted()
+                self.forget_unaccepted()  # each attempt fetches a growing file once more
                 raise
             except CrossdockError as failure:
                 self._failure = failure
-                self.forget_unaccepted()
                 raise
         return self._files
 

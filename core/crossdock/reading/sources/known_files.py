@@ -61,6 +61,7 @@ class KnownFiles:
         self._kept_for, self._keeps_newest = kept, keeps_newest
         self._ordered_by_rows, self._takes_late = ordered_by_rows, takes_late
         self._looked_twice = looked_twice
+        self._unclear = set[FileDescription]()  # of these, those that may be newer than what was read since
         self._repeated = dict[StreamId, set[FileDescription]]()  # listed, and not read because of their content
         self._looked_up: dict[tuple[Callable[..., Any], str, str], Any] = {}  # until this source changes it
 
@@ -109,7 +110,7 @@ class KnownFiles:
         unread = self.new_to(stream_id, files)
         if not unread or self._keeps_newest or (stream_id in self._ordered_by_rows and not self._snapshot):
             return unread
-        returned = {facts.content_hash for facts in unread if self._returns(stream_id, facts)}
+        returned = {facts.content_hash for facts in self._returned(stream_id, files)}
         now = self._run.clock.now()
         self._order.check(unread, self._known(stream_id), now, late=self._takes_late, returned=returned)
         return unread
@@ -125,18 +126,19 @@ class KnownFiles:
         unread = {facts.content_hash for facts in self.new_to(stream_id, files)}
         read = [facts for facts in files if facts.content_hash not in unread and not self._is_known(stream_id, facts)]
         self._repeated[stream_id] = {described(facts) for facts in (*read, *copies)}
-        last, before = next(reversed(self.done(stream_id)), None), self._passed(stream_id)
-        named = [facts for facts in read if facts.content_hash != last and not self._is_touched(stream_id, facts)]
+        named = [facts for facts in read if not self._is_sent_again(stream_id, facts)]
+        self._unclear.update(map(described, named))
+        before = self._passed(stream_id)
         return [facts.name for facts in (*named, *sorted(copies, key=described)) if described(facts) not in before]
 
     def _is_known(self, stream_id: StreamId, facts: FileFacts) -> bool:
         known = self.done(stream_id).get(facts.content_hash)
         return known is not None and described(known) == described(facts)
 
-    def _is_touched(self, stream_id: StreamId, facts: FileFacts) -> bool:
-        """Whether the last file of its name had the same content."""
-        last = self._last_of(stream_id, facts.name)
-        return last is not None and last.content_hash == facts.content_hash
+    def _is_sent_again(self, stream_id: StreamId, facts: FileFacts) -> bool:
+        """Whether a file has the content that was read last, or read last under its name."""
+        before = self._last(stream_id), self._by_name(stream_id).get(facts.name)
+        return any(each is not None and each.content_hash == facts.content_hash for each in before)
 
     def is_passed(self, snapshot: RemoteFile) -> bool:
         """Whether a stream passed over *snapshot* before, and has taken in a newer one."""
@@ -164,35 +166,55 @@ class KnownFiles:
 
     def new_to(self, stream_id: StreamId, files: Sequence[FileFacts]) -> list[FileFacts]:
         """Those of *files* that *stream_id* has not finished, stale ones included."""
-        done = self.done(stream_id)
-        unread = [facts for facts in files if facts.content_hash not in done or self._returns(stream_id, facts)]
-        if self._snapshot or not unread:
-            return unread
-        forgotten = self._forgotten(stream_id)
-        return [facts for facts in unread if facts.content_hash not in forgotten or self._follows_last(facts, done)]
+        returned = self._returned(stream_id, files)
+        return [facts for facts in files if facts in returned or not self._has_come(stream_id, facts)]
 
-    def _returns(self, stream_id: StreamId, facts: FileFacts) -> bool:
-        """Whether the stream must read a file again, because its content has come before and other content since."""
-        done = self.done(stream_id)
-        if self._snapshot or facts.content_hash not in done or self._is_known(stream_id, facts):
+    def _has_come(self, stream_id: StreamId, facts: FileFacts) -> bool:
+        """Whether the stream has finished a file with this content."""
+        content = facts.content_hash
+        return content in self.done(stream_id) or (not self._snapshot and content in self._forgotten(stream_id))
+
+    def _returned(self, stream_id: StreamId, files: Sequence[FileFacts]) -> set[FileFacts]:
+        """Those of *files* to read again: their content has come before, and other content since, also in *files*."""
+        returned = set[FileFacts]()
+        if self._snapshot or not any(self._has_come(stream_id, facts) for facts in files):
+            return returned
+        last, by_name = self._last(stream_id), dict(self._by_name(stream_id))
+        for facts in self._order.in_order(files, self._run.clock.now()):
+            if self._is_known(stream_id, facts):
+                continue
+            if self._has_come(stream_id, facts):
+                if not (self._is_rewritten(facts, by_name.get(facts.name)) or self._follows(facts, last)):
+                    continue
+                returned.add(facts)
+            last = by_name[facts.name] = facts
+        return returned
+
+    def _is_rewritten(self, facts: FileFacts, before: FileFacts | None) -> bool:
+        """Whether a file has other content than *before*, which was read last under its name, and is younger."""
+        return before is not None and before.content_hash != facts.content_hash and before.at < facts.at
+
+    def _follows(self, facts: FileFacts, last: FileFacts | None) -> bool:
+        """Whether a file follows the *last* one that was read, and has other content."""
+        if last is None or last.content_hash == facts.content_hash:
             return False
-        last = self._last_of(stream_id, facts.name)
-        is_written_again = last is not None and last.content_hash != facts.content_hash and last.at < facts.at
-        return is_written_again or self._follows_last(facts, done)
+        return self._order.follows(facts, last, self._run.clock.now())
 
-    def _last_of(self, stream_id: StreamId, name: str) -> FileFacts | None:
-        """What was read last under *name*."""
-        return self._look_up(self._done_by_name, stream_id.stream, stream_id.version).get(name)
+    def _by_name(self, stream_id: StreamId) -> dict[str, FileFacts]:
+        """What was read last under each name."""
+        return self._look_up(self._done_by_name, stream_id.stream, stream_id.version)
 
     def _done_by_name(self, stream: str, version: str) -> dict[str, FileFacts]:
         return {facts.name: facts for facts in self._all_done(StreamId(stream, version)).values()}
 
-    def _follows_last(self, facts: FileFacts, done: dict[str, FileFacts]) -> bool:
-        """Whether a file follows the last of those that are *done*, and has other content."""
-        last = next(reversed(done.values()), None)
-        if last is None or last.content_hash == facts.content_hash:
-            return False
-        return self._order.follows(facts, last, self._run.clock.now())
+    def _last(self, stream_id: StreamId) -> FileFacts | None:
+        """The last of the files that the stream has finished: the newest of those that were accepted together."""
+        return self._look_up(self._last_done, stream_id.stream, stream_id.version)
+
+    def _last_done(self, stream: str, version: str) -> FileFacts | None:
+        done = list(self._all_done(StreamId(stream, version)).values())
+        together = [facts for facts in done if facts.accepted_at == done[-1].accepted_at]
+        return self._order.in_order(together, self._run.clock.now())[-1] if together else None
 
     def _forgotten(self, stream_id: StreamId) -> Digests:
         return self._look_up(self._intake.forgotten, stream_id.stream, stream_id.version)
@@ -242,8 +264,8 @@ class KnownFiles:
             if facts.accepted_at is not None:
                 at = accepted.get(facts.content_hash, facts.accepted_at)
                 accepted[facts.content_hash] = min(at, facts.accepted_at)
-        for facts in files:
-            if any(self._returns(stream_id, facts) for stream_id in self._stream_ids):
+        for stream_id in self._stream_ids:
+            for facts in self._returned(stream_id, files):
                 accepted.pop(facts.content_hash, None)
         return sorted(files, key=lambda facts: accepted.get(facts.content_hash, _NOT_YET))
 
@@ -285,7 +307,12 @@ class KnownFiles:
             file
             for file in listed
             if all(description(file) in each for each in read)
-            or (file in fetched and self._kept_still(file.at, now) and all(fetched[file] in files for files in done))
+            or (
+                file in fetched
+                and description(file) not in self._unclear
+                and self._kept_still(file.at, now)
+                and all(fetched[file] in files for files in done)
+            )
         ]
         return sorted(finished, key=lambda file: (file.mtime, file.name))
 
@@ -318,8 +345,9 @@ class KnownFiles:
     def accept(self, stream_id: StreamId, files: Sequence[FileFacts]) -> None:
         """Record that *stream_id* has read *files* as a whole."""
         done = self.done(stream_id)  # a listed file that was forgotten is remembered again
-        returned = {facts for facts in files if self._returns(stream_id, facts)}
-        self._repeated.setdefault(stream_id, set()).update(described(done[facts.content_hash]) for facts in returned)
+        returned = self._returned(stream_id, files)
+        replaced = (done.get(facts.content_hash) for facts in returned)
+        self._repeated.setdefault(stream_id, set()).update(described(facts) for facts in replaced if facts)
         snapshot = self._snapshot
         listed = [each for each in files if each in returned or is_to_remember(each, done, snapshot=snapshot)]
         if listed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from decimal import Decimal
 
@@ -166,6 +167,35 @@ def test_a_repeated_line_counts_as_in_the_newest_file(site: Site) -> None:
     site.export("LINE_2.csv", "ORDERNO;LINE;SKU;QTY;PRICE\n1;2;P2;6;0.30\n")
     site.sync()
     assert orders(site)["wms:1"][2] == (line("P1", "2", "1.5"), line("P2", "6", "0.3"))
+
+
+@pytest.mark.parametrize("archived", [False, True])
+def test_a_snapshot_follows_its_look_up(site: Site, *, archived: bool) -> None:
+    """Without a join, too; where no copy of the last snapshot is left, the stream waits for the next one."""
+    begin(site)
+    sources = site.config.read_text().partition("      customers:")[0]
+    site.config.write_text(
+        f"{sources}      orders: {{source: headers, mode: snapshot, key: [ORDERNO], resource: customer,"
+        " lookup: {store: {source: stores, on: {STORE: STOREID}}}, map: {name: store.NAME}}\n"
+    )
+    if archived:
+        site.edit('files: "out/HEAD_*.csv"', 'files: "out/HEAD_*.csv", archive: out/done')
+        (site.out / "done").mkdir()
+    site.export("HEAD_1.csv", HEADERS)
+    assert site.sync("wms.orders").records("orders") == {"read": 2, "created": 2}
+    assert site.sync("wms.orders").records("orders") == {}
+    site.export("STORE_2.csv", STORES.replace("South", "West"))
+    assert planned(site)["update"] == 1
+    assert site.sync("wms.orders").records("orders") == {"read": 2, "unchanged": 1, "updated": 1}
+    shutil.rmtree(site.folder / "state.db.spool")
+    site.export("STORE_3.csv", STORES)
+    if archived:
+        for _ in range(2):
+            refused = site.run("sync", "wms.orders")
+            assert (refused.code, "no file matches out/HEAD_*.csv" in refused.err) == (4, True)
+        site.export("HEAD_2.csv", HEADERS)
+    assert site.sync("wms.orders").records("orders") == {"read": 2, "unchanged": 1, "updated": 1}
+    assert [effect["body"]["name"] for effect in site.effects("customer")[2:]] == ["West", "South"]
 
 
 def test_a_snapshot_follows_all_its_files(site: Site) -> None:

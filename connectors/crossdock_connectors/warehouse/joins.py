@@ -87,8 +87,9 @@ class JoinedStream:
 
     @property
     def _kept(self) -> timedelta | None:
-        """How long files of the main source are kept."""
-        return max((join.kept_for for join in self._config.join.values()), default=None)
+        """How long files of the main source are kept; a snapshot is read again with each new look-up file."""
+        alone = timedelta() if self._snapshot else None
+        return max((join.kept_for for join in self._config.join.values()), default=alone)
 
     def _joined(
         self,

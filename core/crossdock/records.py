@@ -71,11 +71,13 @@ class Proof:
             records may be removed, and when a run remembers the snapshot.
         counted: The source states the number of rows, and it is right.
         cut: It ends in the middle of a line, as a truncated file does.
+        export: What tells two exports of the same content apart, such as the name and time of a file; may be empty.
     """
 
     content: Callable[[], str]
     counted: bool = False
     cut: bool = False
+    export: str = ""
 
 
 @dataclass(frozen=True, slots=True)

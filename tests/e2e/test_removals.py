@@ -235,8 +235,12 @@ def test_a_list_that_returns_takes_back_a_night_that_was_held(site: Site) -> Non
     assert result.records("products") == {"read": 40, "unchanged": 39, "updated": 1, "gone": 1, "ignored": 1}
     assert [effect["body"]["unitPrice"] for effect in changed(site)] == [Decimal("9.99"), Decimal("1.50")]
     assert (result.code, "identical to one that an earlier run processed" in result.err) == (4, True)
-    assert site.run("approve", "--json").json == []
-    assert night(site, "3", lines(ALL)).json["streams"]["wms.products"]["input"] == "unchanged"
+    assert [each["number"] for each in site.run("approve", "--json").json] == [1]
+    assert night(site, "3", lines(ALL)).code == 4, "it is not silent as long as nobody has decided"
+    assert site.run("approve", "wms.products", "1").code == 0
+    assert site.sync("wms.products").records("products") == {"read": 40, "unchanged": 40, "gone": 1, "deleted": 1}
+    assert removed(site) == ["P99"]
+    assert night(site, "4", lines(ALL)).json["streams"]["wms.products"]["input"] == "unchanged"
 
 
 def test_an_approval_to_archive_deletes_nothing(site: Site) -> None:
@@ -481,7 +485,7 @@ ACCOUNTS = """          code: SKU
 
 
 def test_a_record_that_waits_is_not_removed(site: Site) -> None:
-    """While a change of it waits for another record, a record stays; the change given up, it goes."""
+    """While a change of it waits for another record, a record stays; the change given up, it goes at once."""
     site.edit("resource: product", "resource: ledger_account")
     start = "          sku: SKU\n          name: NAME\n          unitPrice: {from: PRICE, as: decimal}\n"
     site.edit(start, ACCOUNTS)
@@ -493,7 +497,7 @@ def test_a_record_that_waits_is_not_removed(site: Site) -> None:
     }  # fmt: skip
     assert not [effect for effect in site.effects() if effect["operation"] == "delete"]
     assert site.run("records", "drop", "wms.products", "P0").code == 0
-    assert night(site, "3", lines(reversed(ALL[1:]), "")).records("products")["deleted"] == 1
+    assert site.sync("wms.products").records("products")["deleted"] == 1
 
 
 def test_a_filtered_row_is_still_there(site: Site) -> None:
@@ -593,6 +597,66 @@ def test_without_a_trailer_the_last_line_must_end(site: Site) -> None:
     assert result.code == 4
     assert "the last line has no line break, so the file may be truncated" in result.err
     assert removed(site) == []
+
+
+def test_equal_exports_count_as_often_as_they_come(site: Site) -> None:
+    """A warehouse without changes sends the same bytes each night: three nights without a record are three nights."""
+    snapshots(site, trailer=False)
+    for number in (1, 2, 3):
+        assert plain(site, str(number), lines(ALL)).records("products") == {}
+    for known, number in enumerate((4, 5), 1):
+        result = plain(site, str(number), lines(ALL[1:]))
+        assert f"3 earlier ones are needed to compare with (known: {known})" in result.err
+        again = site.sync("wms.products")
+        assert f"(known: {known})" in again.err, "the same file proves nothing more"
+    assert removed(site) == []
+    assert plain(site, "6", lines(ALL[1:])).records("products") == {
+        "read": 39, "unchanged": 39, "gone": 1, "deleted": 1,
+    }  # fmt: skip
+    assert plain(site, "7", lines(ALL[1:])).records("products") == {}
+
+
+def test_the_first_list_is_confirmed_by_an_equal_one(site: Site) -> None:
+    """With a stated number of rows, the next export settles what the first one could not prove."""
+    snapshots(site, "nothing")
+    site.edit("on_gone: nothing", "on_gone: delete")
+    for result in (night(site, "1", lines(ALL[1:])), site.sync("wms.products")):
+        assert (result.code, "this is the first snapshot that on_gone applies to" in result.err) == (0, True)
+    assert night(site, "2", lines(ALL[1:])).code == 0
+    assert removed(site) == ["P0"]
+
+
+@pytest.mark.parametrize("doubt", ["short", "cut", "without a key"])
+def test_what_is_not_proved_is_told_each_night_until_it_is_approved(site: Site, doubt: str) -> None:
+    """Also if the warehouse sends the same bytes, or nothing; an approval then decides, and nothing is left behind."""
+    snapshots(site, limits="at_most_percent: 100", trailer=False)
+    for number in (1, 2):
+        assert plain(site, str(number), lines(ALL, f"1.{number}")).code == 0
+    gone = 10 if doubt == "short" else 1
+    rows = lines(ALL[gone:], "1.2")
+    if doubt == "without a key":
+        rows.append(";Nobody;1\n")
+    if doubt == "cut":
+        rows[-1] = rows[-1].removesuffix("\n")
+    assert plain(site, "3", rows).code == 4
+    for number in ("4", ""):
+        result = plain(site, number, rows) if number else site.sync("wms.products")
+        assert (result.code, removed(site)) == (4, [])
+        assert f"crossdock approve wms.products {gone}" in result.err
+    assert site.run("approve", "wms.products", str(gone)).code == 0
+    assert site.sync("wms.products").records("products")["deleted"] == gone
+    assert len(removed(site)) == gone
+    assert site.sync("wms.products").records("products") == {}
+    assert not [path for path in (site.folder / "state.db.spool").rglob("*") if path.is_file()]
+
+
+def test_a_list_that_shows_no_record_is_told_each_night(site: Site) -> None:
+    """A snapshot whose rows are all without a key removes nothing, and no approval changes that."""
+    snapshots(site)
+    for _ in range(2):
+        result = night(site, "1", [";Thing;1\n"])
+        assert (result.code, "the snapshot lists no records" in result.err) == (4, True)
+    assert site.run("approve", "--json").json == []
 
 
 # ---- configs

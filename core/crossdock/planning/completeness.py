@@ -5,6 +5,7 @@ The list of existing records of an incremental stream (`Stream.existing`) is a s
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -56,6 +57,14 @@ class Completeness:
         names = {proof.content() if proof else None for proof in self._proofs}
         return names.pop() if len(names) == 1 else None
 
+    def export(self) -> str | None:
+        """The name of this export of the content; None as of `content`."""
+        content = self.content()
+        if content is None:
+            return None
+        exports = sorted({proof.export for proof in self._proofs if proof})
+        return hashlib.sha256("\n".join((content, *exports)).encode()).hexdigest()
+
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFacts:
@@ -85,11 +94,17 @@ class SnapshotFacts:
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """Why a snapshot does not prove that a record is gone; one that is not grave ends by itself."""
+    """Why a snapshot does not prove that a record is gone.
+
+    Attributes:
+        ends_by_itself: Whether a later snapshot settles it.
+        may_be_approved: Whether an operator may decide that the records are gone nevertheless.
+    """
 
     message: str
     hint: str | None = None
-    is_grave: bool = True
+    ends_by_itself: bool = False
+    may_be_approved: bool = True
 
 
 def blocker(tx: Transaction, bound: BoundStream, found: SnapshotFacts, filtered_without_key: int) -> Blocker | None:
@@ -100,10 +115,11 @@ def blocker(tx: Transaction, bound: BoundStream, found: SnapshotFacts, filtered_
     """
     completeness, without_key = found.completeness, found.without_key + filtered_without_key
     if completeness.doubt is not None:
-        return Blocker(completeness.doubt.message, completeness.doubt.hint, is_grave=False)
+        return Blocker(completeness.doubt.message, completeness.doubt.hint, ends_by_itself=True)
     is_declared = not found.rows and bound.stream.empty == "all_gone"
     if not found.records and not is_declared:
-        return Blocker(f"the {found.name} lists no records", f"an empty {found.name} never removes records")
+        message = f"the {found.name} lists no records"
+        return Blocker(message, f"an empty {found.name} never removes records", may_be_approved=False)
     if without_key:
         rows = "1 row has" if without_key == 1 else f"{without_key:,} rows have"
         return Blocker(f"{rows} no key and may belong to a missing record", "ask the sender to fix the rows")
@@ -111,10 +127,10 @@ def blocker(tx: Transaction, bound: BoundStream, found: SnapshotFacts, filtered_
     if content is not None and tx.snapshots.knows(bound.name, content):
         message = f"the {found.name} is identical to one that an earlier run processed"
         return Blocker(message, "ask the sender whether the file is current")
-    past = tx.snapshots.latest(bound.name, COMPARED_SNAPSHOTS)
+    past = tx.snapshots.latest(bound.name, COMPARED_SNAPSHOTS, without=completeness.export())
     if not past or past[0].present is None:
         message = f"this is the first {found.name} that on_gone applies to, so there is none to compare it with"
-        return Blocker(message, is_grave=False)
+        return Blocker(message, ends_by_itself=True)
     return None if completeness.counted or is_declared else _blocker_without_count(bound, found, past)
 
 
@@ -125,7 +141,7 @@ def _blocker_without_count(bound: BoundStream, found: SnapshotFacts, past: Seque
         return Blocker("the last line has no line break, so the file may be truncated", hint)
     if len(past) < COMPARED_SNAPSHOTS:
         message = f"without a stated number of rows, {COMPARED_SNAPSHOTS} earlier ones are needed to compare with"
-        return Blocker(f"{message} (known: {len(past)})", is_grave=False)
+        return Blocker(f"{message} (known: {len(past)})", ends_by_itself=True)
     rows, within = found.rows, bound.stream.gone.rows_within_percent
     if any(abs(rows - earlier.rows) * 100 > within * earlier.rows for earlier in past):
         hint = (
@@ -166,17 +182,27 @@ def other_keys(known: int, gone: int, new: int) -> str | None:
     )
 
 
-def remember_snapshot(tx: Transaction, bound: BoundStream, rows: int, content: str) -> None:
-    """Store the facts that later snapshots are compared with."""
+def remember_snapshot(
+    tx: Transaction, bound: BoundStream, rows: int, completeness: Completeness, run_id: int, *, unproved: bool
+) -> None:
+    """Store the facts that later snapshots are compared with.
+
+    Args:
+        unproved: It does not prove what is gone: its content does not count as known, but each export of it counts.
+    """
+    content, export = completeness.content(), completeness.export()
+    name = (export if unproved else content) or f"run-{run_id}"
     counts = bound.stream.on_gone != "nothing"  # which is slow for many records
     past = PastSnapshot(rows, tx.snapshots.present(bound.scope) if counts else None)
-    tx.snapshots.remember(bound.name, content, past, at=bound.context.run.clock.now())
+    tx.snapshots.remember(bound.name, name, past, at=bound.context.run.clock.now(), instead_of=export)
 
 
-def warn_about_snapshot(bound: BoundStream, state: State, rows: int, known: int, gone: int, new: int) -> None:
+def warn_about_snapshot(
+    bound: BoundStream, state: State, completeness: Completeness, rows: int, known: int, gone: int, new: int
+) -> None:
     """Warn if a snapshot of *rows* is much shorter than the last ones, or lists other keys; see `other_keys`."""
     with state.look() as tx:
-        past = tx.snapshots.latest(bound.name, COMPARED_SNAPSHOTS)
+        past = tx.snapshots.latest(bound.name, COMPARED_SNAPSHOTS, without=completeness.export())
     for text in (fewer_rows(bound, rows, past), other_keys(known, gone, new)):
         if text is not None:
             bound.context.run.warn(bound.name, text)

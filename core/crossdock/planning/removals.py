@@ -20,7 +20,7 @@ from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.errors import CrossdockError, RefusedError
 from crossdock.planning.completeness import SnapshotFacts, blocker
 from crossdock.records import Reason, Record
-from crossdock.state import Binding, Intent, PendingApproval, RecordIdentity, State, Transaction
+from crossdock.state import Binding, Intent, PastSnapshot, PendingApproval, RecordIdentity, State, Transaction
 from crossdock.state.tables.removal_evidence import packed
 from crossdock.values.tally import Term
 from crossdock.writing.delivery.operations import Operation
@@ -40,10 +40,11 @@ class Removals:
         removed: Key hashes of the records to remove in this run.
         withheld: The removals that need approval.
         refusal: Why it needs approval, or why no record may be removed.
-        warning: Why no record is removed yet, where a later snapshot will resolve it.
+        warning: Why no record is removed yet, where a later snapshot settles it.
         source: The file or page that shows it.
         terms: Tally of the records about which nothing else is decided.
         unsettled: Operations on some of the records must be settled first: the source must name these records again.
+        unproved: The snapshot does not prove that they are gone: it is read again.
     """
 
     removed: tuple[int, ...] = ()
@@ -53,6 +54,7 @@ class Removals:
     source: str = ""
     terms: Counter[Term] = field(default_factory=Counter)
     unsettled: bool = False
+    unproved: bool = False
 
 
 def decide(state: State, bound: BoundStream, gone: pl.Series, found: SnapshotFacts, *, at: datetime) -> Removals:
@@ -65,18 +67,19 @@ def decide(state: State, bound: BoundStream, gone: pl.Series, found: SnapshotFac
             facts = facts.filter(pl.col(_STEP) != "remove")
         terms: Counter[Term] = Counter({"gone": facts.height})
         open_keys = [w.identity.key_hash for w in found.waiting] + [i.identity.key_hash for i in found.unsettled]
-        removable = _without(_removable(tx, bound, facts, terms), _keys(open_keys), terms, "ignored")
-    without_key = 0
+        candidates = _removable(tx, bound, facts, terms)
+        removable = _without(candidates, _keys(open_keys), terms, "ignored")
+    without_key, is_open = 0, found.name == "snapshot" and len(removable) < len(candidates)
     if not removable.is_empty() and found.filtered is not None:
         filtered, without_key = found.filtered(removable)  # no transaction is open
         removable = _without(removable, filtered, terms, "ignored")
     if removable.is_empty():
-        return Removals(terms=terms)
+        return Removals(terms=terms, unsettled=is_open)
     found.completeness.confirm(bound)
     with state.begin() as tx:
         decided = _proved(tx, bound, removable, found, without_key, at)
     terms["ignored"] += 0 if decided.removed else len(removable)
-    return replace(decided, source=found.source, terms=terms)
+    return replace(decided, source=found.source, terms=terms, unsettled=is_open)
 
 
 def decide_deleted(
@@ -106,7 +109,9 @@ def decide_deleted(
         removable = _without(_removable(tx, bound, facts, terms), open_keys, terms, "carried_on")
         found = Removals()
         if not removable.is_empty():
-            found = _within_limits(tx, bound, removable, source, unsettled, at, before)
+            has_lists = bound.stream.lists_existing or bound.stream.rereads_gone
+            past = tx.snapshots.latest(bound.name, 1) if has_lists else []
+            found = _within_limits(tx, bound, removable, source, unsettled, at, before=before, past=past)
     terms["ignored"] += 0 if found.removed else len(removable)
     return replace(found, source=source, terms=terms, unsettled=bool(terms["carried_on"]))
 
@@ -115,13 +120,25 @@ def _proved(
     tx: Transaction, bound: BoundStream, removable: pl.Series, found: SnapshotFacts, without_key: int, at: datetime
 ) -> Removals:
     """Remove all of *removable* or none, after the checks of the snapshot, the limits and the approval."""
-    number = len(removable)
-    if reason := blocker(tx, bound, found, without_key):
-        message = f"{_gone(number)} and not removed: {reason.message}"
-        if not reason.is_grave:
-            return Removals(warning=f"{found.source}: {message}")
-        return Removals(refusal=RefusedError(message, where=found.source, hint=reason.hint))
-    return _within_limits(tx, bound, removable, found.source, found.unsettled, at)
+    reason = blocker(tx, bound, found, without_key)
+    if reason is None:
+        past = tx.snapshots.latest(bound.name, 1, without=found.completeness.export())
+        return _within_limits(tx, bound, removable, found.source, found.unsettled, at, past=past)
+    message = f"{_gone(len(removable))} and not removed: {reason.message}"
+    if reason.ends_by_itself:
+        return Removals(warning=f"{found.source}: {message}", unproved=True)
+    if not reason.may_be_approved:
+        return Removals(refusal=RefusedError(message, where=found.source, hint=reason.hint), unproved=True)
+    wanted = _wanted(bound, removable.to_list(), at)
+    if _is_approved(tx, bound, wanted, found.unsettled):
+        return Removals(removed=tuple(removable.sort().to_list()))
+    hint = f"{reason.hint}; {_how_to_approve(bound, wanted)}"
+    return Removals(withheld=wanted, refusal=RefusedError(message, where=found.source, hint=hint), unproved=True)
+
+
+def _wanted(bound: BoundStream, key_hashes: Sequence[int], at: datetime) -> PendingApproval:
+    what = f"{bound.stream.on_gone} {bound.kind.name} in {bound.namespace}"
+    return PendingApproval(bound.name, what, packed(key_hashes), at)
 
 
 def _within_limits(
@@ -131,17 +148,21 @@ def _within_limits(
     source: str,
     unsettled: Sequence[Intent],
     at: datetime,
+    *,
     before: int = 0,
+    past: Sequence[PastSnapshot] = (),
 ) -> Removals:
     """Remove all of *removable* or none, after the checks of the limits and the approval.
 
     Records whose delete was held back were within the limits when they went, and do not count again.
+
+    Args:
+        past: The previous snapshot, so that a repeated run has the same limit; empty without any.
     """
     held_back = _held_back(tx, bound)
     fresh = [each for each in removable.to_list() if each not in held_back]
-    what = f"{bound.stream.on_gone} {bound.kind.name} in {bound.namespace}"
-    wanted = PendingApproval(bound.name, what, packed(fresh), at)
-    excess = _excess(tx, bound, before + len(fresh)) if fresh else None
+    wanted = _wanted(bound, fresh, at)
+    excess = _excess(tx, bound, before + len(fresh), past) if fresh else None
     if excess is None or _is_approved(tx, bound, wanted, unsettled):
         return Removals(removed=tuple(removable.sort().to_list()))
     return Removals(withheld=wanted, refusal=_refusal(tx, bound, wanted, excess, source))
@@ -213,22 +234,15 @@ def _without(keys: pl.Series, others: pl.Series, terms: Counter[Term], term: Ter
 # ---- limits and approval
 
 
-def _excess(tx: Transaction, bound: BoundStream, number: int) -> str | None:
+def _excess(tx: Transaction, bound: BoundStream, number: int, past: Sequence[PastSnapshot]) -> str | None:
     """A clause that says by which limit *number* removals are too many; None if they are within both."""
-    limits, present = bound.stream.gone, max(_present(tx, bound), number)  # a restored state has found some again
+    present = past[0].present or 0 if past else tx.snapshots.present(bound.scope)
+    limits, present = bound.stream.gone, max(present, number)  # a restored state has found some again
     if number > limits.at_most:
         return f"{_gone(number)}, more than gone.at_most ({limits.at_most:,})"
     if number * 100 > limits.at_most_percent * present:
         return f"{_gone(number, present)}, more than gone.at_most_percent ({limits.at_most_percent:g})"
     return None
-
-
-def _present(tx: Transaction, bound: BoundStream) -> int:
-    """The number of records at the target; after the previous snapshot, so that a repeated run has the same limit."""
-    stream = bound.stream
-    lists = stream.mode == "snapshot" or stream.lists_existing or stream.rereads_gone
-    past = tx.snapshots.latest(bound.name, 1) if lists else []
-    return past[0].present or 0 if past else tx.snapshots.present(bound.scope)
 
 
 def _is_approved(tx: Transaction, bound: BoundStream, wanted: PendingApproval, unsettled: Sequence[Intent]) -> bool:
@@ -252,8 +266,14 @@ def _refusal(tx: Transaction, bound: BoundStream, wanted: PendingApproval, exces
     return RefusedError(
         f"{excess}; none of them is removed: {names}",
         where=source,
-        hint=f"list them: crossdock plan {bound.name} --limit {wanted.number}; to allow the removal, after a sync that"
-        f" ended with this message: crossdock approve {bound.name} {wanted.number}",
+        hint=_how_to_approve(bound, wanted),
+    )
+
+
+def _how_to_approve(bound: BoundStream, wanted: PendingApproval) -> str:
+    return (
+        f"list them: crossdock plan {bound.name} --limit {wanted.number}; to allow the removal, after a sync that"
+        f" ended with this message: crossdock approve {bound.name} {wanted.number}"
     )
 
 

@@ -130,7 +130,9 @@ class StreamInput:
         self._rows = counted.rows_read
         if self._is_snapshot:
             new = found.changed.height - self._known_changed
-            warn_about_snapshot(bound, self._state, self._rows, self._known_count, len(found.gone), new)
+            warn_about_snapshot(
+                bound, self._state, self._completeness, self._rows, self._known_count, len(found.gone), new
+            )
         self._tally.take_rows(counted)
         if self.removals.warning is not None:
             bound.context.run.note(name, self.removals.warning)
@@ -353,9 +355,8 @@ class StreamInput:
             tx.snapshots.forget(self._bound.name)
         if self._delta.blocked or self.removals.unsettled:
             return False
-        if withheld is not None:
-            return listed  # the list of existing records is read in each run
-        if self._is_snapshot or listed:
+        is_unproved = self.removals.unproved
+        if (self._is_snapshot or listed) and (withheld is None or is_unproved):
             rows = self._rows if self._gone.listed_rows is None else self._gone.listed_rows
-            remember_snapshot(tx, self._bound, rows, self._completeness.content() or f"run-{self._run_id}")
-        return True
+            remember_snapshot(tx, self._bound, rows, self._completeness, self._run_id, unproved=is_unproved)
+        return listed or not (withheld or is_unproved)  # a list of existing records is read in each run

@@ -86,7 +86,7 @@ def test_a_counted_snapshot_blocks_nothing(state: State, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("rows", "keyless", "filtered", "proof", "past", "message", "is_grave"),
+    ("rows", "keyless", "filtered", "proof", "past", "message", "is_lasting"),
     [
         pytest.param(0, 0, 0, COUNTED, [10], "the snapshot lists no records", True, id="empty"),
         pytest.param(3, 1, 0, COUNTED, [10], "1 row has no key", True, id="no key"),
@@ -111,14 +111,14 @@ def test_blockers(
     proof: Proof | None,
     past: Sequence[int | None],
     message: str,
-    is_grave: bool,
+    is_lasting: bool,
 ) -> None:
-    """Each has a message; one that later snapshots resolve is not grave."""
+    """Each has a message; some are settled by later snapshots."""
     facts = found(tmp_path, proof, rows, keyless=keyless)
     blocked = reason(state, facts, past, filtered=filtered)
     assert blocked is not None
     assert message in blocked.message
-    assert blocked.is_grave is is_grave
+    assert blocked.ends_by_itself is not is_lasting
 
 
 def test_without_a_count_the_usual_size_is_required(state: State, tmp_path: Path) -> None:

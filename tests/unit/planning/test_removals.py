@@ -209,10 +209,12 @@ class Model:
         gone = self.active.keys() - run.rows.keys() - run.skipped
         self.active |= run.rows
         over = len(gone) > LIMITS.at_most or len(gone) * 100 > LIMITS.at_most_percent * (self._present or 0)
-        if gone and self._is_proven(run):
-            event("approved" if over and run.approved else "stopped" if over else "removed")
-            if over and not run.approved:
+        is_proven, needs_approval = self._is_proven(run), over if self._is_proven(run) else self._is_doubtful(run)
+        if gone and needs_approval:
+            event("approved" if run.approved else "stopped")
+            if is_proven and not run.approved:
                 return  # the run does not end
+        if gone and (run.approved if needs_approval else is_proven):
             for key in gone:
                 del self.active[key]
         self._rows, self._present = [run.height, *self._rows][:COMPARED_SNAPSHOTS], len(self.active)
@@ -220,8 +222,15 @@ class Model:
     def _is_proven(self, run: ScheduledRun) -> bool:
         if run.keyless or self._present is None:
             return False
-        usual = all(abs(run.height - rows) * 100 <= LIMITS.rows_within_percent * rows for rows in self._rows)
-        return run.counted or (len(self._rows) == COMPARED_SNAPSHOTS and usual)
+        return run.counted or (len(self._rows) == COMPARED_SNAPSHOTS and self._is_usual(run))
+
+    def _is_doubtful(self, run: ScheduledRun) -> bool:
+        """Whether an operator must decide, since later lists do not."""
+        is_known = self._present is not None and len(self._rows) == COMPARED_SNAPSHOTS
+        return run.keyless or (is_known and not run.counted and not self._is_usual(run))
+
+    def _is_usual(self, run: ScheduledRun) -> bool:
+        return all(abs(run.height - rows) * 100 <= LIMITS.rows_within_percent * rows for rows in self._rows)
 
 
 @given(keys=st.sets(HASHES, min_size=1), others=st.sets(HASHES))

@@ -344,4 +344,5 @@ class FileSource:
         # what counts the rows is right, or the file is refused
         counted = layout.states_rows or (entry is not None and entry.counted)
         cut = not counted and looks_cut(self._spool.bytes_of(facts.content_hash), layout)
-        return Proof(partial(self._spool.content_hash, facts.content_hash), counted=counted, cut=cut)
+        content = partial(self._spool.content_hash, facts.content_hash)
+        return Proof(content, counted=counted, cut=cut, export=f"{facts.name} {facts.at}")

@@ -176,4 +176,5 @@ class JoinedFiles:
             return hashlib.sha256("\n".join(proof.content() for proof in proofs).encode()).hexdigest()
 
         counted = all(proof.counted for proof in proofs[: len(read)])
-        return Proof(content, counted=counted, cut=any(proof.cut for proof in proofs))
+        export = "\n".join(proof.export for proof in proofs)
+        return Proof(content, counted=counted, cut=any(proof.cut for proof in proofs), export=export)

@@ -80,8 +80,13 @@ class SnapshotHistory:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def remember(self, stream: str, content: str, past: PastSnapshot, *, at: datetime) -> None:
-        """Record that *stream* has finished the snapshot with this *content* digest."""
+    def remember(
+        self, stream: str, content: str, past: PastSnapshot, *, at: datetime, instead_of: str | None = None
+    ) -> None:
+        """Record that *stream* has read the snapshot with this *content* digest, *instead_of* another one."""
+        self._connection.execute(
+            delete(snapshots).where(snapshots.c.stream == stream, snapshots.c.content == instead_of)
+        )
         key = {"stream": stream, "content": content}
         facts = {"row_count": past.rows, "present": past.present, "finished_at": at}
         sql_statements.upsert(self._connection, snapshots, [key | facts])
@@ -92,9 +97,10 @@ class SnapshotHistory:
         known = self._connection.execute(query).first() is not None
         return known or content in removed_input_digests.of(self._connection, "snapshot", stream)
 
-    def latest(self, stream: str, number: int) -> list[PastSnapshot]:
-        """At most *number* snapshots, newest first."""
+    def latest(self, stream: str, number: int, *, without: str | None = None) -> list[PastSnapshot]:
+        """At most *number* snapshots, newest first, *without* the one of this name."""
         query = select(snapshots.c.row_count, snapshots.c.present).where(snapshots.c.stream == stream)
+        query = query.where(snapshots.c.content != (without or ""))
         latest = query.order_by(snapshots.c.finished_at.desc()).limit(number)
         return [PastSnapshot(rows, present) for rows, present in self._connection.execute(latest)]
 

@@ -639,8 +639,8 @@ def test_what_is_not_proved_is_told_each_night_until_it_is_approved(site: Site, 
     if doubt == "cut":
         rows[-1] = rows[-1].removesuffix("\n")
     assert plain(site, "3", rows).code == 4
-    for number in ("4", ""):
-        result = plain(site, number, rows) if number else site.sync("wms.products")
+    for name in ("4", ""):
+        result = plain(site, name, rows) if name else site.sync("wms.products")
         assert (result.code, removed(site)) == (4, [])
         assert f"crossdock approve wms.products {gone}" in result.err
     assert site.run("approve", "wms.products", str(gone)).code == 0

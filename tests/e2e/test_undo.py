@@ -68,6 +68,27 @@ def test_what_a_run_created_is_deleted_and_what_it_changed_restored(synced: Site
     assert synced.run("apply", plan).code == 4
 
 
+@pytest.mark.parametrize("mode", ["append", "snapshot"])
+def test_the_next_sync_delivers_again_what_the_source_still_says(synced: Site, mode: str) -> None:
+    """Also if nothing new has come, or the same content comes as another file; afterwards nothing is left to do."""
+    synced.edit("mode: append", f"mode: {mode}", within="products:")
+    assert synced.sync("wms.products").code == 0
+    text = "SKU;NAME;PRICE\nP1;Bolt;1.50\nP2;Hex nut;0.30\nP3;Washer;0.05\n"
+    synced.export("PROD_2.csv", text)
+    run = run_of(synced.sync("wms.products"))
+    after, plan = content(synced), str(synced.folder / "undo.plan")
+    assert synced.run("undo", run, "-o", plan).code == 0
+    assert synced.run("apply", plan).code == 0
+    if mode == "snapshot":
+        synced.export("PROD_3.csv", text)
+    again = synced.sync("wms.products").records("products")
+    assert (again["created"], again["updated"]) == (1, 1)
+    assert {key: each["name"] for key, each in content(synced).items()} == {
+        key: each["name"] for key, each in after.items()
+    }
+    assert synced.sync("wms.products").records("products") == {}
+
+
 def test_what_others_changed_since_is_left_alone(synced: Site) -> None:
     """A record that somebody edited, or that a later run delivered, is listed with the reason and stays."""
     synced.export("PROD_2.csv", "SKU;NAME;PRICE\nP3;Washer;0.05\nP4;Rivet;0.02\nP5;Pin;0.01\n")

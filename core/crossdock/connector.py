@@ -42,7 +42,8 @@ class Stream(StreamFacts, ABC, Generic[S]):
             batches with a cursor, or reads everything each time.
         uses: The columns whose change makes a record changed; None for all of them. Columns of JSON records are dotted
             paths, such as ``customer.id``.
-        mapping_version: Raise it with every change of `to_resource`, so that all records are mapped again.
+        mapping_version: Raise it with every change of `to_resource`, so that all records that the source still has are
+            mapped again.
         yields_deleted: Whether batches of `pull` may name records that were deleted, in `RawBatch.deleted`.
         fetch_size: The most keys that `fetch` gets at a time.
         incomplete: Rows that lack most columns, so that `to_resource` rejects them: no filter leaves them out, and

@@ -150,7 +150,7 @@ def test_a_mapping_that_changes_no_payload_is_no_update(stocked: Site) -> None:
     result = stocked.sync()
     assert (result.code, result.records("products")) == (0, {"read": PRODUCTS, "suppressed": PRODUCTS})
     (note,) = result.json["streams"]["wms.products"]["notes"]
-    assert note.endswith("all records are mapped again")
+    assert note.endswith("all records that the source still has are mapped again")
 
 
 def test_usual_nights_never_stop(stocked: Site) -> None:

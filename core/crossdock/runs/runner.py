@@ -113,11 +113,14 @@ def replay(
         with session.state.look() as tx:
             identities = (dead_letter.identity for dead_letter in tx.dead_letters.chosen(choice))
             found = {identity.stream for identity in identities if identity.key}
+            is_dropped = not found and tx.dead_letters.count(choice, status="dropped") > 0
         for name in sorted(found - known):
             progress.warn(f"{name}: not replayed, because the config has no such stream")
         names = found & known
         if not names and choice.key is not None:
             hint = "'crossdock records list --state rejected' lists the rejected records"
+            if is_dropped:
+                hint = "it was dropped, so that only a new version from its source is processed"
             raise ConfigError(f"no rejected record {choice.key!r} of {choice.stream}", hint=hint)
         run = OpenRun(session, progress, interrupt, "live", command=command)
 

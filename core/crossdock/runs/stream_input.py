@@ -122,7 +122,8 @@ class StreamInput:
         text_remarks.remark(bound, self._scan)
         if mapping_changed and self._scan.sources:
             self._mapping_changed = mapping_changed
-            bound.context.run.note(name, f"the mapping has changed {mapping_changed}: all records are mapped again")
+            text = f"the mapping has changed {mapping_changed}: all records that the source still has are mapped again"
+            bound.context.run.note(name, text)
         self._state.read_ahead(found.changed.height)
         key_order, latest = self._scan.key_order, self._scan.latest
         self._order = key_order.new_order(latest[KEY_HASH], found.known) if key_order else None

@@ -26,6 +26,7 @@ _LATE = (
     "ask the sender to send its rows again in a new file, or move this one away; declare order_by if a column says "
     "which row is newer, or 'order: any' if no record is in two files"
 )
+_BY_TIME = "order: modified if the rows of a file are as new as its time of change"
 _NO_RANK: Rank = ((), (), (), 0)
 
 
@@ -191,11 +192,11 @@ class FileOrder:
             by_name, by_time = ("older", "newer") if first.at < second.at else ("newer", "older")
             message = f"is {by_name} than {other} by its name, and {by_time} by its time of change"
             if taken and not self.snapshot and by_name == "older":
-                hint = f"declare order: modified if the times decide. If the names do, it comes too late: {_LATE}"
+                hint = f"declare {_BY_TIME}. Else it comes too late: {_LATE}"
                 return RefusedError(message, where=where, hint=hint)
         else:
             message = f"is as new as {other}: neither name nor time of change says which of them is newer"
-        return RefusedError(message, where=where, hint=compared.advice(first.name, second.name))
+        return RefusedError(message, where=where, hint=compared.advice(first.name, second.name, fault))
 
 
 class _ByTime:
@@ -223,8 +224,8 @@ class _ByTime:
         del one, other
         return True
 
-    def advice(self, one: str, other: str) -> str:
-        del one, other
+    def advice(self, one: str, other: str, fault: Fault) -> str:
+        del one, other, fault
         return f"files were changed in the same second: declare the order of their names, {_EXAMPLE}"
 
 
@@ -245,8 +246,8 @@ class _ByRank(_ByTime):
             return None  # the same file, written again
         return "tie" if self._order.snapshot else super().fault(first, second, taken=taken)
 
-    def advice(self, one: str, other: str) -> str:
-        del one, other
+    def advice(self, one: str, other: str, fault: Fault) -> str:
+        del one, other, fault
         return "use a template in which they differ, or a pattern for `files` that matches one of them"
 
 
@@ -309,13 +310,16 @@ class _Derived(_ByTime):
 
         return last_of
 
-    def advice(self, one: str, other: str) -> str:
+    def advice(self, one: str, other: str, fault: Fault) -> str:
         if self._names.are_alike(one, other) and (templates := self._names.templates(one)):
             shown = " or ".join(f'order: {{name: "{template}"}}' for template in templates)
-            return f"declare what decides: {shown}, or order: modified"
+            if fault == "tie":
+                return f"declare what decides: {shown}"
+            return f"declare {shown} if a file that is written again keeps its place, or {_BY_TIME}"
         base, later = (other, one) if (other, one) in self._extended else (one, other)
         forms = [template for name in (base, later) for template in self._names.templates(name)[:1]]
         if (base, later) in self._extended and len(forms) > 1:
             shown = ", ".join(f'"{template}"' for template in forms)
             return f"if {later!r} is the newer one, declare order: {{name: [{shown}]}}; else order: modified"
-        return f"use a pattern that matches one of them, or declare the order, {_EXAMPLE}; or order: modified"
+        by_time = "" if fault == "tie" else f"; or {_BY_TIME}"
+        return f"use a pattern that matches one of them, or declare the order, {_EXAMPLE}{by_time}"

@@ -196,7 +196,8 @@ def killed_wave(folder: Path, point: str, nth: int, side: str) -> None:
             assert (killed.effects() - before)["create"] <= CUSTOMERS, "only what had been decided is sent"
             assert "wms:C99" not in killed.names("customer"), "no source is read"
             assert migrated.migrate("undo", "-o", plan).exit_code == 0
-        assert killed.code("apply", plan) == 0
+        if Path(plan).exists():  # there was something to undo
+            assert killed.code("apply", plan) == 0
         assert (killed.names("customer"), killed.names("product")) == ([], [])
         _afterwards(killed, "migration")
 

@@ -33,8 +33,8 @@ def apply(
 ) -> Report:
     """Undo what *approved* says, if a new plan says the same, or go on with it if it has begun.
 
-    A record that somebody changes meanwhile is left alone, and is listed as rejected. The next run reads the sources of
-    its streams from their beginning again.
+    A record that somebody changes meanwhile is left alone, and is listed as rejected. After the undo of a migration its
+    sources are read from their beginning again; after that of a run, its files are not.
 
     Raises:
         RefusedError: If the plan is out of date, or another undo has not ended.
@@ -98,7 +98,7 @@ def give_up(project: Project, *, clock: Clock) -> GivenUp:
         for each in unsent:
             each.status = "dropped"
         tx.intents.move(unsent, at=clock.now())
-        _end(tx, streams)
+        _end(tx, PlanFile.model_validate(begun[0].plan), streams)
         return GivenUp(streams, len(unsent), len(left) - len(unsent))
 
     with project.alone() as state:
@@ -173,7 +173,7 @@ class _Application:
         with self._session.state.look() as tx:
             left = [each for each in tx.intents.unsettled() if each.identity.stream in names]
         if self._run.report.completed and all(self._is_for_a_person(each) for each in left):
-            self._session.state.apply(lambda tx: _end(tx, names))
+            self._session.state.apply(lambda tx: _end(tx, self._approved, names))
         else:
             self._progress.warn(f"the undo has not ended, and its streams are not synced; {undos_meanwhile.ADVICE}")
         return self._run.report
@@ -188,9 +188,13 @@ def _nothing(bound: BoundStream, _tally: Tally, _run_id: int) -> PreparedOperati
     return PreparedOperations(bound, (), 0)
 
 
-def _end(tx: Transaction, names: Iterable[str]) -> None:
-    """The streams are synced again, from the beginning of their sources: what was taken back is delivered again."""
+def _end(tx: Transaction, plan: PlanFile, names: Iterable[str]) -> None:
+    """The streams are synced again; those of a migration are read from their beginning, so that a load is whole."""
     tx.begun_undos.end()
+    undone = None if plan.run is None else tx.runs.get(plan.run)
     for name in names:
-        tx.intake.forget(name)
-        tx.cursors.forget(name)
+        if undone is None:
+            tx.intake.forget(name)
+            tx.cursors.forget(name)
+        else:
+            tx.intake.take_back(name, undone.started_at, undone.finished_at)

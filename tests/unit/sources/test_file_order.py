@@ -121,7 +121,7 @@ def test_a_late_file_of_changes_is_not_advised_to_be_refused_again() -> None:
     older, newer = files("S_20261125", "S_20261126", times="10")
     with pytest.raises(RefusedError, match="is older than 'S_20261126' taken in before by its name") as refused:
         order().check([older], [newer], NOW)
-    assert "If the names do, it comes too late: ask the sender" in str(refused.value.hint)
+    assert "Else it comes too late: ask the sender" in str(refused.value.hint)
     with pytest.raises(RefusedError, match="is older than"):
         order({"name": "S_{date:%Y%m%d}"}).check([older], [newer], NOW)
     order("modified").check([older], [newer], NOW)

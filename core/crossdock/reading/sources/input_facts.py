@@ -73,11 +73,15 @@ def newest_of(files: Iterable[FileFacts]) -> FileFacts | None:
 
 
 def is_to_remember(facts: FileFacts, finished: Mapping[str, FileFacts], *, snapshot: bool) -> bool:
-    """True unless the file is one of the *finished* ones; also if a snapshot was exported again, unchanged."""
+    """True unless the file is one of the *finished* ones.
+
+    Also if a snapshot was exported again, unchanged, or a file that was undone was sent again.
+    """
     same = finished.get(facts.content_hash)
     if same is None:
         return True
-    return snapshot and _description(facts) != _description(same) and facts.stamp >= same.stamp
+    is_again = same.is_undone or (snapshot and facts.stamp >= same.stamp)
+    return is_again and _description(facts) != _description(same)
 
 
 def _description(facts: FileFacts) -> tuple[str, int, datetime]:

@@ -170,9 +170,11 @@ class KnownFiles:
         return [facts for facts in files if facts in returned or not self._has_come(stream_id, facts)]
 
     def _has_come(self, stream_id: StreamId, facts: FileFacts) -> bool:
-        """Whether the stream has finished a file with this content."""
-        content = facts.content_hash
-        return content in self.done(stream_id) or (not self._snapshot and content in self._forgotten(stream_id))
+        """Whether the stream has finished a file with this content; of what was undone, this file itself."""
+        known = self.done(stream_id).get(facts.content_hash)
+        if known is not None:
+            return not known.is_undone or described(known) == described(facts)
+        return not self._snapshot and facts.content_hash in self._forgotten(stream_id)
 
     def _returned(self, stream_id: StreamId, files: Sequence[FileFacts]) -> set[FileFacts]:
         """Those of *files* to read again: their content has come before, and other content since, also in *files*."""
@@ -250,7 +252,7 @@ class KnownFiles:
         unfinished = self._unfinished(stream_id)
         finished = dict[str, FileFacts]()
         for facts in self._known(stream_id):
-            if facts.content_hash in unfinished:
+            if facts.content_hash in unfinished or facts.is_undone:
                 continue
             if self._snapshot:
                 finished.pop(facts.content_hash, None)

@@ -36,7 +36,7 @@ class IntakeLog(Protocol):
     """Which files a stream has taken in; one version of a stream has finished a file or not."""
 
     def done(self, stream: str, version: str) -> dict[str, FileFacts]:
-        """Files finished under *version*, by content hash."""
+        """Files finished under *version*, by content hash; also those whose records an undo has taken back."""
 
     def unfinished(self, stream: str) -> dict[str, FileFacts]:
         """Files accepted and not finished, by content hash."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, false, func, select, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.file_tables import passed_files
@@ -25,6 +25,7 @@ class FileFacts:
         content_hash: SHA-256 of its bytes as hex; a plan, which stores nothing, may use the name instead.
         stamp: Orders snapshots: the date in the name, or else the modification time, as sortable text.
         seen_at: When its source last listed it, to the day; None if only when it was accepted.
+        is_undone: What it brought was taken back: it is not read again, but the same content in another file is.
     """
 
     name: str
@@ -34,6 +35,7 @@ class FileFacts:
     stamp: str
     accepted_at: datetime | None = None
     seen_at: datetime | None = None
+    is_undone: bool = False
 
     @property
     def at(self) -> int:
@@ -49,8 +51,9 @@ class FinishedImport:
     at: datetime
 
 
-_FACTS = tuple(table.c[name] for name in FileFacts.__slots__)
-_NEW = tuple(name for name in FileFacts.__slots__ if name not in {"accepted_at", "seen_at"})
+_IS_UNDONE = (table.c.status == "undone").label("is_undone")
+_FACTS = tuple(table.c.get(name, _IS_UNDONE) for name in FileFacts.__slots__)
+_NEW = tuple(name for name in FileFacts.__slots__ if name not in {"accepted_at", "seen_at", "is_undone"})
 _SEEN = sql_statements.Bulk(
     update(table)
     .where(
@@ -67,8 +70,8 @@ class Intake:
         self._connection = connection
 
     def done(self, stream: str, version: str) -> dict[str, FileFacts]:
-        """Files that *stream* has finished under *version*, by content hash, oldest first."""
-        return self._listed(table.c.stream == stream, table.c.version == version, table.c.status == "done")
+        """Files that *stream* has finished under *version*, by content hash, oldest first; also those taken back."""
+        return self._listed(table.c.stream == stream, table.c.version == version, table.c.status != "accepted")
 
     def unfinished(self, stream: str) -> dict[str, FileFacts]:
         """Files that were accepted under any version and not finished, by content hash."""
@@ -124,6 +127,16 @@ class Intake:
         contents = select(same.c.content_hash).where(same.c.stream == stream, same.c.version == version)
         accepted = update(table).where(table.c.stream == stream, table.c.status == "accepted")
         self._connection.execute(accepted.where(table.c.content_hash.in_(contents)).values(status="done"))
+
+    def take_back(self, stream: str, begun: datetime, ended: datetime | None) -> None:
+        """What a run from *begun* to *ended* has brought was undone: see `FileFacts.is_undone`.
+
+        Files that were finished later may have the content of its files, and count like them.
+        """
+        of_run = table.c.stream == stream, table.c.accepted_at >= begun
+        is_its_own = table.c.accepted_at <= ended if ended else false()
+        undone = update(table).where(*of_run, (table.c.status == "done") | is_its_own)
+        self._connection.execute(undone.values(status="undone"))
 
     def forget(self, stream: str) -> None:
         """Forget all files of *stream*: it reads them again."""

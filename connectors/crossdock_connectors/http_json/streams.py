@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -11,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch, RefusedError
+from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch, RecordError, RefusedError
 from crossdock.mapping.cursors import Window, instant_cursor
 from crossdock.reading.sources.pagination import SizedPages
 from crossdock.reading.sources.retried_requests import NotFoundError
@@ -191,7 +192,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         return RawBatch.json(items, source=answer.address, key=self.key, explode=self._config.explode)
 
     def check(self, ctx: Context[HttpJsonSettings]) -> Finding:
-        """Request the first two pages as the first run does, and say what they have.
+        """Request the first two pages as the first run does, and say what they have; then ask from a record's time on.
 
         Raises:
             RefusedError: If the second one has the same records once more, or the list does not end well.
@@ -209,8 +210,40 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
                 text = f"{self.name}: no record of {page.address} has the {fact} {column!r}"
                 return Finding(ok=False, text=f"{text}; the first has {_listed(_members_of(rows))}")
         second = next(pages, None)
+        if problem := self._problem_of_since(ctx, rows):
+            return Finding(ok=False, text=f"{self.name}: {problem}")
         text = f"{self.name}: {page.address} responds, with {rows.height:,} records and {self._next_of(page, second)}"
         return Finding(ok=True, text=f"{text}{self._size_of(page, is_last=second is None)}")
+
+    def _problem_of_since(self, ctx: Context[HttpJsonSettings], rows: pl.DataFrame) -> str:
+        """What shows that the API reads ``{since}`` in another way; empty if nothing does.
+
+        The last of *rows* must be in the list from its own cursor on, or from a second before where that is excluded.
+        """
+        cursor, columns = self.cursor, [*self.key, *([self.cursor.column] if self.cursor else ())]
+        known = with_paths(rows, columns).select(columns).drop_nulls()
+        if cursor is None or not known.height:
+            return ""
+        last = known.row(-1, named=True)
+        try:
+            since = cursor.since(cursor.value(last))
+        except RecordError:  # the run refuses it, with its line
+            return ""
+        if not cursor.sorted or self._pagination.kind in {"page_number", "offset"}:
+            if cursor.as_ != "instant":
+                return ""
+            since = instant_cursor(datetime.fromisoformat(since or "") - timedelta(seconds=1))
+        pages = self.pages(ctx, {"since": self._written(since)})
+        for page in itertools.islice(pages, 2):
+            listed = with_paths(self.batch(ctx, page, page.address).load(), self.key)
+            if listed.filter(pl.col(name) == last[name] for name in self.key).height:
+                return ""
+        if next(pages, None) is not None and not cursor.sorted:
+            return ""  # it may be on any page
+        return (
+            f"the list since {since} lacks the record whose {cursor.column!r} is {last[cursor.column]}: the API leaves"
+            " out the value itself, or reads it in another time zone (see cursor.timezone and time_format)"
+        )
 
     def _next_of(self, page: ApiAnswer, second: ApiAnswer | None) -> str:
         """Whether the first page has a *second* one: with a wrong pagination, it is the only one that is ever read."""

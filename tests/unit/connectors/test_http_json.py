@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
@@ -578,6 +578,37 @@ def test_check_finds_a_cursor_that_no_record_has() -> None:
     ((ok, text),) = findings(Api(lambda _: {"items": ITEMS}), stream)
     assert not ok
     assert "no record of https://shop.example/api/items has the cursor 'changed.at'; the first has id, " in text
+
+
+@pytest.mark.parametrize(
+    ("kind", "shift", "is_excluded", "ok"),
+    [
+        ("link_header", timedelta(), False, True),
+        ("link_header", timedelta(), True, False),
+        ("link_header", timedelta(hours=6), False, False),
+        ("link_header", timedelta(hours=-6), False, True),  # more than what was asked for
+        ("page_number", timedelta(), True, True),
+        ("page_number", timedelta(hours=6), True, False),
+    ],
+)
+def test_check_finds_a_time_that_the_api_reads_in_another_way(
+    kind: str, shift: timedelta, is_excluded: bool, ok: bool
+) -> None:
+    """The record at which a run ends must be in the list that the next run asks for; else changes would be missed."""
+    items = [{"id": number, "at": f"2026-11-0{number}T08:00:00Z"} for number in (1, 2, 3)]
+
+    def answer(request: httpx.Request) -> Any:
+        if request.url.params.get("page", "1") != "1":
+            return {"items": []}
+        since = datetime.fromisoformat(request.url.params.get("since", "1970-01-01T00:00:00Z")) + shift
+        times = [datetime.fromisoformat(str(each["at"])) for each in items]
+        found = [each for each, at in zip(items, times, strict=True) if at > since or (at == since and not is_excluded)]
+        return {"items": found}
+
+    stream = {"mode": "incremental", "cursor": {"column": "at", "as": "instant"}, "params": {"since": "{since}"}}
+    ((is_ok, text),) = findings(Api(answer), {**stream, "key": ["id"], "pagination": {"kind": kind}})
+    assert is_ok == ok
+    assert ok or "lacks the record whose 'at' is 2026-11-03T08:00:00Z" in text
 
 
 # ---- deleted records

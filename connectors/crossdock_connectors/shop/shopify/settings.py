@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -49,10 +48,6 @@ class ShopifySettings(ShopSettings):
     """Seconds after which a run does not wait any longer for a bulk operation."""
     file_hosts: tuple[str, ...] = ("storage.googleapis.com",)
     """The hosts from which results of bulk operations are downloaded, besides the shop's own."""
-
-    @property
-    def bulk_timeout(self) -> timedelta:
-        return timedelta(seconds=self.bulk_timeout_s)
 
     def declared_api(self) -> Api:
         return self.api(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Select, delete, insert, select, update
+from sqlalchemy import Connection, Select, insert, select, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import intents, migration_runs, migrations, wave_approvals
@@ -167,11 +167,6 @@ class Migrations:
         rows = self._connection.execute(query.where(table.c.migration_id == migration_id)).all()
         found = (WaveApproval(wave, at, by, OpenCounts.of_json(counts)) for wave, at, by, counts in rows)
         return {each.wave: each for each in found}
-
-    def withdraw(self, migration_id: int, wave: str) -> None:
-        """Remove the approval of a wave."""
-        table = wave_approvals
-        self._connection.execute(delete(table).where(table.c.migration_id == migration_id, table.c.wave == wave))
 
     def _set(self, migration_id: int, **values: Any) -> None:
         self._connection.execute(update(migrations).where(migrations.c.id == migration_id).values(values))

@@ -64,15 +64,13 @@ def test_a_pause_ends_when_it_is_resumed(state: State) -> None:
 
 
 def test_the_last_approval_of_a_wave_counts(state: State) -> None:
-    """An approval keeps what was open then; a later one takes its place, and it can be withdrawn."""
+    """An approval keeps what was open then; a later one takes its place."""
     with state.begin() as tx:
         migration = tx.migrations.begin("acme", at=AT, by="ann")
         tx.migrations.approve(migration, WaveApproval("lots", AT, "bob", OpenCounts(rejected=3)))
         last = WaveApproval("lots", LATER, "eve", OpenCounts(rejected=4, waiting=1))
         tx.migrations.approve(migration, last)
         assert tx.migrations.approvals(migration) == {"lots": last}
-        tx.migrations.withdraw(migration, "lots")
-        assert tx.migrations.approvals(migration) == {}
 
 
 def test_the_streams_that_a_load_has_sent(state: State) -> None:

@@ -1,0 +1,24 @@
+# The daily commands; `just --list` shows them.
+
+# What must pass before a commit.
+check:
+    ruff format .
+    ruff check .
+    mypy
+    lint-imports
+
+# The suite, or some of it: just test tests/unit
+test *what:
+    pytest -n 2 {{what}}
+
+# Everything at full size; hours.
+long *what="tests/long":
+    pytest -n 2 -rP {{what}}
+
+# What CI does, on an empty machine.
+ci:
+    bash .ci/run
+
+# Renew requirements.lock.
+lock:
+    uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes --only-binary :all: --no-header --upgrade -o requirements.lock

@@ -324,7 +324,8 @@ def run_trial(
             arriving.clear()
             backups.append(site.backup(f"{len(backups)}-after-{night}"))
         site.judge(source)
-        chosen = chance.sample(backups, k=min(restores, len(backups)))
+        often = restores // len(backups) + 1  # a night without an order has one backup only
+        chosen = chance.sample(backups * often, k=restores)
         for number, backup in enumerate(chosen):
             way = ways[number % len(ways)]
             before = site.effects()

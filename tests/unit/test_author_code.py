@@ -12,7 +12,7 @@ from tests.unit.planning.accounts import bound_accounts
 
 from crossdock.errors import ConfigError, CrossdockError, InternalError, RecordError, StoppedError, UnavailableError
 from crossdock.records import RawBatch
-from crossdock.runs.pull_checks import pulled
+from crossdock.runs.checked_batches import pulled
 from crossdock.values.author_code import AuthorCodeError, brief, described, error_of_author, guarded
 from crossdock.values.config_file import ConfigModel, SecretRef
 

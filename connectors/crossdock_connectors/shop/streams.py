@@ -21,9 +21,9 @@ from crossdock import (
 )
 from crossdock.mapping.stream_facts import ChangeLimits
 from crossdock.sources import Checkpoint
+from crossdock_connectors.shop.mapping_versions import version_of
 from crossdock_connectors.shop.sale import charge_key
 from crossdock_connectors.shop.settings import ShopSettings
-from crossdock_connectors.shop.stream_versions import version_of
 
 S = TypeVar("S", bound=ShopSettings)
 Read = Iterator[RawBatch | Checkpoint]

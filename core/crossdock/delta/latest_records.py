@@ -17,8 +17,8 @@ import polars as pl
 from crossdock.connector import Stream
 from crossdock.delta import fingerprint
 from crossdock.delta.grouped_rows import rows_of_groups
-from crossdock.delta.keyed_records import KeyedRecord, held_records, keyed_records
 from crossdock.delta.positions import TimeNotations
+from crossdock.delta.records_of_rows import KeyedRecord, held_records, keyed_records
 from crossdock.delta.repeated_keys import (
     RepeatedKeys,
     RepeatedRows,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from crossdock.delta.keyed_records import KeyedRecord
+from crossdock.delta.records_of_rows import KeyedRecord
 
 MAX_BYTES = 8 << 20  # of the records of a chunk
 _CELL_BYTES = 64  # of each cell, besides its text

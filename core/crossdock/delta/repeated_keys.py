@@ -8,7 +8,7 @@ from typing import NamedTuple
 import polars as pl
 
 from crossdock.delta import fingerprint
-from crossdock.delta.keyed_records import KeyedRecord
+from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, SAME, UNIT, among, in_parts
 from crossdock.errors import RefusedError
 from crossdock.records import LINE

@@ -15,7 +15,7 @@ from typing import Literal
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, CrossdockError, RefusedError, StoppedError
 from crossdock.migration.delivery_rate import DeliveryRate
-from crossdock.migration.halts import Halt, Halts
+from crossdock.migration.load_pauses import Halt, Halts
 from crossdock.migration.load_progress import LoadListener, LoadProgress
 from crossdock.migration.rehearsal import Rehearsal
 from crossdock.migration.rehearsed_sources import check_rehearsal, checked_source, of_state

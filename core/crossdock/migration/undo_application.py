@@ -21,7 +21,7 @@ from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
 from crossdock.state import BegunUndo, Intent, MigrationPart, Transaction
-from crossdock.state.tables.removal_evidence import packed
+from crossdock.state.tables.snapshots_and_approvals import packed
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 from crossdock.values.tally import Tally

@@ -7,7 +7,7 @@ from dataclasses import replace
 from urllib.parse import unquote
 
 from crossdock.config.project.connector_instances import BoundStream
-from crossdock.delta.keyed_records import KeyedRecord
+from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.planning.own_writes import Origin
 from crossdock.planning.references import ScopedKey, placeholder
 from crossdock.state import Binding, Transaction

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crossdock.config.project.connector_instances import BoundStream
-from crossdock.delta.keyed_records import KeyedRecord, kept_records
+from crossdock.delta.records_of_rows import KeyedRecord, kept_records
 from crossdock.planning import cycles
 from crossdock.planning.idle_records import Idle, awaited
 from crossdock.planning.references import References, ScopedKey, found_in, key_hashes

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crossdock.config.project.connector_instances import BoundStream
-from crossdock.delta.keyed_records import KeyedRecord
+from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.mapping.resource_types import ResourceType
 from crossdock.records import JSON
 from crossdock.state import Scope, State, Transaction

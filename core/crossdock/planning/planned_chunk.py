@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from crossdock.config.project.connector_instances import BoundStream
-from crossdock.delta.keyed_records import KeyedRecord
+from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.planning.references import ScopedKey
 from crossdock.state import Binding, DeadLetter, NamedRecord, Transaction, WaitingRecord
 from crossdock.writing.delivery.operations import Operation

@@ -9,8 +9,8 @@ from itertools import islice
 from typing import Any
 
 from crossdock.config.project.connector_instances import BoundStream, code_of_stream
-from crossdock.delta.keyed_records import KeyedRecord
 from crossdock.delta.record_chunks import in_chunks
+from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.errors import CrossdockError, RecordError, StateError
 from crossdock.planning.contributions import Contributions
 from crossdock.planning.draft_records import drafted, failing_target

@@ -18,10 +18,10 @@ from crossdock.config.project.connector_instances import BoundStream
 from crossdock.delta import fingerprint
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.errors import CrossdockError, RefusedError
-from crossdock.planning.completeness import SnapshotFacts, blocker
+from crossdock.planning.snapshot_proof import SnapshotFacts, blocker
 from crossdock.records import Reason, Record
 from crossdock.state import Binding, Intent, PastSnapshot, PendingApproval, RecordIdentity, State, Transaction
-from crossdock.state.tables.removal_evidence import packed
+from crossdock.state.tables.snapshots_and_approvals import packed
 from crossdock.values.tally import Term
 from crossdock.writing.delivery.operations import Operation
 

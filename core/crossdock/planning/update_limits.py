@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from crossdock.config.project.connector_instances import BoundStream
-from crossdock.delta.keyed_records import KeyedRecord
+from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.errors import RefusedError
 from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.held_records import HeldRecords
@@ -22,7 +22,7 @@ from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
 from crossdock.planning.removals import LISTED, Removals
 from crossdock.state import PendingApproval, Scope, State
-from crossdock.state.tables.removal_evidence import KEY_BYTES, packed
+from crossdock.state.tables.snapshots_and_approvals import KEY_BYTES, packed
 from crossdock.values import exact_json
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations import Operation

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from crossdock.config.project.connector_instances import BoundStream
-from crossdock.delta.keyed_records import KeyedRecord, kept_records
+from crossdock.delta.records_of_rows import KeyedRecord, kept_records
 from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.idle_records import Idle
 from crossdock.planning.removals import Removals

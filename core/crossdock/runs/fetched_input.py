@@ -13,8 +13,8 @@ from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.removals import Removals
 from crossdock.planning.update_limits import UpdateCandidates
 from crossdock.records import key_parts_of
+from crossdock.runs.checked_batches import fetched_batches
 from crossdock.runs.followed_records import FollowedRecords
-from crossdock.runs.pull_checks import fetched_batches
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import Intent, NamedRecord, State, Transaction
 from crossdock.values.tally import Tally

@@ -13,7 +13,7 @@ from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.stream_facts import OpenUntil
 from crossdock.planning.references import key_hashes
 from crossdock.records import RawBatch, key_parts_of, key_text, with_paths
-from crossdock.runs.pull_checks import fetched_batches
+from crossdock.runs.checked_batches import fetched_batches
 from crossdock.state import FollowedRecord, State, Transaction
 
 MISSED_AT_MOST = 3  # runs in succession in which the source does not have a record

@@ -16,10 +16,10 @@ from crossdock.delta.latest_records import Scan
 from crossdock.delta.positions import comparable
 from crossdock.delta.row_preparation import DELETED, KEY, KEY_HASH, POSITION, keys_only
 from crossdock.errors import CrossdockError, StateError
-from crossdock.planning.completeness import Completeness, SnapshotFacts
 from crossdock.planning.removals import Removals, decide, decide_deleted
+from crossdock.planning.snapshot_proof import Completeness, SnapshotFacts
 from crossdock.records import RawBatch
-from crossdock.runs.pull_checks import listed_batches
+from crossdock.runs.checked_batches import listed_batches
 from crossdock.runs.second_look import SecondLook
 from crossdock.state import Intent, State, Wait
 from crossdock.values.tally import Tally

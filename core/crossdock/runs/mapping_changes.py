@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crossdock.config.project.connector_instances import BoundStream
-from crossdock.delta.keyed_records import filtered_keys
+from crossdock.delta.records_of_rows import filtered_keys
 from crossdock.state import DeadLetter, Transaction, WaitingRecord
 
 

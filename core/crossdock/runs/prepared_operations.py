@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from crossdock.config.project.connector_instances import BoundStream
-from crossdock.delta.keyed_records import KeyedRecord
+from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.idle_records import Idle
 from crossdock.planning.removals import Removals

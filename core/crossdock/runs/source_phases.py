@@ -12,12 +12,12 @@ from crossdock.delta.latest_records import Scan
 from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.cursors import Cursor
-from crossdock.planning.completeness import Completeness
+from crossdock.planning.snapshot_proof import Completeness
 from crossdock.reading.sources.list_evidence import IncompleteListError
 from crossdock.records import RawBatch
+from crossdock.runs.checked_batches import pulled
 from crossdock.runs.followed_records import FollowedRecords
 from crossdock.runs.gone_records import is_due
-from crossdock.runs.pull_checks import pulled
 from crossdock.runs.read_parts import ReadParts, UnsortedError
 from crossdock.runs.second_look import SecondLook
 from crossdock.state import State, Transaction

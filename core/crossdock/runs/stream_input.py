@@ -11,20 +11,20 @@ import polars as pl
 
 from crossdock.config.project.connector_instances import BoundStream
 from crossdock.delta import compare
-from crossdock.delta.keyed_records import KeyedRecord, kept_records
 from crossdock.delta.latest_records import Scan
 from crossdock.delta.positions import mixed_zones
+from crossdock.delta.records_of_rows import KeyedRecord, kept_records
 from crossdock.delta.row_preparation import KEY_HASH, UNIT, in_parts
 from crossdock.errors import CrossdockError
-from crossdock.planning.completeness import Completeness, remember_snapshot, warn_about_snapshot
 from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.idle_records import Idle, IdleRecords
 from crossdock.planning.removals import Removals
+from crossdock.planning.snapshot_proof import Completeness, remember_snapshot, warn_about_snapshot
 from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.records import LINE
 from crossdock.runs import mapping_changes, text_remarks
+from crossdock.runs.checked_batches import code_of
 from crossdock.runs.gone_records import GoneRecords
-from crossdock.runs.pull_checks import code_of
 from crossdock.runs.source_phases import SourcePhases
 from crossdock.state import Intent, State, Transaction, WaitingRecord
 from crossdock.state.sidecar_files import key_index

@@ -12,9 +12,9 @@ from sqlalchemy import Connection
 from crossdock.state.tables.bindings import Binding, Bindings
 from crossdock.state.tables.dead_letters import DeadLetterFacts, DeadLetters
 from crossdock.state.tables.key_index_stamps import Change, Stamps
-from crossdock.state.tables.key_scope import Scope
 from crossdock.state.tables.record_version import Step
-from crossdock.state.tables.removal_evidence import SnapshotHistory
+from crossdock.state.tables.scope import Scope
+from crossdock.state.tables.snapshots_and_approvals import SnapshotHistory
 from crossdock.state.tables.waiting_records import Wait, WaitingRecords
 
 

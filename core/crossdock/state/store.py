@@ -46,11 +46,11 @@ from crossdock.state.tables.followed_records import FollowedRecords
 from crossdock.state.tables.inbox import Inbox
 from crossdock.state.tables.intents import Intents
 from crossdock.state.tables.key_index_stamps import Stamps, stamp_of
-from crossdock.state.tables.key_scope import Scope
 from crossdock.state.tables.migrations import Migrations
-from crossdock.state.tables.removal_evidence import SnapshotHistory
 from crossdock.state.tables.run_history import Cursors, FullLists, Runs
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
+from crossdock.state.tables.scope import Scope
+from crossdock.state.tables.snapshots_and_approvals import SnapshotHistory
 from crossdock.state.tables.suspected_inputs import SuspectedInputs
 from crossdock.state.tables.untrimmed_keys import UntrimmedKeys
 from crossdock.state.tables.unverified import Unverified

@@ -15,7 +15,7 @@ from crossdock.errors import RecordError
 from crossdock.mapping.cursors import Checkpoint, Cursor
 from crossdock.reading.sources.list_evidence import DoubtfulListError
 from crossdock.records import JSON, RawBatch
-from crossdock.runs.pull_checks import pulled
+from crossdock.runs.checked_batches import pulled
 from crossdock.runs.stream_trial import Trial
 from crossdock.testing.connector_context import bound_stream, context
 from crossdock.testing.contract import StreamContract

@@ -20,7 +20,7 @@ from crossdock.config.project.connector_instances import BoundStream
 from crossdock.connector import Context
 from crossdock.errors import RefusedError
 from crossdock.mapping.cursors import Checkpoint
-from crossdock.runs.pull_checks import pulled
+from crossdock.runs.checked_batches import pulled
 from crossdock.runs.stream_trial import Trial
 from crossdock.sources import ApiAnswer
 from crossdock.testing import ManualClock, context, read

@@ -10,7 +10,7 @@ from tests.conftest import PIN
 
 from crossdock.config.project.connector_instances import BoundStream
 from crossdock.connector import Context, Settings, Stream
-from crossdock.delta.keyed_records import KeyedRecord
+from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.errors import RecordError
 from crossdock.planning.references import key_hashes
 from crossdock.platform.platform_config import Profile

@@ -15,7 +15,7 @@ from tests.conftest import PIN
 from tests.unit.planning.accounts import account, bound_accounts, platform_target
 
 from crossdock.config.project.connector_instances import BoundStream
-from crossdock.delta.keyed_records import KeyedRecord
+from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.errors import RefusedError, UnavailableError
 from crossdock.mapping.stream_facts import FailureLimits
 from crossdock.planning.failure_count import FailureCount

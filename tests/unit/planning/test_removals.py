@@ -32,7 +32,7 @@ from crossdock.records import LINE, Proof, RawBatch, Record
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.runs.stream_input import StreamInput
 from crossdock.state import Binding, Scope, State, create, parse_url
-from crossdock.state.tables.removal_evidence import COMPARED_SNAPSHOTS
+from crossdock.state.tables.snapshots_and_approvals import COMPARED_SNAPSHOTS
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
 from crossdock.values.tally import Tally, Term

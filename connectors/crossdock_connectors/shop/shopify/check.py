@@ -10,7 +10,7 @@ from crossdock.sources import ApiAnswer
 from crossdock.values.json_values import at_path
 from crossdock.values.times_in_text import duration_text
 from crossdock_connectors.shop.shopify import queries
-from crossdock_connectors.shop.shopify.feeds import search_from
+from crossdock_connectors.shop.shopify.changes_read_once import search_from
 from crossdock_connectors.shop.shopify.pages import ShopifyContext, asked, listed, number_of
 from crossdock_connectors.shop.shopify.scopes import granted, hides_orders, missing, missing_for_targets
 from crossdock_connectors.shop.shopify.settings import ShopifySettings

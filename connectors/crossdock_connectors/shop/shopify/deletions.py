@@ -9,7 +9,7 @@ from typing import Any
 from crossdock import RawBatch
 from crossdock.mapping.cursors import instant_cursor
 from crossdock.values.json_values import at_path
-from crossdock_connectors.shop.feeds import OVERLAP
+from crossdock_connectors.shop.lists_read_once import OVERLAP
 from crossdock_connectors.shop.shopify import queries
 from crossdock_connectors.shop.shopify.pages import ShopifyContext, listed, number_of
 

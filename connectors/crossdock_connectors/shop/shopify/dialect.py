@@ -17,10 +17,10 @@ from crossdock import (
 )
 from crossdock.sources import ApiAnswer, Checkpoint
 from crossdock.values.json_values import at_path
-from crossdock_connectors.shop.feeds import Feed, Pages
+from crossdock_connectors.shop.lists_read_once import Feed, Pages
 from crossdock_connectors.shop.named_keys import ids_in, orders_of_guests
 from crossdock_connectors.shop.repeated_skus import RepeatedSkus
-from crossdock_connectors.shop.shopify import bulk, deletions, feeds, mapping, named_records, queries
+from crossdock_connectors.shop.shopify import bulk, changes_read_once, deletions, mapping, named_records, queries
 from crossdock_connectors.shop.shopify.pages import ShopifyContext, asked, listed, record_pages, whole
 from crossdock_connectors.shop.shopify.refunds import with_refunds
 from crossdock_connectors.shop.shopify.rows import ShopifyRows, joined, keyed, number
@@ -44,7 +44,7 @@ class ShopifyDialect(Dialect[ShopifySettings]):
 
     def products(self, ctx: ShopifyContext, since: str | None) -> Read:
         currency, skus = shop_currency(ctx), RepeatedSkus(ctx) if self.settings.product_key == "sku" else None
-        feed = feeds.changes(ctx, queries.PRODUCTS, since)
+        feed = changes_read_once.changes(ctx, queries.PRODUCTS, since)
         for records, source in feed.pages():
             rows = [row for record in records for row in self.rows.of_product(record)]
             if skus is not None:
@@ -53,7 +53,7 @@ class ShopifyDialect(Dialect[ShopifySettings]):
         yield Checkpoint(feed.cursor)
 
     def customers(self, ctx: ShopifyContext, since: str | None) -> Read:
-        orders, feed = self._orders(ctx, since), feeds.changes(ctx, queries.CUSTOMERS, since)
+        orders, feed = self._orders(ctx, since), changes_read_once.changes(ctx, queries.CUSTOMERS, since)
         for records, source in feed.pages():
             yield RawBatch.json([keyed(record) for record in records], source=source)
         for records, source in orders.pages():
@@ -77,7 +77,7 @@ class ShopifyDialect(Dialect[ShopifySettings]):
     def _orders(self, ctx: ShopifyContext, since: str | None) -> Feed:
         if since is None:
             ctx.shared("shopify.order_age", lambda: _warn_of_hidden_orders(ctx))
-        return feeds.changes(
+        return changes_read_once.changes(
             ctx, queries.ORDERS, since, more=lambda: self._moved_orders(ctx, since), complete=with_refunds
         )
 
@@ -88,7 +88,7 @@ class ShopifyDialect(Dialect[ShopifySettings]):
         """
         if "CUSTOMER" not in deletions.events(ctx, since):
             return
-        for customers, _ in feeds.changes(ctx, queries.CUSTOMERS, since).pages():
+        for customers, _ in changes_read_once.changes(ctx, queries.CUSTOMERS, since).pages():
             for customer in customers:
                 for page in listed(
                     ctx,

@@ -25,7 +25,7 @@ from crossdock.targets import (
 )
 from crossdock.values import exact_json
 from crossdock.values.json_values import at_path
-from crossdock_connectors.shop.shopify import answers, shipments, stock_levels
+from crossdock_connectors.shop.shopify import answers, fulfillments, stock_levels
 from crossdock_connectors.shop.shopify.pages import number_of
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 from crossdock_connectors.shop.target_records import Fulfillment, StockLevel, two_parts
@@ -85,7 +85,7 @@ class ShopifyTarget(ApiTarget):
 
     def create_from(self, resource: str, payload: dict[str, Any], held: dict[str, Any]) -> Request:
         assert resource == "fulfillments"  # stock is never absent
-        return self._query(shipments.CREATE, fulfillment=shipments.create_input(payload, held))
+        return self._query(fulfillments.CREATE, fulfillment=fulfillments.create_input(payload, held))
 
     def update(self, resource: str, target_id: str, update: Update) -> Request:  # noqa: ARG002
         quantity = int(update.after["quantity"])
@@ -122,7 +122,7 @@ class ShopifyTarget(ApiTarget):
         if resource == "stock":
             found, location = stock_levels.search(first), stock_levels.location_gid(self._location(second))
             return self._query(stock_levels.LOOK_UP_SKU, found=found, location=location)
-        return self._query(shipments.LOOK_UP, id=f"gid://shopify/Order/{first}")
+        return self._query(fulfillments.LOOK_UP, id=f"gid://shopify/Order/{first}")
 
     def _location(self, named: str) -> str:
         """The id of a location that is named by it, or by its code in the setting ``locations``."""
@@ -144,7 +144,7 @@ class ShopifyTarget(ApiTarget):
         mutation = "fulfillmentCreate" if resource == "fulfillments" else "inventorySetQuantities"
         payload = at_path(body_of(answer), f"data.{mutation}")
         if refused := answers.refusal(payload):
-            return shipments.refused(refused) if resource == "fulfillments" else refused
+            return fulfillments.refused(refused) if resource == "fulfillments" else refused
         if resource == "stock":
             return Outcome("delivered", status=200, target_id=expected.target_id)
         gid = at_path(payload, "fulfillment.id")
@@ -167,7 +167,7 @@ class ShopifyTarget(ApiTarget):
             return Outcome("absent", status=200)
         first, second = two_parts(expected.name or "", _OF_STOCK)
         if resource == "fulfillments":
-            return shipments.found(at_path(body, "data.order"), first, second)
+            return fulfillments.found(at_path(body, "data.order"), first, second)
         items, location = at_path(body, "data.inventoryItems.nodes"), self._location(second)
         return stock_levels.of_sku(items if isinstance(items, list) else [], first, location, self._quantity)
 

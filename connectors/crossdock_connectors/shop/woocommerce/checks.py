@@ -9,7 +9,7 @@ from email.utils import parsedate_to_datetime
 from crossdock import Finding
 from crossdock.errors import RemoteError, UnauthorizedError
 from crossdock.sources import ApiAnswer
-from crossdock_connectors.shop.feeds import OVERLAP
+from crossdock_connectors.shop.lists_read_once import OVERLAP
 from crossdock_connectors.shop.woocommerce.lists import API, MOST, TOTAL, UNFILTERED, WooContext
 
 _FAR = {"modified_after": "2999-01-01T00:00:00", "dates_are_gmt": "true"}

@@ -18,7 +18,7 @@ from crossdock import (
 from crossdock.mapping.cursors import instant_cursor
 from crossdock.sources import Checkpoint
 from crossdock.values.json_values import at_path
-from crossdock_connectors.shop.feeds import Pages
+from crossdock_connectors.shop.lists_read_once import Pages
 from crossdock_connectors.shop.named_keys import ids_in, orders_of_guests
 from crossdock_connectors.shop.record_values import GUEST, guest_key
 from crossdock_connectors.shop.repeated_skus import RepeatedSkus

@@ -11,7 +11,7 @@ from typing import Any
 
 from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.values.json_values import at_path
-from crossdock_connectors.shop.feeds import Pages
+from crossdock_connectors.shop.lists_read_once import Pages
 from crossdock_connectors.shop.woocommerce.lists import (
     API,
     OF_STOCK,

@@ -31,9 +31,9 @@ from crossdock.values import exact_json
 from crossdock.values.json_values import at_path
 from crossdock_connectors.threepl.amazon_mcf import mapping
 from crossdock_connectors.threepl.amazon_mcf.settings import AmazonMcfSettings
+from crossdock_connectors.threepl.mapping_versions import version_of
 from crossdock_connectors.threepl.record_values import Products as ProductNames
 from crossdock_connectors.threepl.record_values import joined, key_in, names_of, plain
-from crossdock_connectors.threepl.stream_versions import version_of
 
 INVENTORY = "/fba/inventory/v1/summaries"
 ORDERS = "/fba/outbound/2020-07-01/fulfillmentOrders"

@@ -21,7 +21,7 @@ from crossdock.targets import (
     TargetResource,
 )
 from crossdock.values import exact_json
-from crossdock_connectors.threepl.amazon_mcf.orders import AmazonFulfillmentOrder
+from crossdock_connectors.threepl.amazon_mcf.order_models import AmazonFulfillmentOrder
 from crossdock_connectors.threepl.amazon_mcf.streams import ORDERS
 from crossdock_connectors.threepl.record_values import plain
 from crossdock_connectors.threepl.refusals import Refusal, explained

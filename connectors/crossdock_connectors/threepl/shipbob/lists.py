@@ -10,9 +10,9 @@ from crossdock import Context, Filter, Stream
 from crossdock.mapping.cursors import OVERLAP_S, instant_cursor
 from crossdock.sources import NextUrl, PageNumber
 from crossdock.values.json_values import at_path, text_of
+from crossdock_connectors.threepl.mapping_versions import version_of
 from crossdock_connectors.threepl.record_values import Products
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
-from crossdock_connectors.threepl.stream_versions import version_of
 
 PAGE_SIZE = 250  # the most that ShipBob accepts
 Item = dict[str, Any]

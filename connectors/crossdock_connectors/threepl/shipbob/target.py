@@ -21,7 +21,7 @@ from crossdock.targets import (
 )
 from crossdock.values import exact_json
 from crossdock_connectors.threepl.refusals import Refusal, explained
-from crossdock_connectors.threepl.shipbob.orders import ShipBobOrder
+from crossdock_connectors.threepl.shipbob.order_models import ShipBobOrder
 
 _NAME = "reference_id"
 _CANCELLED = "Cancelled"

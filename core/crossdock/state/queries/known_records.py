@@ -6,7 +6,7 @@ from sqlalchemy import Connection, exists, func, select, union
 
 from crossdock.state.db.schema import bindings, dead_letters, intents, waiting_records
 from crossdock.state.tables.intents import UNSETTLED
-from crossdock.state.tables.key_scope import Scope, within
+from crossdock.state.tables.scope import Scope, within
 
 
 class KnownRecords:

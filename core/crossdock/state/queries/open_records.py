@@ -11,7 +11,7 @@ from sqlalchemy import Connection, func, select
 
 from crossdock.state.db.schema import dead_letters, intents, waiting_records
 from crossdock.state.tables.intents import UNSETTLED
-from crossdock.state.tables.key_scope import Scope
+from crossdock.state.tables.scope import Scope
 from crossdock.state.tables.unverified import Unverified
 from crossdock.values.tally import OpenCounts
 

@@ -10,7 +10,7 @@ from sqlalchemy import Column, ColumnElement, Connection, Table, and_, select, t
 from crossdock.resources import ResourceName
 from crossdock.state.db.schema import attempts, bindings, dead_letters, intents, waiting_records
 from crossdock.state.db.trace_indexes import source_is
-from crossdock.state.tables.key_scope import Scope, within
+from crossdock.state.tables.scope import Scope, within
 
 _DATA = {"body", "before", "after", "raw", "payload", "mapped"}
 _SCOPED = (bindings, intents)

@@ -24,7 +24,7 @@ from sqlalchemy import ColumnElement, Connection, case, null, select
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings
 from crossdock.state.tables.key_index_stamps import Change, Touched
-from crossdock.state.tables.key_scope import Scope, within, within_given
+from crossdock.state.tables.scope import Scope, within, within_given
 from crossdock.values.local_files import create_private, replace_file
 
 KEY_HASH, KNOWN_FP, KNOWN_POSITION = "_key_hash", "_known_fp", "_known_position"

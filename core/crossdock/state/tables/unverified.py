@@ -12,7 +12,7 @@ from crossdock.state.db import sql_statements
 from crossdock.state.db.file_tables import taken_files
 from crossdock.state.db.schema import bindings, snapshots, unverified
 from crossdock.state.tables.bindings import Accepted, Binding, Bindings
-from crossdock.state.tables.key_scope import Scope
+from crossdock.state.tables.scope import Scope
 
 _RESOURCE, _STREAM = "resource", "stream"
 _IS_UNVERIFIED = bindings.c.unverified.is_(True)

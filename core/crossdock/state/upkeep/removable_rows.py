@@ -28,10 +28,10 @@ from crossdock.state.db.schema import (
     snapshots,
 )
 from crossdock.state.tables.intents import UNSETTLED
-from crossdock.state.tables.key_scope import Scope
-from crossdock.state.tables.removal_evidence import COMPARED_SNAPSHOTS
 from crossdock.state.tables.run_history import COMPLETED
 from crossdock.state.tables.scheduled_runs import RECENT
+from crossdock.state.tables.scope import Scope
+from crossdock.state.tables.snapshots_and_approvals import COMPARED_SNAPSHOTS
 
 MAX_AGE = timedelta(days=36_525)
 _OPEN_MIGRATION = migrations.c.signed_off_at.is_(None)

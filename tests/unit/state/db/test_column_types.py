@@ -29,7 +29,7 @@ from crossdock.state import (
 )
 from crossdock.state.db.column_types import UtcDateTime
 from crossdock.state.sidecar_files.key_index import HASH, KEY_HASH, KNOWN_FP
-from crossdock.state.tables.removal_evidence import PendingApproval, packed
+from crossdock.state.tables.snapshots_and_approvals import PendingApproval, packed
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 SCOPE = Scope("platform", "product", "wms")

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from crossdock.state import Binding, PastSnapshot, PendingApproval, Scope, State, Step
-from crossdock.state.tables.removal_evidence import packed
+from crossdock.state.tables.snapshots_and_approvals import packed
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 SCOPE = Scope("platform", "product", "wms")

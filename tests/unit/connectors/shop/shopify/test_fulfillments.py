@@ -8,7 +8,7 @@ import pytest
 
 from crossdock import RecordError
 from crossdock.targets import Outcome
-from crossdock_connectors.shop.shopify.shipments import create_input, found, refused
+from crossdock_connectors.shop.shopify.fulfillments import create_input, found, refused
 
 
 def line(number: int, sku: str | None, units: int) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from tests.partners.shopify.site import Site
 
 from crossdock.mapping.cursors import OVERLAP_S, instant_cursor
 from crossdock.testing.connector_context import read
-from crossdock_connectors.shop.feeds import Feed
-from crossdock_connectors.shop.shopify.feeds import changes, search_from
+from crossdock_connectors.shop.lists_read_once import Feed
+from crossdock_connectors.shop.shopify.changes_read_once import changes, search_from
 from crossdock_connectors.shop.shopify.queries import CUSTOMERS, ORDERS
 
 

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from crossdock.mapping.cursors import instant_cursor
-from crossdock_connectors.shop.feeds import OVERLAP, Feed, Pages, read_once
+from crossdock_connectors.shop.lists_read_once import OVERLAP, Feed, Pages, read_once
 from crossdock_connectors.shop.shopify import bulk
 from crossdock_connectors.shop.shopify.pages import ShopifyContext, changed_since, record_pages
 from crossdock_connectors.shop.shopify.queries import ORDERS, ShopList

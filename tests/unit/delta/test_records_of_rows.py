@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.unit.delta.things import Rows, Things, batch, scanned
 
-from crossdock.delta.keyed_records import kept_records
+from crossdock.delta.records_of_rows import kept_records
 from crossdock.mapping.repairs_and_filters import Repair
 from crossdock.records import JSON, RawBatch
 

@@ -16,7 +16,7 @@ from tests.unit.planning.accounts import bound_accounts
 from crossdock.config.project.connector_instances import BoundStream
 from crossdock.delta.latest_records import Scan
 from crossdock.mapping.stream_facts import GoneLimits
-from crossdock.planning.completeness import (
+from crossdock.planning.snapshot_proof import (
     FEWER_ROWS,
     Blocker,
     Completeness,

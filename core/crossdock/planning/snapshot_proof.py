@@ -16,7 +16,7 @@ from crossdock.config.project.connector_instances import BoundStream
 from crossdock.errors import CrossdockError
 from crossdock.records import Proof, RawBatch
 from crossdock.state import Intent, PastSnapshot, State, Transaction, Wait
-from crossdock.state.tables.removal_evidence import COMPARED_SNAPSHOTS
+from crossdock.state.tables.snapshots_and_approvals import COMPARED_SNAPSHOTS
 
 FEWER_ROWS = 10  # a snapshot that lacks fewer rows is never called short, so that small sets do not warn
 

@@ -198,6 +198,28 @@ def test_a_snapshot_follows_its_look_up(site: Site, *, archived: bool) -> None:
     assert [effect["body"]["name"] for effect in site.effects("customer")[2:]] == ["West", "South"]
 
 
+def test_a_file_of_a_look_up_proves_nothing(site: Site) -> None:
+    """A short snapshot is no more complete because the files beside it are new: nothing is deleted."""
+    begin(site)
+    sources = site.config.read_text().partition("      customers:")[0]
+    site.config.write_text(
+        f"{sources}      orders: {{source: headers, mode: snapshot, key: [ORDERNO], resource: customer,"
+        " on_gone: delete, gone: {at_most_percent: 100}, changes: {at_most_percent: 100},"
+        " lookup: {store: {source: stores, on: {STORE: STOREID}}}, map: {name: store.NAME}}\n"
+    )
+    rows = [f"{number};S1;2026-01-01\n" for number in range(30)]
+    for night in range(4):
+        site.export(f"HEAD_{night}.csv", f"ORDERNO;STORE;AT\n{''.join(rows[: 10 if night == 3 else 30])}")
+        if night < 3:
+            assert site.sync("wms.orders").code == 0
+        rows = rows[1:] + rows[:1]
+    for night in range(5):
+        site.export(f"STORE_{night + 2}.csv", STORES.replace("North", f"North {night}"))
+        assert site.sync("wms.orders").code == 4
+    assert not [each for each in site.effects("customer") if each["operation"] == "delete"]
+    assert [each["number"] for each in site.run("approve", "--json").json] == [20]
+
+
 def test_a_snapshot_follows_all_its_files(site: Site) -> None:
     """A new file of stores alone changes the orders that look it up; several line files with one date are one."""
     begin(site, mode="snapshot")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, cast
@@ -27,7 +28,11 @@ def known_files(days: list[int], kept: timedelta | None, *, snapshot: bool = Fal
         for day in days
     }
     intake = SimpleNamespace(
-        done=lambda _stream, _version: done, known=lambda _stream: list(done.values()), unfinished=lambda _stream: {}
+        done=lambda _stream, _version: done,
+        known=lambda _stream: list(done.values()),
+        unfinished=lambda _stream: {},
+        passed=lambda _stream: set(),
+        forgotten=lambda _stream, _version: set(),
     )
     run: Any = SimpleNamespace(intake=intake, clock=SimpleNamespace(now=lambda: NOW))
     return KnownFiles(run, [OWN], snapshot=snapshot, kept=kept)
@@ -65,6 +70,7 @@ def test_without_joins_nothing_is_kept() -> None:
     """A copy is removed as soon as its file is finished."""
     files = known_files([3, 1], None)
     assert files.kept() == {}
-    assert files.outdated(["hash1", "other"]) == ["hash1"]
+    (known,) = (each for each in files.done(OWN).values() if each.content_hash == "hash1")
+    assert files.outdated([known, replace(known, content_hash="other")]) == ["hash1"]
     assert files.new([listed(1)], lambda _: False) == []
     assert cast("Any", files).done(OWN).keys() == {"hash3", "hash1"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from pydantic import AfterValidator
@@ -11,6 +11,7 @@ from crossdock.errors import CrossdockError
 from crossdock.reading.sources.known_files import KnownFiles
 from crossdock.reading.sources.listed_files import FileListing
 from crossdock.reading.transport.file_store import ArchivingStore, FileStore, RemoteFile, split_pattern
+from crossdock.state import FileFacts
 
 
 def _folder(value: str) -> str:
@@ -29,7 +30,12 @@ ArchiveFolder = Annotated[str, AfterValidator(_folder)]
 
 
 def archive(
-    store: FileStore, folder: str, listing: FileListing, known: KnownFiles, fetched: Mapping[RemoteFile, str]
+    store: FileStore,
+    folder: str,
+    listing: FileListing,
+    known: KnownFiles,
+    fetched: Mapping[RemoteFile, str],
+    taken: Sequence[FileFacts],
 ) -> None:
     """Move all files that every stream has finished to *folder*, the oldest first, each with its marker.
 
@@ -37,11 +43,12 @@ def archive(
 
     Args:
         fetched: The content hashes of the files that this run has fetched.
+        taken: The files of this run.
 
     Raises:
         CrossdockError: If one cannot be moved; then neither are those after it. Nothing is lost.
     """
-    finished = known.finished_by_all(listing.all_files(store), fetched)
+    finished = known.finished_by_all(listing.all_files(store), fetched, taken)
     if not finished:
         return
     if not isinstance(store, ArchivingStore):

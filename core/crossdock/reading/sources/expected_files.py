@@ -73,7 +73,7 @@ class Expectation:
     ) -> InputFacts:
         """Tell *run* what *stream* found, and what is missing; the arguments are those of `found` and `violation`."""
         known = run.intake.known(stream)
-        facts = run.inputs[stream] = found(known, taken, unread)
+        facts = run.inputs[stream] = found(known, taken, unread, run.intake.passed(stream))
         if not facts.has_arrived and (error := self.violation(known, run, files)):
             run.failures[stream] = error
         return facts

@@ -125,14 +125,23 @@ class FileOrder:
         """Whether it is known that *one* is older than *other*."""
         return self._compared([one, other], now).fault(other, one) == "older"
 
-    def follows(self, one: FileFacts, other: FileFacts, now: datetime) -> bool:
-        """Whether *one* is the newer version of *other*, or a later file whose name is of the same form."""
+    def follows(self, one: FileFacts, last: FileFacts, known: Iterable[FileFacts], now: datetime) -> bool:
+        """Whether *one* is the newer version of *last*, or a later file.
+
+        If only the times say so, one of the *known* files must have an earlier name of its form: it is no copy then.
+        """
         if self.declared == "any" or self.is_outside(one.name):
             return False
-        compared = self._compared([other, one], now)
-        if one.name == other.name:
-            return one.at > other.at
-        return compared.are_alike(other.name, one.name) and compared.fault(other, one) is None
+        compared = self._compared([last, one], now)
+        if one.name == last.name:
+            return one.at > last.at
+        if compared.are_alike(last.name, one.name):
+            return compared.fault(last, one) is None
+        if compared.are_comparable(last.name, one.name) or one.at <= last.at:
+            return False
+        known = [*known]
+        compared = self._compared([*known, one], now)
+        return any(compared.are_alike(each.name, one.name) and not compared.fault(each, one) for each in known)
 
     def check(
         self,
@@ -164,7 +173,9 @@ class FileOrder:
             if fault := compared.fault(first, second):
                 raise self._refusal(fault, first, second, compared)
         of_new = compared.last(list(before.values()))
-        of_others = compared.last([facts for content, facts in before.items() if content not in again])
+        current = {facts.name: facts for facts in sorted(before.values(), key=lambda facts: facts.at)}
+        others = [facts for facts in current.values() if facts.content_hash not in again]  # those not written again
+        of_others = compared.last(others)
         for facts in unread:
             is_again = facts.content_hash in again
             for last in of_others(facts.name) if is_again else of_new(facts.name):
@@ -220,7 +231,12 @@ class _ByTime:
         return lambda _: newest
 
     def are_alike(self, one: str, other: str) -> bool:
-        """Whether the order says which of two names is the later one."""
+        """Whether the order says that *other* is the later one, if their names differ in it."""
+        del one, other
+        return True
+
+    def are_comparable(self, one: str, other: str) -> bool:
+        """Whether the names say which of two files is the later one."""
         del one, other
         return True
 
@@ -277,7 +293,13 @@ class _Derived(_ByTime):
         return (None, "tie", "older")[1 - later]
 
     def are_alike(self, one: str, other: str) -> bool:
-        return self._names.are_alike(one, other) and self._names.turns(one, other) == {1}
+        return (self._names.are_alike(one, other) and self._names.turns(one, other) == {1}) or (
+            one,
+            other,
+        ) in self._extended
+
+    def are_comparable(self, one: str, other: str) -> bool:
+        return self._names.are_alike(one, other)
 
     def pairs(self, files: Sequence[F]) -> Iterator[tuple[F, F]]:
         yield from pairwise(files)

@@ -206,7 +206,7 @@ class FileSource:
     def finished(self, stream_id: StreamId) -> None:
         """Every record of *stream_id* is settled or kept: remove the copies that are not needed any more."""
         self._known.finish(stream_id)
-        for content_hash in self._known.outdated([file.facts.content_hash for file in self._files or ()]):
+        for content_hash in self._known.outdated([file.facts for file in self._files or ()]):
             self._spool.forget(content_hash)
         if self._archive_to is not None and self._files is not None:
             self._archive(stream_id, self._archive_to)
@@ -215,7 +215,8 @@ class FileSource:
         """Move finished files; a failure is only noted, because their records are settled or kept."""
         try:
             with self._open_store() as store:
-                archive(store, folder, self._listing, self._known, self._fetched)
+                taken = [file.facts for file in self._files or ()]
+                archive(store, folder, self._listing, self._known, self._fetched, taken)
         except CrossdockError as failure:
             advice = f" ({failure.hint})" if failure.hint else ""
             self._run.note(stream_id.stream, f"files were not moved to {folder!r}: {failure.message}{advice}")
@@ -225,8 +226,9 @@ class FileSource:
         if not (self._spool.lasting and self._spool.fetched):
             return
         accepted = {facts.content_hash for facts in self._known.unfinished()}
+        finished = self._known.finished_by([file.facts for file in self._files or ()])
         for content_hash in self._spool.fetched - accepted - self._known.kept().keys():
-            done = self._known.done_by(content_hash)
+            done = [content_hash in each for each in finished]
             if not any(done) or all(done):
                 self._spool.forget(content_hash)
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from crossdock.state import FileFacts
+from crossdock.state import FileDescription, FileFacts
 
 LISTED = 100  # most files in a report
 
@@ -50,8 +50,13 @@ class InputFacts:
         }
 
 
-def found(known: Sequence[FileFacts], taken: Iterable[FileFacts], unread: Sequence[FileFacts]) -> InputFacts:
-    """The input of a stream that has accepted the *known* files before.
+def found(
+    known: Sequence[FileFacts],
+    taken: Iterable[FileFacts],
+    unread: Sequence[FileFacts],
+    passed: Collection[FileDescription] = (),
+) -> InputFacts:
+    """The input of a stream that has accepted the *known* files before, and has *passed* over others.
 
     Args:
         taken: The files of this run: new to the source, or not finished by an earlier run.
@@ -59,7 +64,7 @@ def found(known: Sequence[FileFacts], taken: Iterable[FileFacts], unread: Sequen
     """
     latest = newest_of(known)
     newest = (latest.name, latest.modified_at) if latest else None
-    described = set(map(_description, known))
+    described = {*map(_description, known), *passed}
     arrived = [facts for facts in taken if _description(facts) not in described]
     if unread:
         return InputFacts("new", [ReadFile(facts.name, None) for facts in unread], newest, has_arrived=bool(arrived))

@@ -167,14 +167,12 @@ class JoinedFiles:
         return stored
 
     def _proof(self, read: Sequence[TakenFile], others: Mapping[str, Sequence[TakenFile]]) -> Proof:
-        """A snapshot is complete only if all its files are."""
-        proofs = [self._main.source.proof(file) for file in read]
-        for name, files in others.items():
-            proofs += [self._others[name].part.source.proof(file) for file in files]
+        """A snapshot is complete only if all its files are; only those of the main source say which records exist."""
+        own = [self._main.source.proof(file) for file in read]
+        proofs = own + [self._others[name].part.source.proof(file) for name, files in others.items() for file in files]
 
         def content() -> str:
-            return hashlib.sha256("\n".join(proof.content() for proof in proofs).encode()).hexdigest()
+            return hashlib.sha256("\n".join(proof.content() for proof in own).encode()).hexdigest()
 
-        counted = all(proof.counted for proof in proofs[: len(read)])
-        export = "\n".join(proof.export for proof in proofs)
-        return Proof(content, counted=counted, cut=any(proof.cut for proof in proofs), export=export)
+        counted, cut = all(proof.counted for proof in own), any(proof.cut for proof in proofs)
+        return Proof(content, counted=counted, cut=cut, export="\n".join(proof.export for proof in own))

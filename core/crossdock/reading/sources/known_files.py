@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain
@@ -92,9 +93,12 @@ class KnownFiles:
             return done
         return {} if self._unfinished(stream_id).keys() - done.keys() else dict(list(done.items())[-1:])
 
-    def done_by(self, content_hash: str) -> list[bool]:
-        """For each stream whether it has finished this file."""
-        return [content_hash in self.done(stream_id) for stream_id in self._stream_ids]
+    def finished_by(self, files: Sequence[FileFacts]) -> list[AbstractSet[str]]:
+        """For each stream the contents of its finished files, without those of *files* that it must read again."""
+        return [self.done(stream_id).keys() - self._contents_new_to(stream_id, files) for stream_id in self._stream_ids]
+
+    def _contents_new_to(self, stream_id: StreamId, files: Sequence[FileFacts]) -> set[str]:
+        return {facts.content_hash for facts in self.new_to(stream_id, files)}
 
     def unfinished(self) -> Iterator[FileFacts]:
         """Files accepted by a run that did not finish them; the source may have removed them since."""
@@ -186,21 +190,27 @@ class KnownFiles:
             if self._is_known(stream_id, facts):
                 continue
             if self._has_come(stream_id, facts):
-                if not (self._is_rewritten(facts, by_name.get(facts.name)) or self._follows(facts, last)):
+                is_rewritten = not self._was_passed(stream_id, facts) and self._is_rewritten(
+                    facts, by_name.get(facts.name)
+                )
+                if not (is_rewritten or self._follows(stream_id, facts, last)):
                     continue
                 returned.add(facts)
             last = by_name[facts.name] = facts
         return returned
 
+    def _was_passed(self, stream_id: StreamId, facts: FileFacts) -> bool:
+        return described(facts) in self._passed(stream_id)
+
     def _is_rewritten(self, facts: FileFacts, before: FileFacts | None) -> bool:
         """Whether a file has other content than *before*, which was read last under its name, and is younger."""
         return before is not None and before.content_hash != facts.content_hash and before.at < facts.at
 
-    def _follows(self, facts: FileFacts, last: FileFacts | None) -> bool:
+    def _follows(self, stream_id: StreamId, facts: FileFacts, last: FileFacts | None) -> bool:
         """Whether a file follows the *last* one that was read, and has other content."""
         if last is None or last.content_hash == facts.content_hash:
             return False
-        return self._order.follows(facts, last, self._run.clock.now())
+        return self._order.follows(facts, last, self._all_done(stream_id).values(), self._run.clock.now())
 
     def _by_name(self, stream_id: StreamId) -> dict[str, FileFacts]:
         """What was read last under each name."""
@@ -247,34 +257,39 @@ class KnownFiles:
     def finished(self, stream_id: StreamId) -> dict[str, FileFacts]:
         """The files that the stream has finished under any version, by content hash, oldest first.
 
-        A file counts as of when it was first accepted; a snapshot, which may return, as of the last time.
+        A file counts as of when it was first accepted; a snapshot, or content that has returned, as of the last time.
         """
         unfinished = self._unfinished(stream_id)
         finished = dict[str, FileFacts]()
         for facts in self._known(stream_id):
             if facts.content_hash in unfinished or facts.is_undone:
                 continue
-            if self._snapshot:
+            before = finished.get(facts.content_hash)
+            if self._snapshot or (before is not None and described(before) != described(facts)):
                 finished.pop(facts.content_hash, None)
             finished.setdefault(facts.content_hash, facts)
         return finished
 
     def as_accepted(self, files: Sequence[FileFacts]) -> list[FileFacts]:
         """*files* as the streams have first accepted them, under any version; then those that are new or return."""
-        accepted = dict[str, datetime]()
+        by_content, by_description = dict[str, datetime](), dict[tuple[str, FileDescription], datetime]()
         for facts in chain.from_iterable(self._known(stream_id) for stream_id in self._stream_ids):
-            if facts.accepted_at is not None:
-                at = accepted.get(facts.content_hash, facts.accepted_at)
-                accepted[facts.content_hash] = min(at, facts.accepted_at)
-        for stream_id in self._stream_ids:
-            for facts in self._returned(stream_id, files):
-                accepted.pop(facts.content_hash, None)
-        return sorted(files, key=lambda facts: accepted.get(facts.content_hash, _NOT_YET))
+            at, exact = facts.accepted_at or _NOT_YET, (facts.content_hash, described(facts))
+            by_content[facts.content_hash] = min(by_content.get(facts.content_hash, at), at)
+            by_description[exact] = min(by_description.get(exact, at), at)
+        new = set[FileFacts]().union(*(self.new_to(stream_id, files) for stream_id in self._stream_ids))
 
-    def outdated(self, taken: Sequence[str]) -> list[str]:
+        def accepted(facts: FileFacts) -> datetime:
+            same = _NOT_YET if facts in new else by_content.get(facts.content_hash, _NOT_YET)
+            return by_description.get((facts.content_hash, described(facts)), same)
+
+        return sorted(files, key=accepted)
+
+    def outdated(self, taken: Sequence[FileFacts]) -> list[str]:
         """The content hashes of finished files whose copies are not needed: of *taken*, and of older ones if kept."""
         kept = self.kept()
-        finished = [content_hash for content_hash in taken if all(self.done_by(content_hash))]
+        by_all = set.intersection(*map(set, self.finished_by(taken)))
+        finished = [facts.content_hash for facts in taken if facts.content_hash in by_all]
         if self._kept_for is not None:
             finished += [each for stream_id in self._stream_ids for each in self.finished(stream_id)]
         return [content_hash for content_hash in finished if content_hash not in kept]
@@ -296,13 +311,17 @@ class KnownFiles:
         ]
         return [file for file in offered if not all(description(file) in done for done in known)]
 
-    def finished_by_all(self, listed: Sequence[RemoteFile], fetched: Mapping[RemoteFile, str]) -> list[RemoteFile]:
+    def finished_by_all(
+        self, listed: Sequence[RemoteFile], fetched: Mapping[RemoteFile, str], taken: Sequence[FileFacts]
+    ) -> list[RemoteFile]:
         """Those of *listed* that every stream has read and finished, the oldest first.
 
         Args:
             fetched: The content hashes of those that this run has fetched.
+            taken: The files of this run.
         """
         done = [self._all_done(stream_id) for stream_id in self._stream_ids]
+        by_all = set.intersection(*map(set, self.finished_by(taken)))
         read = [{described(facts) for facts in files.values() if self._is_steady(facts)} for files in done]
         now = self._run.clock.now()
         finished = [
@@ -313,7 +332,7 @@ class KnownFiles:
                 file in fetched
                 and description(file) not in self._unclear
                 and self._kept_still(file.at, now)
-                and all(fetched[file] in files for files in done)
+                and fetched[file] in by_all
             )
         ]
         return sorted(finished, key=lambda file: (file.mtime, file.name))
@@ -339,8 +358,15 @@ class KnownFiles:
                 self._looked_up.clear()
 
     def arrived(self, files: Sequence[FileFacts]) -> bool:
-        """Whether one of *files* is new to every stream, or has come since the run was due."""
-        new = [{facts.content_hash for facts in self.new_to(stream_id, files)} for stream_id in self._stream_ids]
+        """Whether one of *files* is new to every stream, or has come since the run was due.
+
+        A snapshot that an earlier run has read is not, although it is read again if it did not prove what is gone.
+        """
+        new = [self._contents_new_to(stream_id, files) for stream_id in self._stream_ids]
+        if self._snapshot:
+            new = [
+                each - self._unfinished(stream_id).keys() for each, stream_id in zip(new, self._stream_ids, strict=True)
+            ]
         streams = [stream_id.stream for stream_id in self._stream_ids]
         return bool(set.intersection(*new)) or has_come(self._run, streams, files, snapshot=self._snapshot)
 

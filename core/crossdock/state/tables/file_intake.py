@@ -70,7 +70,12 @@ class Intake:
         self._connection = connection
 
     def done(self, stream: str, version: str) -> dict[str, FileFacts]:
-        """Files that *stream* has finished under *version*, by content hash, oldest first; also those taken back."""
+        """Files that *stream* has finished under *version*, by content hash, oldest first; also those taken back.
+
+        None if it has accepted others under another version since: what these said is to be mapped again.
+        """
+        if not self._is_last(stream, version):
+            return {}
         return self._listed(table.c.stream == stream, table.c.version == version, table.c.status != "accepted")
 
     def unfinished(self, stream: str) -> dict[str, FileFacts]:
@@ -78,8 +83,15 @@ class Intake:
         return self._listed(table.c.stream == stream, table.c.status == "accepted")
 
     def forgotten(self, stream: str, version: str) -> Digests:
-        """Files that *stream* finished under *version*, of which retention kept only the digests."""
+        """Files that *stream* finished under *version*, of which retention kept only the digests; none as of `done`."""
+        if not self._is_last(stream, version):
+            return Digests()
         return removed_input_digests.of(self._connection, "file", stream, version)
+
+    def _is_last(self, stream: str, version: str) -> bool:
+        """Whether no file was accepted under another version since one was under *version*."""
+        query = select(table.c.version).where(table.c.stream == stream).order_by(table.c.accepted_at.desc()).limit(1)
+        return self._connection.execute(query).scalar() in {None, version}
 
     def seen(self, stream: str, version: str, content_hashes: list[str], *, at: datetime) -> None:
         """Record that the source still lists these finished files."""

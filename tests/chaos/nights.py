@@ -281,9 +281,7 @@ class Nights:
         self._export(f"{number:03}_b")
         planned = self.site.run("plan", "--json", "--limit", "100000").json
         known = self._refused()
-        unverified = self.site.listed(
-            "--state", "unverified", "--limit", "1"
-        )  # a plan says so, and does not compare them
+        unverified = self.site.listed("--state", "unverified", "--limit", "1")  # which a plan says
         self.front.fate = self._refusing(number) if self.random.random() < 0.2 else lambda _: FORWARD
         sent_before = len(self.front.seen)
         report = self.site.sync().json

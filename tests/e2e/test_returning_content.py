@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.e2e.folder_project import FolderProject, table
+from tests.e2e.folder_project import FolderProject
 
 from crossdock.sandbox import SandboxServer
 
@@ -28,13 +28,18 @@ def platform(tmp_path: Path) -> Iterator[SandboxServer]:
 def connection(files: str, *, is_renewed: bool = False, **more: Any) -> dict[str, Any]:
     """Two streams that read the same *files*; the mapping is another one if it *is_renewed*."""
     product = {"sku": "SKU", "name": "NAME"} | ({"active": {"const": True}} if is_renewed else {})
-    products = table(files, ["SKU"], resource="product", map=product)
-    customers = table(files, ["SKU"], resource="customer", map={"name": "NAME"})
-    source = {key: products.pop(key) for key in ("files", "format")} | more
-    streams = {"products": products | {"source": "all"}, "customers": {"source": "all"} | customers}
-    del streams["customers"]["files"], streams["customers"]["format"]
+    stream = {"source": "all", "mode": "append", "key": ["SKU"]}
     return {
-        "wms": {"kind": "folder_warehouse", "path": ".", "settle_s": 0, "sources": {"all": source}, "streams": streams}
+        "wms": {
+            "kind": "folder_warehouse",
+            "path": ".",
+            "settle_s": 0,
+            "sources": {"all": {"files": files, "format": {"kind": "delimited", "delimiter": ";"}} | more},
+            "streams": {
+                "products": {**stream, "resource": "product", "map": product},
+                "customers": {**stream, "resource": "customer", "map": {"name": "NAME"}},
+            },
+        }
     }
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch, RecordError, RefusedError
-from crossdock.mapping.cursors import Window, instant_cursor
+from crossdock.mapping.cursors import Cursor, Window, instant_cursor
 from crossdock.reading.sources.pagination import SizedPages
 from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.records import JSON, LINE, with_paths
@@ -210,19 +210,19 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
                 text = f"{self.name}: no record of {page.address} has the {fact} {column!r}"
                 return Finding(ok=False, text=f"{text}; the first has {_listed(_members_of(rows))}")
         second = next(pages, None)
-        if problem := self._problem_of_since(ctx, rows):
+        if self.cursor and (problem := self._problem_of_since(ctx, rows, self.cursor)):
             return Finding(ok=False, text=f"{self.name}: {problem}")
         text = f"{self.name}: {page.address} responds, with {rows.height:,} records and {self._next_of(page, second)}"
         return Finding(ok=True, text=f"{text}{self._size_of(page, is_last=second is None)}")
 
-    def _problem_of_since(self, ctx: Context[HttpJsonSettings], rows: pl.DataFrame) -> str:
+    def _problem_of_since(self, ctx: Context[HttpJsonSettings], rows: pl.DataFrame, cursor: Cursor) -> str:
         """What shows that the API reads ``{since}`` in another way; empty if nothing does.
 
         The last of *rows* must be in the list from its own cursor on, or from a second before where that is excluded.
         """
-        cursor, columns = self.cursor, [*self.key, *([self.cursor.column] if self.cursor else ())]
+        columns = [*self.key, cursor.column]
         known = with_paths(rows, columns).select(columns).drop_nulls()
-        if cursor is None or not known.height:
+        if not known.height:
             return ""
         last = known.row(-1, named=True)
         try:

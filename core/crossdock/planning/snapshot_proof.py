@@ -58,12 +58,10 @@ class Completeness:
         return names.pop() if len(names) == 1 else None
 
     def export(self) -> str | None:
-        """The name of this export of the content; None as of `content`."""
-        content = self.content()
-        if content is None:
-            return None
-        exports = sorted({proof.export for proof in self._proofs if proof})
-        return hashlib.sha256("\n".join((content, *exports)).encode()).hexdigest()
+        """The name of this export, or of the content where exports cannot be told apart; None as of `content`."""
+        names = {(proof.export or proof.content()) if proof else None for proof in self._proofs}
+        name = names.pop() if len(names) == 1 else None
+        return None if name is None else hashlib.sha256(name.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Iterator
 from datetime import datetime, timedelta
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 import polars as pl
 
@@ -148,9 +148,10 @@ class ReadParts:
                     hint=_SORT_INSTANTS if cursor.as_ == "instant" else _SORT_OTHERS,
                 )
         self._highest_position = known[-1][0]
-        past = [value for _, value, _ in known if not self._is_future(value, cursor)]
-        self._highest = past[-1]  # the last one before is never in the future
-        if len(past) < len(known):
+        # the first of *known*, where the last batch ended, is never in the future
+        future = sum(1 for _ in takewhile(lambda place: self._is_future(place[1], cursor), reversed(known)))
+        self._highest = known[-1 - future][1]
+        if future:
             self.future = f"the cursor {cursor.column!r} has dates in the future; the next run begins before them"
         if self._is_young or not self._highest:
             return self._reached != ""

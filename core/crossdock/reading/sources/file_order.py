@@ -128,7 +128,7 @@ class FileOrder:
     def follows(self, one: FileFacts, last: FileFacts, known: Iterable[FileFacts], now: datetime) -> bool:
         """Whether *one* is the newer version of *last*, or a later file.
 
-        If only the times say so, one of the *known* files must have an earlier name of its form: it is no copy then.
+        If only the times say so, one of the *known* files must have an earlier name of its form: then it is not a copy.
         """
         if self.declared == "any" or self.is_outside(one.name):
             return False
@@ -293,10 +293,9 @@ class _Derived(_ByTime):
         return (None, "tie", "older")[1 - later]
 
     def are_alike(self, one: str, other: str) -> bool:
-        return (self._names.are_alike(one, other) and self._names.turns(one, other) == {1}) or (
-            one,
-            other,
-        ) in self._extended
+        if (one, other) in self._extended:
+            return True
+        return self._names.are_alike(one, other) and self._names.turns(one, other) == {1}
 
     def are_comparable(self, one: str, other: str) -> bool:
         return self._names.are_alike(one, other)

@@ -200,13 +200,13 @@ class FileSource:
         rows = {file.facts.name: file.rows for file in self._files or ()}
         for read in self._read[stream_id]:
             read.rows = rows.get(read.name)
-        self._known.accept(stream_id, [file.facts for file in self._files or ()])
+        self._known.accept(stream_id, self._facts)
         self._known.pass_over(stream_id, self._listing.older)
 
     def finished(self, stream_id: StreamId) -> None:
         """Every record of *stream_id* is settled or kept: remove the copies that are not needed any more."""
         self._known.finish(stream_id)
-        for content_hash in self._known.outdated([file.facts for file in self._files or ()]):
+        for content_hash in self._known.outdated(self._facts):
             self._spool.forget(content_hash)
         if self._archive_to is not None and self._files is not None:
             self._archive(stream_id, self._archive_to)
@@ -215,18 +215,22 @@ class FileSource:
         """Move finished files; a failure is only noted, because their records are settled or kept."""
         try:
             with self._open_store() as store:
-                taken = [file.facts for file in self._files or ()]
-                archive(store, folder, self._listing, self._known, self._fetched, taken)
+                archive(store, folder, self._listing, self._known, self._fetched, self._facts)
         except CrossdockError as failure:
             advice = f" ({failure.hint})" if failure.hint else ""
             self._run.note(stream_id.stream, f"files were not moved to {folder!r}: {failure.message}{advice}")
+
+    @property
+    def _facts(self) -> list[FileFacts]:
+        """The files of this run, as far as they were taken in."""
+        return [file.facts for file in self._files or ()]
 
     def forget_unaccepted(self) -> None:
         """Remove the copies of files that were refused, or that every stream has finished."""
         if not (self._spool.lasting and self._spool.fetched):
             return
         accepted = {facts.content_hash for facts in self._known.unfinished()}
-        finished = self._known.finished_by([file.facts for file in self._files or ()])
+        finished = self._known.finished_by(self._facts)
         for content_hash in self._spool.fetched - accepted - self._known.kept().keys():
             done = [content_hash in each for each in finished]
             if not any(done) or all(done):

@@ -64,8 +64,8 @@ def found(
     """
     latest = newest_of(known)
     newest = (latest.name, latest.modified_at) if latest else None
-    described = {*map(_description, known), *passed}
-    arrived = [facts for facts in taken if _description(facts) not in described]
+    listed_before = {*map(described, known), *passed}
+    arrived = [facts for facts in taken if described(facts) not in listed_before]
     if unread:
         return InputFacts("new", [ReadFile(facts.name, None) for facts in unread], newest, has_arrived=bool(arrived))
     files = [ReadFile(facts.name, None) for facts in arrived]
@@ -86,8 +86,9 @@ def is_to_remember(facts: FileFacts, finished: Mapping[str, FileFacts], *, snaps
     if same is None:
         return True
     is_again = same.is_undone or (snapshot and facts.stamp >= same.stamp)
-    return is_again and _description(facts) != _description(same)
+    return is_again and described(facts) != described(same)
 
 
-def _description(facts: FileFacts) -> tuple[str, int, datetime]:
+def described(facts: FileFacts) -> FileDescription:
+    """How the store described a known file."""
     return facts.name, facts.size, facts.modified_at

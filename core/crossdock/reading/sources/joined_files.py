@@ -93,12 +93,12 @@ class JoinedFiles:
         self._report_inputs()
         (current, unread), *others = found
         by_name = dict(zip(self._others, others, strict=True))
-        is_new = self._reads_all and any(new for _, new in found)
+        main, is_new = self._main, self._reads_all and any(new for _, new in found)
         read = current if is_new else unread
         if read:
             yield from self._joined(read, {name: files for name, (files, _) in by_name.items()})
-        elif any(by_name[name][1] for name in self._joins) or (is_new and self._has_read_main):
-            raise self._no_file(self._main)
+        elif any(by_name[name][1] for name in self._joins) or (is_new and main.source.finished_before(main.stream_id)):
+            raise self._no_file(main)
         if read or not unread:
             self._run.intakes.add(self._main.stream_id.stream, self._accept)
 
@@ -110,10 +110,6 @@ class JoinedFiles:
     def _found(self) -> list[tuple[list[TakenFile], list[TakenFile]]]:
         """The result of `FileSource.current` for each part."""
         return [part.source.current(part.stream_id, part.expectation) for part in self._parts]
-
-    @property
-    def _has_read_main(self) -> bool:
-        return bool(self._main.source.finished_before(self._main.stream_id))
 
     def _accept(self) -> None:
         for part in self._parts:

@@ -10,9 +10,9 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from crossdock.reading.sources.file_order import FileOrder
-from crossdock.reading.sources.input_facts import is_to_remember
+from crossdock.reading.sources.input_facts import described, is_to_remember
 from crossdock.reading.sources.late_files import has_come
-from crossdock.reading.sources.listed_files import described, description, facts_of
+from crossdock.reading.sources.listed_files import description, facts_of
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.reading.transport.file_store import RemoteFile
 from crossdock.state import Digests, FileDescription, FileFacts
@@ -62,8 +62,8 @@ class KnownFiles:
         self._kept_for, self._keeps_newest = kept, keeps_newest
         self._ordered_by_rows, self._takes_late = ordered_by_rows, takes_late
         self._looked_twice = looked_twice
-        self._unclear = set[FileDescription]()  # of these, those that may be newer than what was read since
         self._repeated = dict[StreamId, set[FileDescription]]()  # listed, and not read because of their content
+        self._unclear = set[FileDescription]()  # those of them that may be newer than what was read since
         self._looked_up: dict[tuple[Callable[..., Any], str, str], Any] = {}  # until this source changes it
 
     def _look_up(self, what: Callable[..., T], stream: str, version: str = "") -> T:
@@ -114,7 +114,7 @@ class KnownFiles:
         unread = self.new_to(stream_id, files)
         if not unread or self._keeps_newest or (stream_id in self._ordered_by_rows and not self._snapshot):
             return unread
-        returned = {facts.content_hash for facts in self._returned(stream_id, files)}
+        returned = {facts.content_hash for facts in unread if self._has_come(stream_id, facts)}
         now = self._run.clock.now()
         self._order.check(unread, self._known(stream_id), now, late=self._takes_late, returned=returned)
         return unread
@@ -185,26 +185,17 @@ class KnownFiles:
         returned = set[FileFacts]()
         if self._snapshot or not any(self._has_come(stream_id, facts) for facts in files):
             return returned
-        last, by_name = self._last(stream_id), dict(self._by_name(stream_id))
+        last, by_name, passed = self._last(stream_id), dict(self._by_name(stream_id)), self._passed(stream_id)
         for facts in self._order.in_order(files, self._run.clock.now()):
             if self._is_known(stream_id, facts):
                 continue
             if self._has_come(stream_id, facts):
-                is_rewritten = not self._was_passed(stream_id, facts) and self._is_rewritten(
-                    facts, by_name.get(facts.name)
-                )
+                is_rewritten = described(facts) not in passed and _is_rewritten(facts, by_name.get(facts.name))
                 if not (is_rewritten or self._follows(stream_id, facts, last)):
                     continue
                 returned.add(facts)
             last = by_name[facts.name] = facts
         return returned
-
-    def _was_passed(self, stream_id: StreamId, facts: FileFacts) -> bool:
-        return described(facts) in self._passed(stream_id)
-
-    def _is_rewritten(self, facts: FileFacts, before: FileFacts | None) -> bool:
-        """Whether a file has other content than *before*, which was read last under its name, and is younger."""
-        return before is not None and before.content_hash != facts.content_hash and before.at < facts.at
 
     def _follows(self, stream_id: StreamId, facts: FileFacts, last: FileFacts | None) -> bool:
         """Whether a file follows the *last* one that was read, and has other content."""
@@ -362,11 +353,10 @@ class KnownFiles:
 
         A snapshot that an earlier run has read is not, although it is read again if it did not prove what is gone.
         """
-        new = [self._contents_new_to(stream_id, files) for stream_id in self._stream_ids]
-        if self._snapshot:
-            new = [
-                each - self._unfinished(stream_id).keys() for each, stream_id in zip(new, self._stream_ids, strict=True)
-            ]
+        new = [
+            self._contents_new_to(stream_id, files) - (self._unfinished(stream_id).keys() if self._snapshot else set())
+            for stream_id in self._stream_ids
+        ]
         streams = [stream_id.stream for stream_id in self._stream_ids]
         return bool(set.intersection(*new)) or has_come(self._run, streams, files, snapshot=self._snapshot)
 
@@ -393,3 +383,8 @@ class KnownFiles:
 
     def _kept_still(self, changed: int, read: datetime) -> bool:
         return self._looked_twice or read.timestamp() - changed >= YOUNG.total_seconds()
+
+
+def _is_rewritten(facts: FileFacts, before: FileFacts | None) -> bool:
+    """Whether a file has other content than *before*, which was read last under its name, and is younger."""
+    return before is not None and before.content_hash != facts.content_hash and before.at < facts.at

@@ -185,11 +185,6 @@ def description(file: RemoteFile) -> FileDescription:
     return file.name, file.size, _instant(file.mtime)
 
 
-def described(facts: FileFacts) -> FileDescription:
-    """How the store described a known file."""
-    return facts.name, facts.size, facts.modified_at
-
-
 def _day(name: str) -> str | None:
     for match in _DAY_IN_NAME.finditer(name):
         try:

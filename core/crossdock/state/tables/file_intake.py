@@ -25,7 +25,7 @@ class FileFacts:
         content_hash: SHA-256 of its bytes as hex; a plan, which stores nothing, may use the name instead.
         stamp: Orders snapshots: the date in the name, or else the modification time, as sortable text.
         seen_at: When its source last listed it, to the day; None if only when it was accepted.
-        is_undone: What it brought was taken back: it is not read again, but the same content in another file is.
+        is_undone: An undo has taken back its records: it is not read again, but the same content in another file is.
     """
 
     name: str

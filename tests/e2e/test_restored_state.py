@@ -7,6 +7,7 @@ from collections import Counter
 from decimal import Decimal
 
 from tests.e2e.warehouse import INVOICES, Site
+from tests.plan_and_sync import differences
 
 
 def test_what_comes_after_a_restored_state_arrives(site: Site) -> None:
@@ -39,8 +40,10 @@ def test_what_comes_after_a_restored_state_arrives(site: Site) -> None:
     assert site.names("product").count("wms:P3") == 1
 
 
-def restored(site: Site) -> None:
+def restored(site: Site, *, looks_up: bool = True) -> None:
     """Fill the warehouse, sync, back the state up, create P3 and invoice 4 and change P1, and restore the backup."""
+    if not looks_up:
+        site.edit("lookup: {settle_s: 0.05}", "lookup: {enabled: false}")
     site.init()
     site.fill()
     assert site.sync().code == 0
@@ -68,6 +71,45 @@ def test_a_restored_state_creates_nothing_twice(site: Site) -> None:
     assert len(site.effects()) == effects + 1
 
 
+def test_lists_show_what_look_ups_cannot(site: Site) -> None:
+    """Without look-ups, new records are in doubt in no run after the comparison, and P3 is not created twice."""
+    restored(site, looks_up=False)
+    site.export("PROD_3.csv", "SKU;NAME;PRICE\nP4;Rivet;0.07\n")
+    site.export("INV_3.csv", INVOICES + "5;C9;P4;1;0.07;EUR\n")  # waits for C9, so the state is not trusted yet
+    assert site.sync().code == 1
+    site.export("PROD_5.csv", "SKU;NAME;PRICE\nP5;Screw;0.09\n")
+    planned = site.run("plan", "--json").json
+    report = site.sync()
+    assert differences(planned, report.json, looked_up=True) == []
+    assert (report.code, site.listed("--state", "in-doubt")) == (1, [])
+    assert Counter(site.names("product")) == Counter(f"wms:P{number}" for number in range(1, 6))
+
+
+def test_an_operation_that_a_backup_had_left_is_settled_by_the_list(site: Site) -> None:
+    """P3 and P4 were pending in the backup, and P3 was created after it: only P4 is created now."""
+    site.edit("lookup: {settle_s: 0.05}", "lookup: {enabled: false}")
+    site.init()
+    site.fill()
+    assert site.sync().code == 0
+    site.export("PROD_2.csv", "SKU;NAME;PRICE\nP3;Washer;0.05\nP4;Rivet;0.07\n")
+    site.setenv("CROSSDOCK_API_KEY", "wrong")
+    assert site.sync().code == 3
+    site.setenv("CROSSDOCK_API_KEY", site.api_key)
+    assert {each["key"] for each in site.listed("--state", "pending")} == {"P3", "P4"}
+    backup = site.folder / "backup.db"
+    shutil.copy2(site.folder / "state.db", backup)
+    site.run("records", "drop", "wms.products", "P4")
+    assert site.sync().code == 0
+    for file in site.folder.glob("state.db-*"):
+        file.unlink()
+    shutil.copy2(backup, site.folder / "state.db")
+    assert site.run("state", "restored").code == 0
+    planned = site.run("plan", "--json").json
+    assert differences(planned, site.sync().json, looked_up=True) == []
+    assert site.listed() == []
+    assert Counter(site.names("product")) == Counter(f"wms:P{number}" for number in range(1, 5))
+
+
 def test_a_change_that_was_undone_after_a_backup_arrives(site: Site) -> None:
     """P1 was changed after the backup, and its source says what it said before: the platform gets that again."""
     restored(site)
@@ -77,6 +119,28 @@ def test_a_change_that_was_undone_after_a_backup_arrives(site: Site) -> None:
     assert "unverified" not in site.run("plan").err
     latest = {each["body"]["sku"]: Decimal(each["body"]["unitPrice"]) for each in site.effects("product")}
     assert latest["P1"] == Decimal("1.50")
+
+
+def test_only_what_streams_write_is_compared(site: Site) -> None:
+    """A credential without the scopes of other resources is enough, and their lists are not requested."""
+    restored(site)
+    written = [f"{name}:{right}" for name in ("customers", "products", "invoices") for right in ("read", "write")]
+    site.setenv("CROSSDOCK_API_KEY", site.platform.sandbox.new_key(site.tenant, *written))
+    site.export("PROD_3.csv", "SKU;NAME;PRICE\nP1;Bolt;1.50\n")
+    result = site.sync()
+    assert (result.code, result.err) == (0, "")
+    assert site.listed() == []
+
+
+def test_lists_that_may_be_read_are_compared(site: Site) -> None:
+    """A credential that may not read customers leaves them unverified, and nothing else."""
+    restored(site)
+    scopes = [f"{name}:{right}" for name in ("products", "invoices") for right in ("read", "write")]
+    site.setenv("CROSSDOCK_API_KEY", site.platform.sandbox.new_key(site.tenant, *scopes))
+    result = site.sync()
+    assert result.code == 1
+    assert "records stay unverified" in result.err
+    assert {each["stream"] for each in site.listed()} == {"wms.customers"}
 
 
 def test_what_may_not_be_read_stays_unverified(site: Site) -> None:

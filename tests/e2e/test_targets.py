@@ -127,6 +127,26 @@ def test_what_cannot_be_looked_up_is_left_to_a_person(tmp_path: Path) -> None:
         assert plain.sync()["requests"] == 0
 
 
+def test_a_decision_about_a_restored_state_is_carried_out(tmp_path: Path) -> None:
+    """What cannot be looked up is in doubt; once a person says that it was not delivered, the next sync sends it."""
+    orders = some_orders(3)
+    with depot(tmp_path, BLIND, {}) as plain:
+        assert plain.run("state", "restored").exit_code == 0
+        plain.export(orders)
+        assert plain.sync(exit_code=1)["open"]["in_doubt"] == 3
+        plain.sync(exit_code=1)
+        assert plain.created() == Counter()
+        decide = ("records", "resolve", "wms.orders", "--yes", "--not-delivered")
+        assert plain.run(*decide).exit_code == 0
+        assert plain.planned_sync()["streams"]["wms.orders"]["records"]["created"] == 3
+        assert plain.held() == expected(orders)
+        shown = plain.run("trace", "SO-001").stdout
+        assert "resolved as not delivered" in shown, shown
+        plain.export(orders | some_orders(4))
+        plain.planned_sync()
+        assert plain.held() == expected(some_orders(4)), "the state is trusted again"
+
+
 def test_a_look_up_that_ignores_the_name_is_not_believed(tmp_path: Path) -> None:
     """An API that lists any orders in place of the named one sends no order twice, and the run names the setting."""
     orders, retry = some_orders(12), {"attempts": 2, "give_up_after_s": 0.5, "base_s": 0.01, "cap_s": 0.05}

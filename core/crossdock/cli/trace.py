@@ -132,6 +132,9 @@ def _lines(record: History) -> Iterator[str]:
         for attempt in row["sendings"]:
             result = f"{attempt['outcome']}{_http(attempt)} {attempt['message']}".rstrip()
             yield f"    {instant_text(attempt['ended_at'])}  attempt {attempt['number']}: {result}"
+        if row["resolved_at"]:
+            was = "" if row["settled_at"] == row["resolved_at"] else "not "
+            yield f"    {instant_text(row['resolved_at'])}  resolved as {was}delivered"
         settled = instant_text(row["settled_at"]) if row["settled_at"] else "not settled"
         times = f", {row['attempts']} attempts" if row["attempts"] > 1 else ""
         yield f"    {settled:20}  {row['status']}{_http(row)}{times}"

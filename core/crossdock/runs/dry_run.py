@@ -26,7 +26,7 @@ from crossdock.planning.removals import Removals, verb
 from crossdock.reading.sources.source_context import Observe, SourceContext
 from crossdock.runs import api_limits
 from crossdock.runs.intake_logs import NoIntake, PlanIntake
-from crossdock.runs.left_operations import LeftOperations, expected_delivery, may_be_forgotten
+from crossdock.runs.left_operations import LeftOperations, cannot_be_found, expected_delivery
 from crossdock.runs.live_index import note_matches
 from crossdock.runs.plan_results import PlanListener, Planned, WaitingOnce
 from crossdock.runs.settlement_count import delivered_term
@@ -326,7 +326,7 @@ class _Preview:
         scope, identity = operation.scope, operation.identity
         record, tally = (scope, identity.key_hash), self._tally(identity.stream)
         target = self._targets[scope.target]
-        if self._restored and may_be_forgotten(scope.resource, operation.kind, target):
+        if self._restored and cannot_be_found(scope.resource, operation.kind, target):
             self._doubtful.add(record)
             tally.count("carried_on")
             self._listener.in_doubt(identity)

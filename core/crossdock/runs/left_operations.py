@@ -13,7 +13,7 @@ from crossdock.runs.plan_results import PlanListener
 from crossdock.runs.settlement_count import delivered_term
 from crossdock.state import Binding, ExpectedDelivery, Intent, Scope
 from crossdock.values.tally import Tally
-from crossdock.writing.delivery.in_doubt_rules import is_forgettable, is_held, rule_for
+from crossdock.writing.delivery.in_doubt_rules import is_held, may_be_forgotten, rule_for
 from crossdock.writing.delivery.operations import payload_after
 from crossdock.writing.targets.target import Target
 
@@ -53,14 +53,15 @@ class LeftOperations:
             if target is None:
                 left.in_doubt.append(intent)
                 continue
-            if intent.first_sent_at:
+            if state_restored and may_be_forgotten(intent):
+                is_in_doubt = cannot_be_found(intent.resource, intent.operation, target)
+            elif intent.first_sent_at:
                 is_in_doubt = rule_for(intent, target, now) == "park"
+            elif intent.identity.stream in streams and is_held(intent, target, state_restored=state_restored):
+                left.held.append(intent)
+                continue
             else:
-                restored = {"state_restored": state_restored}
-                if intent.identity.stream in streams and is_held(intent, target, **restored):
-                    left.held.append(intent)
-                    continue
-                is_in_doubt = state_restored and may_be_forgotten(intent.resource, intent.operation, target)
+                is_in_doubt = False
             (left.in_doubt if is_in_doubt else left.sent_first).append(intent)
         return left
 
@@ -110,6 +111,6 @@ def expected_delivery(intent: Intent) -> ExpectedDelivery:
     )
 
 
-def may_be_forgotten(resource: str, operation: str, target: Target) -> bool:
+def cannot_be_found(resource: str, operation: str, target: Target) -> bool:
     """Whether a restored state leaves this operation in doubt; the platform's lists show what it has forgotten."""
-    return target.name != PLATFORM and is_forgettable(resource, operation, target, state_restored=True)
+    return target.name != PLATFORM and not target.can_verify(resource, operation)

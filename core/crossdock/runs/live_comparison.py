@@ -323,6 +323,11 @@ class LiveComparison:
         return self._unnamed
 
     @property
+    def unsettled_ids(self) -> dict[tuple[Scope, int], str]:
+        """The ids of listed records with a name of which an operation is not settled, by scope and key hash."""
+        return {place: held["id"] for place, held in self._of_unsettled.items()}
+
+    @property
     def platform_totals(self) -> ControlTotals:
         """Of the records that the state knows, and of those that have our name."""
         totals = ControlTotals()

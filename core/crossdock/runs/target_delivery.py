@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from crossdock.config.project.connector_instances import BoundStream
-from crossdock.errors import CrossdockError, StateError, StoppedError, UnauthorizedError
+from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.reading.sources.late_files import LateError
 from crossdock.runs.run_report import Report
 from crossdock.runs.settlement_count import SettlementCount
@@ -17,7 +17,9 @@ from crossdock.runs.state_session import Session
 from crossdock.runs.stream_order import StreamOrder
 from crossdock.runs.stream_runner import Steps, StreamRunner
 from crossdock.runs.timings import Timings
+from crossdock.runs.verification import written_resources
 from crossdock.state import Intent, Transaction
+from crossdock.writing.delivery import restored_state
 from crossdock.writing.delivery.dispatcher import Dispatcher
 
 _ENDED = object()
@@ -89,17 +91,29 @@ class RunningStreams:
         finally:
             for steps in self._running.values():
                 steps.close()
-        tallies = self._report.tallies.values()
-        compared = any(tally.rows_read for tally in tallies) and not any(t.records["carried_on"] for t in tallies)
-        if whole and compared and not self._report.errors:  # a restored state was compared, and nothing is open
+        has_read = any(tally.rows_read for tally in self._report.tallies.values())
+        if whole and has_read and not self._report.errors:
             self._session.state.apply(self._trust_again)
 
     def _trust_again(self, tx: Transaction) -> None:
-        targets = self._session.targets.values()
-        once = [(each.name, name) for each in targets for name, kind in each.resources.items() if kind.write_once]
-        if not (tx.unverified.has_bindings() or tx.unverified.has_resources(once)):
-            tx.runs.trusted_again()
+        """Trust a restored state of which everything was compared; lists of what is written once are read until then.
+
+        Nothing may be open but what is in doubt because of the backup.
+        """
+        carried_on = sum(tally.records["carried_on"] for tally in self._report.tallies.values())
+        unverified = {
+            name
+            for target in self._session.targets.values()
+            for name in tx.unverified.resources(target.name) & written_resources(self._session.project, target)
+            if not target.resources[name].write_once
+        }
+        if unverified or tx.unverified.has_bindings():
+            return
+        if not tx.runs.restored():
             tx.unverified.end()
+        elif carried_on == restored_state.in_doubt(tx):
+            tx.runs.declare_compared(at=self._session.clock.now())
+            restored_state.trust_if_settled(tx)
 
     def _take_turns(self) -> None:
         while self._running:
@@ -130,16 +144,11 @@ class RunningStreams:
             dispatcher.put_back()
 
     def _verify(self, delivery: TargetDelivery) -> bool:
-        """Verify what is not; False if nothing can be delivered, because the target cannot be read.
-
-        A credential that may not read does not end it: each record that a stream reads is sent whole then.
-        """
+        """Verify what is not; False if nothing can be delivered, because the target cannot be read."""
         try:
             delivery.verify()
         except StateError:
             raise
-        except UnauthorizedError as error:
-            self._timings.warn(f"records stay unverified: {error}")
         except CrossdockError as error:
             self._report.messages.fail(delivery.place, error)
             return False

@@ -8,7 +8,8 @@ also show those that the state has forgotten; those of another target are looked
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
@@ -16,7 +17,8 @@ from functools import partial
 from typing import cast
 
 from crossdock.config.project.connector_instances import BoundStream
-from crossdock.errors import StoppedError
+from crossdock.config.project.project import Project
+from crossdock.errors import StoppedError, UnauthorizedError
 from crossdock.mapping.resource_types import Action
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.allowance import Allowance
@@ -29,7 +31,6 @@ from crossdock.runs.platform_source.live_records import LiveRecords
 from crossdock.runs.record_content import content_of
 from crossdock.runs.state_session import Session
 from crossdock.state import Binding, Intent, Scope, State, Transaction
-from crossdock.writing.delivery import operator_actions
 from crossdock.writing.delivery.operations import payload_after
 from crossdock.writing.targets.target import Target
 
@@ -46,27 +47,49 @@ def verifiable(targets: Iterable[Target]) -> list[tuple[str, str]]:
     ]
 
 
-class Forgotten:
-    """Records without a name that a target has and the state does not know, by what they hold.
+def written_resources(project: Project, target: Target) -> set[str]:
+    """The resources of *target* that a stream of the config writes."""
+    return {scope.resource for scope in project.scopes.values() if scope.target == target.name}
 
-    Each may be what a create would send that the state has forgotten to have sent.
+
+class Forgotten:
+    """Records of the platform that a restored state may have forgotten to have sent.
+
+    Once a list was compared, the state has a binding for each record of it that has a name, but for those of which an
+    operation is not settled. Records without a name are known by what they hold.
     """
 
     def __init__(self) -> None:
-        self._ids: dict[str, Mapping[str, list[str]]] = {}
+        self._named: dict[str, Mapping[tuple[Scope, int], str]] = {}
+        self._unnamed: dict[str, Mapping[str, list[str]]] = {}
+        self._compared_before: AbstractSet[str] = frozenset()
+        self._last_restored = 0
 
-    def take(self, resource: str, found: Mapping[str, list[str]]) -> None:
-        """Everything that the target has of *resource* was read."""
-        self._ids[resource] = found
+    def take(self, resource: str, comparison: LiveComparison) -> None:
+        """Everything that the platform has of *resource* was read."""
+        self._named[resource], self._unnamed[resource] = comparison.unsettled_ids, comparison.unnamed
 
-    def knows(self, resource: str) -> bool:
-        """Whether it has read what the target has of *resource*."""
-        return resource in self._ids
+    def remember(self, compared: AbstractSet[str], last_restored: int) -> None:
+        """Note what earlier runs have read.
+
+        Args:
+            compared: Resources whose records have names.
+            last_restored: The id of the last operation of the backup.
+        """
+        self._compared_before, self._last_restored = compared, last_restored
+
+    def knows(self, intent: Intent) -> bool:
+        """Whether the platform's list shows whether the create *intent* was carried out."""
+        is_of_backup = 0 < intent.id <= self._last_restored
+        return intent.resource in self._named or (intent.resource in self._compared_before and not is_of_backup)
 
     def claim(self, intent: Intent) -> str | None:
         """The id of the record that the create *intent* has made already, once; None if it made none."""
-        ids = self._ids[intent.resource].get(content_of(payload_after(intent)))
-        return ids.pop() if ids else None
+        if intent.resource not in self._named:
+            return None
+        named = self._named[intent.resource].get((intent.scope, intent.identity.key_hash))
+        ids = self._unnamed[intent.resource].get(content_of(payload_after(intent)))
+        return named or (ids.pop() if ids else None)
 
 
 class Verification:
@@ -78,7 +101,7 @@ class Verification:
         interrupt: Set when the run shall end early.
 
     Attributes:
-        forgotten: What was found of the platform's records that have no name.
+        forgotten: What was found of the platform's records.
     """
 
     def __init__(self, session: Session, run: SourceContext, run_id: int, interrupt: threading.Event) -> None:
@@ -104,7 +127,12 @@ class Verification:
             CrossdockError: If the target cannot be read.
         """
         with self._state.look() as tx:
-            found = tx.unverified.resources(target.name)
+            declared, last_restored = tx.unverified.resources(target.name), tx.runs.last_restored_intent()
+            found = tx.unverified.with_bindings(target.name)
+        if target.name == PLATFORM:
+            named = {name for name in target.resources if target.name_member(name) is not None}
+            self.forgotten.remember(named - declared, last_restored)
+        found |= declared & written_resources(self._session.project, target)
         resources = [name for name in target.resources if name in found]
         if not resources:
             return
@@ -112,27 +140,42 @@ class Verification:
             self._look_up_all(target, resources)
             return
         with LiveRecords(self._session.project.platform, self._run) as live:
-            for resource in resources:
-                self._read(live, target, cast("ResourceName", resource))
+            self._each(resources, partial(self._read, live, target))
+
+    def _each(self, resources: Sequence[str], compare: Callable[[str], None]) -> None:
+        """Compare one resource after the other.
+
+        A credential that may not read one of them does not end it: each record that a stream reads is sent whole then.
+        """
+        for resource in resources:
+            try:
+                compare(resource)
+            except UnauthorizedError as error:
+                self._run.warn("", f"records stay unverified: {error}")
 
     # ---- lists of the platform
 
-    def _read(self, live: LiveRecords, target: Target, resource: ResourceName) -> None:
+    def _read(self, live: LiveRecords, target: Target, resource: str) -> None:
         comparison = self._comparison(target, resource)
         self._begin(f"comparing {resource.replace('_', ' ')} records with the platform")
-        for page in live.pages(resource):
+        for page in live.pages(cast("ResourceName", resource)):
             self._check()
             listed = [each for bound in comparison.take(page).values() for each in bound]
             self._write(comparison, listed)
             self._run.progress.advance(len(page))
-        comparison.finish(partial(live.record, resource))
-        self._settle(comparison, resource)
+        comparison.finish(partial(live.record, cast("ResourceName", resource)))
         self._write(comparison, [])
         self._bury_contributions(comparison, resource)
-        if target.resources[resource].write_once:
-            self.forgotten.take(resource, comparison.unnamed)
-        else:
-            self._state.apply(lambda tx: tx.unverified.compared(target.name, resource))
+        self.forgotten.take(resource, comparison)
+        if not target.resources[resource].write_once:
+            self._state.apply(partial(self._end, resource))
+
+    def _end(self, resource: str, tx: Transaction) -> None:
+        """Read *resource* no more, unless its list may still show what became of an operation of the backup."""
+        last = tx.runs.last_restored_intent()
+        left = (each for each in tx.intents.unsettled() if each.id <= last)
+        if all((each.scope.target, each.resource) != (PLATFORM, resource) for each in left):
+            tx.unverified.compared(PLATFORM, resource)
 
     def _bury_contributions(self, comparison: LiveComparison, resource: str) -> None:
         """Forget what streams contributed to records that the platform no longer has."""
@@ -150,22 +193,6 @@ class Verification:
         for scope, binding in gone:
             tx.bindings.bury(scope, [binding.key_hash], at=self._now())
 
-    def _settle(self, comparison: LiveComparison, resource: str) -> None:
-        """Decide about creates that may have been carried out before the state was restored."""
-
-        def write(tx: Transaction) -> None:
-            for intent in tx.intents.unsettled():
-                is_forgotten = intent.status == "in_doubt" and not intent.attempts and intent.operation == "create"
-                if not is_forgotten or (intent.scope.target, intent.resource) != (PLATFORM, resource):
-                    continue
-                outcome, target_id = comparison.outcome_of(intent)
-                if outcome == "delivered":
-                    operator_actions.delivered(tx, [intent], target_id, at=self._now())
-                elif outcome == "not delivered":
-                    operator_actions.not_delivered(tx, [intent], at=self._now())
-
-        self._state.apply(write)
-
     # ---- look-ups at other targets
 
     def _look_up_all(self, target: Target, resources: Sequence[str]) -> None:
@@ -173,8 +200,7 @@ class Verification:
         allowance = Allowance(session.clock, session.bucket(target))
         with closing(target.client()) as client:
             look_ups = LookUps(target, client, allowance, session.clock, self._state)
-            for resource in resources:
-                self._look_up(look_ups, target, resource)
+            self._each(resources, partial(self._look_up, look_ups, target))
 
     def _look_up(self, look_ups: LookUps, target: Target, resource: str) -> None:
         comparison = self._comparison(target, resource)

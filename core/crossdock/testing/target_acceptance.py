@@ -55,7 +55,10 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
         """A new partner without records: what answers its requests, and what lists the records that it holds."""
 
     def test_each_record_is_there_once_in_spite_of_faults_and_kills(self) -> None:
-        """Syncs that are disturbed and killed do what one undisturbed sync does, and the next one sends nothing."""
+        """Syncs that are disturbed and killed do what one undisturbed sync does, and the next one sends nothing.
+
+        So does one of a state that was restored from a backup, if what it has forgotten can be looked up.
+        """
         self._check_that_doubt_ends()
         with self._delivery() as calm:
             self.ends_well("a sync that nothing disturbs", calm.sync(), calm.state_folder)
@@ -70,6 +73,9 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
             self._finish(disturbed, random.sample(faults, len(faults)), expected)
             self._sends_nothing(disturbed)
             self._change_one(disturbed)
+        if self._can_look_up():
+            with self._delivery() as restored:
+                self._forget(restored, expected)
 
     def _check_that_doubt_ends(self) -> None:
         target = self.new_target()
@@ -78,7 +84,22 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
             text = f"{resource}: a create whose answer is lost is left to a person, so no sync can deliver all records"
             assert rule != "park", text
 
+    def _can_look_up(self) -> bool:
+        target = self.new_target()
+        return all(target.can_verify(resource, "create") for resource in target.resources)
+
     # ---- disturbances
+
+    def _forget(self, delivery: _Delivery, expected: Counter[str]) -> None:
+        """Sync with a backup that has forgotten everything, to a partner without records and to one that has all."""
+        for what in ("a sync to a partner without records", "a sync to a partner that has all records"):
+            shutil.rmtree(delivery.state_folder)
+            delivery.state_folder.mkdir()
+            for command in (("init",), ("state", "restored")):
+                self.ends_well(f"crossdock {' '.join(command)}", delivery.run(*command), delivery.state_folder)
+            self.ends_well(f"after a restored backup, {what}", delivery.sync(), delivery.state_folder)
+            wrong = differences(expected, delivery.held())
+            assert not wrong, f"after a restored backup the partner holds something else than after a calm sync:{wrong}"
 
     def _kill_at(self, number: int, delivery: _Delivery, *, answered: bool) -> None:
         """Kill a sync when the partner has its next request *number*, or has carried out a write if *answered*."""

@@ -131,6 +131,12 @@ def _store_commands(connection: Connection) -> None:
     connection.execute(text("ALTER TABLE runs ADD COLUMN command TEXT"))
 
 
+def _store_decisions(connection: Connection) -> None:
+    """Version 17: when an operation in doubt was resolved."""
+    time = "TIMESTAMP WITH TIME ZONE" if connection.dialect.name == "postgresql" else "TEXT"
+    connection.execute(text(f"ALTER TABLE intents ADD COLUMN resolved_at {time}"))
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _store_durations,
     _index_what_trace_searches_by,
@@ -147,6 +153,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _add_what_is_unverified,
     _mark_idle_records,
     _store_commands,
+    _store_decisions,
 )
 """Step n upgrades a state from version n to n + 1. Steps after a release are added here."""
 

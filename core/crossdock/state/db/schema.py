@@ -19,7 +19,7 @@ from sqlalchemy import (
 
 from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime, record, scope, stream_and_key
 
-VERSION = 16
+VERSION = 17
 
 metadata = MetaData()
 _Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids for INTEGER only
@@ -134,6 +134,7 @@ intents = Table(
     Column("target_id", String(128)),
     Column("untouched", Boolean),  # delivered without a write: the target already held it
     Column("only_unchanged", String(8)),  # what nobody else may have changed of the record
+    Column("resolved_at", UtcDateTime),  # by a person or a list, after it was in doubt
     Index("ix_intents_key", "target", "resource", "namespace", "key_hash"),
     Index("ix_intents_status", "status"),
     Index("ix_intents_run", "run_id"),

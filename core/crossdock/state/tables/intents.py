@@ -37,6 +37,8 @@ class Intent:
         untouched: It was delivered without a write, because the target already held it.
         only_unchanged: Reject an update or delete if somebody else has changed any part of the ``record``, or
             ``members`` that we write, whichever run sends it; None to decide about the record again.
+        resolved_at: When a person, or a complete list of the target, said what became of it while it was in doubt, or
+            before it was sent from a restored backup.
         id: 0 until it is written.
     """
 
@@ -60,6 +62,7 @@ class Intent:
     first_sent_at: datetime | None = None
     untouched: bool | None = None
     only_unchanged: Unchanged | None = None
+    resolved_at: datetime | None = None
     id: int = field(default=0, kw_only=True)
 
     @property
@@ -99,7 +102,7 @@ _SENDING = ("path", "attempts", "first_sent_at")
 _MARK = sql_statements.Bulk(
     update(table).where(_THIS).values(status="sending", **{name: bindparam(f"new_{name}") for name in _SENDING})
 )
-_RESULT = ("status", "http_status", "target_id", "first_sent_at", "untouched")
+_RESULT = ("status", "http_status", "target_id", "first_sent_at", "untouched", "resolved_at")
 _MOVED: dict[str, Any] = {name: bindparam(f"new_{name}") for name in (*_RESULT, "settled_at")}
 _MOVE = sql_statements.Bulk(update(table).where(_THIS).values(_MOVED))
 _FINISH = sql_statements.Bulk(update(table).where(_THIS).values({**_MOVED, "raw": {}}))

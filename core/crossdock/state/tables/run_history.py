@@ -12,10 +12,11 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from crossdock.state.db import run_lease, sql_statements
 from crossdock.state.db.reading_tables import full_lists
 from crossdock.state.db.schema import cursors, intents, meta, run_messages, runs
+from crossdock.state.tables.intents import UNSETTLED
 from crossdock.values.run_messages import RunMessage
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts
 
-_RESTORED, _LAST_INTENT = "restored_at", "restored_intents"
+_RESTORED, _COMPARED, _LAST_INTENT = "restored_at", "restored_compared", "restored_intents"
 COMPLETED: frozenset[str] = frozenset({"done", "degraded"})  # statuses of runs that reached their end
 UNRECORDED = RunMessage(
     "error", "", "its end was not recorded: the process was killed or could not write the state", code="unrecorded"
@@ -150,6 +151,9 @@ class Runs:
         last = self._connection.execute(select(func.max(intents.c.id))).scalar_one() or 0
         rows = [{"name": _RESTORED, "value": at.isoformat()}, {"name": _LAST_INTENT, "value": str(last)}]
         sql_statements.upsert(self._connection, meta, rows)
+        self._connection.execute(delete(meta).where(meta.c.name == _COMPARED))
+        was_resolved = intents.c.status.in_(UNSETTLED), intents.c.resolved_at.is_not(None)
+        self._connection.execute(update(intents).where(*was_resolved).values(resolved_at=None))  # it may be sent since
 
     def restored(self) -> bool:
         """True from `declare_restored` until a complete run calls `trusted_again`."""
@@ -160,8 +164,16 @@ class Runs:
         found = self._connection.execute(select(meta.c.value).where(meta.c.name == _LAST_INTENT)).scalar()
         return int(found or 0)
 
+    def declare_compared(self, *, at: datetime) -> None:
+        """Note that a complete run has compared a restored state, which is trusted once nothing is in doubt by it."""
+        sql_statements.upsert(self._connection, meta, [{"name": _COMPARED, "value": at.isoformat()}])
+
+    def is_compared(self) -> bool:
+        """Whether `declare_compared` was called since the backup was restored."""
+        return self._connection.execute(select(meta.c.value).where(meta.c.name == _COMPARED)).first() is not None
+
     def trusted_again(self) -> None:
-        self._connection.execute(delete(meta).where(meta.c.name.in_([_RESTORED, _LAST_INTENT])))
+        self._connection.execute(delete(meta).where(meta.c.name.in_([_RESTORED, _LAST_INTENT, _COMPARED])))
 
     def listed(self, *, limit: int) -> list[RunRecord]:
         """The latest runs, newest first."""

@@ -59,15 +59,18 @@ class Unverified:
         self.declare_resource(scope.target, scope.resource)
         self._bindings.distrust(scope, items)
 
+    def with_bindings(self, target: str) -> set[str]:
+        """The resources of *target* with unverified bindings."""
+        query = select(bindings.c.resource).where(_IS_UNVERIFIED, bindings.c.target == target).distinct()
+        return {resource for (resource,) in self._connection.execute(query)}
+
     def resources(self, target: str) -> set[str]:
-        """The resources of *target* that are unverified, or have bindings that are."""
+        """The resources of *target* that are unverified as a whole."""
         prefix = f"{target}/"
         query = select(unverified.c.name).where(
             unverified.c.kind == _RESOURCE, unverified.c.name.startswith(prefix, autoescape=True)
         )
-        found = {name.removeprefix(prefix) for (name,) in self._connection.execute(query)}
-        bound = select(bindings.c.resource).where(_IS_UNVERIFIED, bindings.c.target == target).distinct()
-        return found.union(resource for (resource,) in self._connection.execute(bound))
+        return {name.removeprefix(prefix) for (name,) in self._connection.execute(query)}
 
     def compared(self, target: str, resource: str) -> None:
         """Record that what *target* holds of *resource* was compared with the bindings."""
@@ -78,12 +81,6 @@ class Unverified:
         """The streams that are unverified."""
         query = select(unverified.c.name).where(unverified.c.kind == _STREAM)
         return {name for (name,) in self._connection.execute(query)}
-
-    def has_resources(self, write_once: Sequence[tuple[str, str]]) -> bool:
-        """Whether any resource is unverified but for *write_once*, which are read again until a run is complete."""
-        known = [f"{target}/{resource}" for target, resource in write_once]
-        query = select(literal(1)).where(unverified.c.kind == _RESOURCE, unverified.c.name.not_in(known))
-        return self._connection.execute(query.limit(1)).first() is not None
 
     def end(self) -> None:
         """A complete run has found nothing unverified."""

@@ -16,10 +16,10 @@ from crossdock.writing.targets.target import Target
 
 
 class ForgottenRecords(Protocol):
-    """Records without a name that a target has and the state does not know."""
+    """Records that a target has and a restored state does not know."""
 
-    def knows(self, resource: str) -> bool:
-        """Whether all records of *resource* were read."""
+    def knows(self, intent: Intent) -> bool:
+        """Whether all records were read of which one may be what the create *intent* makes."""
 
     def claim(self, intent: Intent) -> str | None:
         """The id of the record that the create *intent* has made already, once; None if it made none."""

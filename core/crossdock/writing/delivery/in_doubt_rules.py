@@ -44,9 +44,14 @@ def is_held(intent: Intent, target: Target, *, state_restored: bool) -> bool:
     return not (state_restored or target.can_verify(intent.resource, intent.operation))
 
 
-def is_forgettable(resource: str, operation: str, target: Target, *, state_restored: bool) -> bool:
-    """True for a create that may have been delivered before the state was restored, which no look-up can tell."""
-    return state_restored and operation == "create" and not target.can_verify(resource, operation)
+def may_be_forgotten(intent: Intent) -> bool:
+    """Whether *intent* of a restored state may have been carried out after the backup was made.
+
+    That is true of a create that was never sent under its key, as far as the state knows, until a look-up, a list or a
+    person shows what has become of it.
+    """
+    was_sent = intent.first_sent_at is not None and intent.attempts
+    return intent.operation == "create" and intent.resolved_at is None and not was_sent
 
 
 def is_of_others(intent: Intent, held: Mapping[str, Any], target: Target, member: str | None) -> bool:

@@ -11,7 +11,7 @@ from crossdock.state import Binding, DeadLetter, DeadLetterFilter, Intent, Scope
 from crossdock.state.tables.intents import Status
 from crossdock.values import exact_json
 from crossdock.values.field_types import is_target_id
-from crossdock.writing.delivery import settlement
+from crossdock.writing.delivery import restored_state, settlement
 from crossdock.writing.delivery.operations import payload_after
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.targets.outcomes import Outcome
@@ -47,13 +47,14 @@ def delivered(tx: Transaction, intents: Sequence[Intent], target_id: str | None,
     if not intents:
         return
     for intent in intents:
-        intent.status = "delivered"
+        intent.status, intent.resolved_at = "delivered", at
     outcome = Outcome("delivered", target_id=target_id)
     settlement.write(tx, [Settlement(intent, outcome) for intent in intents], run_id=_last_run(tx), at=at)
     if any(intent.status == "in_doubt" for intent in intents):
         hint = "'crossdock trace ID' shows which; look up the id of this record at the target"
         raise ConfigError("this id belongs to another record", where=target_id, hint=hint)
     tx.intents.keep_raw(intents)  # until retention empties it; `reopen` needs it
+    restored_state.trust_if_settled(tx)
 
 
 def reopen(tx: Transaction, scope: Scope, key_hash: int, *, at: datetime) -> Intent:
@@ -73,7 +74,7 @@ def reopen(tx: Transaction, scope: Scope, key_hash: int, *, at: datetime) -> Int
         last.first_sent_at = tx.intents.first_attempt_at(last) or at
     if last.operation == "create":
         last.target_id = None
-    last.status, last.http_status = "in_doubt", None
+    last.status, last.http_status, last.resolved_at = "in_doubt", None, None
     tx.intents.move([last], at=at)
     return last
 
@@ -106,8 +107,9 @@ def _unbind(tx: Transaction, intent: Intent, *, at: datetime) -> None:
 def not_delivered(tx: Transaction, intents: Sequence[Intent], *, at: datetime) -> None:
     """Settle operations in doubt as not delivered: the next run sends them, with the same key and bytes."""
     for intent in intents:
-        intent.status, intent.first_sent_at = "pending", None
+        intent.status, intent.first_sent_at, intent.resolved_at = "pending", None, at
     tx.intents.move(intents, at=at)
+    restored_state.trust_if_settled(tx)
 
 
 def drop(

@@ -48,31 +48,30 @@ class Policy:
             self._admit(intent, decisions, looked_up=looked_up)
 
     def _admit(self, intent: Intent, decisions: Decisions, *, looked_up: bool) -> None:
-        restored = self._run.state_restored
-        is_forgettable = in_doubt_rules.is_forgettable(
-            intent.resource, intent.operation, self._target, state_restored=restored
-        )
-        forgotten = self._run.forgotten
-        if is_forgettable and forgotten is not None and forgotten.knows(intent.resource):
-            self._admit_forgettable(intent, forgotten.claim(intent), decisions)
-        elif is_forgettable:
-            intent.first_sent_at = self._clock.now()  # from now on it counts as sent
-            message = "may have been delivered before the state was restored"
-            decisions.settle("in_doubt", intent, Outcome("in_doubt", message))
-        elif restored and intent.operation == "create":
-            self._run.queue.put(SendTask(intent, "look_up"))  # what is found may be older than ours
+        if not looked_up and self._may_be_forgotten(intent):
+            self._admit_forgettable(intent, decisions)
         elif not looked_up and self._needs_look_up(intent):
             self._run.queue.put(SendTask(intent, "look_up"))
         else:
             self._run.queue.put(SendTask(intent))
 
-    def _admit_forgettable(self, intent: Intent, target_id: str | None, decisions: Decisions) -> None:
-        """Send a create, unless the list of what the target has shows that it was carried out as *target_id*."""
-        if target_id is None:
+    def _may_be_forgotten(self, intent: Intent) -> bool:
+        return self._run.state_restored and in_doubt_rules.may_be_forgotten(intent)
+
+    def _admit_forgettable(self, intent: Intent, decisions: Decisions) -> None:
+        """Find out whether a create was carried out before the state was restored."""
+        known = self._run.forgotten
+        if self._target.can_verify(intent.resource, intent.operation):
+            self._run.queue.put(SendTask(intent, "look_up"))  # what is found may be older than ours
+        elif known is None or not known.knows(intent):
+            intent.first_sent_at = self._clock.now()  # from now on it counts as sent
+            message = "may have been delivered before the state was restored"
+            decisions.settle("in_doubt", intent, Outcome("in_doubt", message))
+        elif (target_id := known.claim(intent)) is None:
             self._run.queue.put(SendTask(intent))
-            return
-        intent.target_id = target_id
-        decisions.settle("delivered", intent, Outcome("found", target_id=target_id), untouched=True)
+        else:
+            intent.target_id = target_id
+            decisions.settle("delivered", intent, Outcome("found", target_id=target_id), untouched=True)
 
     def _needs_look_up(self, intent: Intent) -> bool:
         """Whether the request is made of what the target holds now, or replaces something that is unknown or unsure."""
@@ -92,6 +91,8 @@ class Policy:
         with self._settling(intent, decisions, RetryState(ambiguous=intent.first_sent_at is not None)):
             if intent.first_sent_at is None:
                 self._resume_unsent(intent, decisions)
+            elif self._may_be_forgotten(intent):
+                self._admit_forgettable(intent, decisions)
             else:
                 self._resume_sent(intent, decisions, intent.first_sent_at)
 
@@ -206,7 +207,7 @@ class Policy:
             self._settle_failed(intent, outcomes.of_error(error), decisions, ambiguous=ambiguous)
 
     def _settle_failed(self, intent: Intent, outcome: Outcome, decisions: Decisions, *, ambiguous: bool) -> None:
-        if self._run.state_restored and intent.operation == "create" and intent.first_sent_at is None:
+        if self._may_be_forgotten(intent):
             ambiguous, intent.first_sent_at = True, self._clock.now()  # it may have been delivered before
         kind: Literal["in_doubt", "rejected"] = "in_doubt" if ambiguous else "rejected"
         reason = None if ambiguous else outcome.reason or "target_failed"

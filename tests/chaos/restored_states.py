@@ -149,11 +149,14 @@ class Backup:
 class Site:
     """A folder with a config, a state, and two targets."""
 
-    def __init__(self, folder: Path, platform: SandboxServer, partner: Plain3pl, url: str, state: str) -> None:
+    def __init__(
+        self, folder: Path, platform: SandboxServer, partner: Plain3pl, url: str, state: str, *, looks_up: bool
+    ) -> None:
         self.folder, self._platform, self.partner, self._state_url = folder, platform, partner, state
         partner.warehouse.add_product("acme", "0017")
         config = yaml.safe_load(CONFIG)
         config["platform"] |= {"base_url": platform.base_url, "tenant": platform.tenant, "in_flight": 4}
+        config["platform"]["lookup"] = {"enabled": looks_up}
         config["state"] = state
         config["spool"] = "spool"
         plain = config["connections"]["plain"]
@@ -298,8 +301,12 @@ def run_trial(
     nights: int,
     restores: int,
     ways: tuple[Way, ...] = WAYS,
+    looks_up: bool = True,
 ) -> Counter[str]:
     """Take a backup before, in the middle of and after each of *nights*, then restore *restores* of them in turn.
+
+    Args:
+        looks_up: Whether records of the platform can be looked up by their names.
 
     Returns:
         How often which way of restoring was tried, and how many operations the backups had forgotten.
@@ -314,7 +321,7 @@ def run_trial(
         return False
 
     with serving(PartnerServer(partner, chosen=listen)) as server:
-        site, source = Site(folder, platform, partner, server.url, state), Source(Random(seed))
+        site, source = Site(folder, platform, partner, server.url, state, looks_up=looks_up), Source(Random(seed))
         backups = list[Backup]()
         for night in range(nights):
             source.night()

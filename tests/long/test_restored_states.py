@@ -28,9 +28,10 @@ def state(request: pytest.FixtureRequest) -> str:
     return new_database().set(drivername="postgresql").render_as_string(hide_password=False)
 
 
-def test_forty_backups_of_twenty_nights(tmp_path: Path, platform: SandboxServer, state: str) -> None:
+@pytest.mark.parametrize("looks_up", [True, False])
+def test_forty_backups_of_twenty_nights(tmp_path: Path, platform: SandboxServer, state: str, *, looks_up: bool) -> None:
     """Both targets hold what the source says after each, however it was restored; no invoice is there twice."""
-    tried = run_trial(tmp_path, platform, state, seed=chaos_seed(), nights=20, restores=40)
+    tried = run_trial(tmp_path, platform, state, seed=chaos_seed(), nights=20, restores=40, looks_up=looks_up)
     print(f"{tried.total()} restored backups, both targets as the source says after each: {dict(tried)}")
     assert tried.total() == 40
     assert set(tried) == set(WAYS)

@@ -244,10 +244,11 @@ class Stage:
             warehouse.drop(export, copied, part=export is growing)
         if growing:
             clock.meanwhile = lambda: warehouse.drop(growing, clock.now())
-        if event == "resent" and warehouse.exports:
+        late = earlier if earlier and event != "late" else None
+        nothing_tells = late and copied and not case.scheme.order  # that the late one is older, if times differ
+        if event == "resent" and warehouse.exports and not nothing_tells:
             again = warehouse.exports[-1]
             warehouse.drop(again, clock.now() - timedelta(minutes=20))
-        late = earlier if earlier and event != "late" else None
         if late:
             warehouse.held = None
             warehouse.drop(late, copied)

@@ -6,7 +6,7 @@ import shutil
 from collections import Counter
 from decimal import Decimal
 
-from tests.e2e.warehouse import INVOICES, Site
+from tests.e2e.warehouse import INVOICES, PERSON, Site, expected
 from tests.plan_and_sync import differences
 
 
@@ -119,6 +119,41 @@ def test_a_change_that_was_undone_after_a_backup_arrives(site: Site) -> None:
     assert "unverified" not in site.run("plan").err
     latest = {each["body"]["sku"]: Decimal(each["body"]["unitPrice"]) for each in site.effects("product")}
     assert latest["P1"] == Decimal("1.50")
+
+
+def test_an_invoice_is_found_however_late_its_stream_is_read(site: Site) -> None:
+    """Customers that are delivered meanwhile do not make the state newer than invoice 4, which it has forgotten."""
+    restored(site)
+    site.export("CUST_2.csv", f"CUSTNO;NAME\nC1;{PERSON} Amsel\nC3;{PERSON} Star\n")
+    assert site.sync("wms.customers").code == 0
+    assert site.run("state", "restored").code == 0, "declared again"
+    assert site.sync().code == 0
+    assert site.invoices() == expected(INVOICES + "4;C1;P3;1;0.05;EUR\n")
+
+
+def test_a_rejected_invoice_of_a_backup_is_looked_for(site: Site) -> None:
+    """It was delivered after the backup; a sync that is complete but for it does not end the comparison."""
+    site.init()
+    site.fill()
+    site.edit("currency: CURRENCY", "currency: CUSTNO", within="invoices:")
+    config = site.config.read_text()
+    assert site.sync().code == 1
+    assert len(site.listed("--state", "rejected")) == 3
+    backup = site.folder / "backup.db"
+    shutil.copy2(site.folder / "state.db", backup)
+    site.edit("currency: CUSTNO", "currency: CURRENCY")
+    assert site.run("records", "replay").code == 0
+    site.config.write_text(config)
+    for file in site.folder.glob("state.db-*"):
+        file.unlink()
+    shutil.copy2(backup, site.folder / "state.db")
+    assert site.run("state", "restored").code == 0
+    site.export("CUST_2.csv", f"CUSTNO;NAME\nC1;{PERSON} Amsel\n")
+    assert site.sync().code == 1
+    site.edit("currency: CUSTNO", "currency: CURRENCY")
+    replayed = site.run("records", "replay", "--json")
+    assert (replayed.code, site.invoices()) == (0, expected(INVOICES))
+    assert replayed.json["streams"]["wms.invoices"]["records"]["suppressed"] == 3
 
 
 def test_only_what_streams_write_is_compared(site: Site) -> None:

@@ -18,7 +18,7 @@ from tests.memory import peak_kib
 from tests.servers import served
 
 from crossdock.errors import UnavailableError
-from crossdock.reading.sources.link_header import next_target
+from crossdock.reading.sources.link_header import link_target
 from crossdock.reading.transport import problem_answers
 from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.values import exact_json
@@ -118,7 +118,7 @@ def _read(body: bytes) -> None:
         exact_json.dumps(exact_json.loads(body))
     problem_answers.read(400, body)
     with suppress(ValueError):
-        next_target(body[:100_000].decode())
+        link_target(body[:100_000].decode())
 
 
 def _ask(pieces: Callable[[], Iterator[bytes]]) -> None:

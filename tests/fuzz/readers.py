@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from crossdock.pacing import rate_headers
-from crossdock.reading.sources.link_header import next_target
+from crossdock.reading.sources.link_header import link_target
 from crossdock.reading.transport import problem_answers
 from crossdock.reading.transport.http_answers import Answer
 from crossdock.values import exact_json
@@ -120,9 +120,9 @@ def link_fields(examples: int) -> None:
 
     def check(field: str) -> None:
         with suppress(ValueError):
-            target = next_target(field)
+            target = link_target(field)
             assert target is None or f"<{target}>" in field
-        assert next_target(f'</ours>; rel="next", {field}') == "/ours"
+        assert link_target(f'</ours>; rel="next", {field}') == "/ours"
 
     _try(check, _fields, examples)
 

@@ -89,7 +89,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             config.path,
             request_templates.filled(config.params, values),
             paginator=self._pagination.paginator(config.records),
-            json=request_templates.filled(config.body, values),
+            json=None if config.body is None else request_templates.filled(config.body, values) or {},
             graphql=config.graphql,
             variables=request_templates.filled(config.variables, values),
             records=config.records,

@@ -96,13 +96,14 @@ def restored(config: Path, *, as_json: bool) -> None:
     sources. An interrupted comparison is continued by the next sync; 'crossdock records list --state unverified' lists
     what is left.
     """
+    from crossdock.mapping.stream_facts import PLATFORM
     from crossdock.runs.verification import verifiable
 
     clock, loaded = SystemClock(), load(config)
     resources = verifiable(loaded.targets(clock).values())
 
     def declare(tx: Transaction) -> int:
-        tx.runs.declare_restored(at=clock.now())
+        tx.runs.declare_restored(at=clock.now(), remembered=tx.bindings.newest_change(PLATFORM))
         tx.unverified.declare(resources)
         return sum(number for _, number in tx.unverified.counts())
 

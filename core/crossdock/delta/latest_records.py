@@ -34,7 +34,6 @@ from crossdock.delta.row_preparation import (
     POSITION,
     SAME,
     SKIP,
-    TIE,
     UNIT,
     keys_only,
     prepare,
@@ -53,7 +52,7 @@ from crossdock.values.tally import Tally
 ROWS = "_rows"
 _HELD_BYTES = 32 << 20  # of rows that may have changed
 _DIGESTED_AT_ONCE = 10_000
-_OF_NO_ROW = {POSITION: None, TIE: None, ROWS: 1, DELETED: False}
+_OF_NO_ROW = {POSITION: None, ROWS: 1, DELETED: False}
 
 
 class Scan:
@@ -80,7 +79,7 @@ class Scan:
         self._without_key = RowsWithoutKey(stream, name)
         self._times = TimeNotations(declared(stream.order_by))
         fp = pl.UInt64 if stream.fingerprint == "xxh3_64" else fingerprint.HASH
-        ordered = {POSITION: pl.String, TIE: fingerprint.HASH} if stream.order_by else {}
+        ordered = {POSITION: pl.String} if stream.order_by else {}
         grouped = {ROWS: pl.UInt32} if stream.group_by else {}
         marked = {DELETED: pl.Boolean} if stream.yields_deleted or stream.deleted is not None else {}
         places = {LINE: pl.UInt32, UNIT: pl.UInt32}
@@ -265,7 +264,7 @@ class Scan:
             stream = self._stream
             if self._lists_all and not (stream.order_by or stream.group_by or stream.duplicates == "last"):
                 refuse_contradictions(competing, self.place)
-            order = [POSITION, TIE] if self._stream.order_by else [UNIT, LINE]
+            order = [POSITION, UNIT, LINE] if self._stream.order_by else [UNIT, LINE]  # of equal positions the last
             # a row whose position is unknown counts as the newest, so that its record is rejected and not lost
             last = competing.sort(order, nulls_last=True, maintain_order=True).filter(
                 pl.col(KEY_HASH).is_last_distinct()

@@ -17,9 +17,9 @@ from crossdock.mapping.repairs_and_filters import Repair, first_match
 from crossdock.records import JSON, LINE, with_paths
 
 KEY, KEY_HASH, SKIP = "_key", "_key_hash", "_skip"
-FP, POSITION, TIE, SAME, DELETED = "_fp", "_position", "_tie", "_same", "_deleted"
+FP, POSITION, SAME, DELETED = "_fp", "_position", "_same", "_deleted"
 UNIT = "_unit"
-OURS = {KEY, KEY_HASH, SKIP, FP, POSITION, TIE, DELETED, UNIT, LINE}
+OURS = {KEY, KEY_HASH, SKIP, FP, POSITION, DELETED, UNIT, LINE}
 """Columns that do not come from the source, besides those that begin with `BEFORE`."""
 BEFORE = "_before:"
 """Begins the names of columns that hold what repaired columns held before."""
@@ -40,7 +40,7 @@ def prepare(
 
     Returns:
         The rows with repaired text columns, and: `SKIP` (name of the first matching filter, or null), `KEY` (text, null
-        if a part of the key is empty or too long), `KEY_HASH`, `FP`, with ``order_by`` `TIE` and `POSITION` (null
+        if a part of the key is empty or too long), `KEY_HASH`, `FP`, with ``order_by`` `POSITION` (null
         if a cell does not convert, or the row is incomplete), and with ``deleted`` `DELETED`.
 
     Raises:
@@ -53,12 +53,11 @@ def prepare(
     everything = [JSON] if JSON in text else sorted(text)
     used = everything if stream.uses is None else sorted({*stream.uses, *stream.key})
     incomplete = pl.lit(value=False) if stream.incomplete is None else stream.incomplete.expression()
-    tie = fingerprint.of_rows(used, "", "xxh3_64")  # by content: the order of files and lines does not matter
     return frame.with_columns(  # in one call, which polars computes in parallel
         *_key_columns(stream, frame, plain),
         pl.when(~incomplete).then(first_match(stream.skip)).alias(SKIP),
         fingerprint.of_rows(used, stream.version, stream.fingerprint).alias(FP),
-        *((_position(order_by, frame, incomplete), tie.alias(TIE)) if order_by else ()),
+        *((_position(order_by, frame, incomplete),) if order_by else ()),
         *((stream.deleted.expression().alias(DELETED),) if stream.deleted is not None else ()),
     )
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from crossdock.config.project.connector_instances import BoundStream
 from crossdock.errors import CrossdockError, StateError, StoppedError
+from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.reading.sources.late_files import LateError
 from crossdock.runs.run_report import Report
 from crossdock.runs.settlement_count import SettlementCount
@@ -98,7 +99,8 @@ class RunningStreams:
     def _trust_again(self, tx: Transaction) -> None:
         """Trust a restored state of which everything was compared; lists of what is written once are read until then.
 
-        Nothing may be open but what is in doubt because of the backup.
+        Nothing may be open but what is in doubt because of the backup. A rejected record of such a list may have been
+        delivered after the backup was made.
         """
         carried_on = sum(tally.records["carried_on"] for tally in self._report.tallies.values())
         unverified = {
@@ -111,9 +113,19 @@ class RunningStreams:
             return
         if not tx.runs.restored():
             tx.unverified.end()
-        elif carried_on == restored_state.in_doubt(tx):
+        elif carried_on == restored_state.in_doubt(tx) and not self._rejected_once(tx):
             tx.runs.declare_compared(at=self._session.clock.now())
             restored_state.trust_if_settled(tx)
+
+    def _rejected_once(self, tx: Transaction) -> int:
+        """How many records are rejected that the platform writes once."""
+        scopes, platform = self._session.project.scopes, self._session.targets[PLATFORM]
+        writers = {
+            scope: name
+            for name, scope in scopes.items()
+            if scope.target == PLATFORM and platform.resources[scope.resource].write_once
+        }
+        return sum(counts.rejected for counts in tx.open_records.counts(list(writers.values()), writers).values())
 
     def _take_turns(self) -> None:
         while self._running:

@@ -236,7 +236,7 @@ class Verification:
         kind, scopes = target.resources[resource], self._session.project.scopes.values()
         with self._state.look() as tx:
             unsettled = tx.intents.unsettled()
-            newest = tx.bindings.newest_change(target.name)
+            remembered = tx.runs.remembered() if tx.runs.restored() else tx.bindings.newest_change(target.name)
         return LiveComparison(
             self._state,
             resource,
@@ -245,7 +245,7 @@ class Verification:
             has_names=target.name_member(resource) is not None,
             write_once=kind.write_once,
             began=self._now(),
-            remembered=newest,
+            remembered=remembered,
         )
 
     def _write(self, comparison: LiveComparison, compared: Sequence[tuple[Scope, Binding]]) -> None:

@@ -7,18 +7,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal
 
-Kind = Literal["total", "pages", "next", "more"]
+Kind = Literal["total", "pages", "next", "more", "last", "previous"]
 
 _NAMES: Mapping[Kind, re.Pattern[str]] = {
     "total": re.compile(
-        "count|total|(record|item|result|row|odata)s?(count|total)|num(ber)?(of)?(found|records|items)"
-        "|total(count|number|size|hits|records|items|elements|results|rows|entries|objects)"
+        "count|(grand)?total|nbhits|(record|item|result|row|odata)s?(count|total)|num(ber)?(of)?(found|records|items)"
+        "|total(count|number|size|hits|records|items|elements|results|rows|entries|objects|docs)"
     ),
-    "pages": re.compile("pages|lastpage|(total|num|number)(of)?pages?|pages?(count|total)"),
-    "more": re.compile("more|moreresults|has(next|more)(page|pages|records|results|items)?"),
+    "pages": re.compile("pages|lastpage|maxpage|nbpages|(total|num|number)(of)?pages?|pages?(count|total)"),
+    "last": re.compile("last|islast(page)?|done|endofstream|iscomplete"),
+    "previous": re.compile("prev(ious)?(page)?(url|uri|link|cursor|token)?|has(prev|previous)(page)?"),
+    "more": re.compile("more(results|records)?|(is)?truncated|has(next|more)(page|pages|records|results|items)?"),
     "next": re.compile(
-        "next(page)?(url|uri|link|cursor|token|number|offset|start|marker)?|nextrecordsurl|odatanextlink"
-        "|continuation(token)?"
+        "next(page)?(url|uri|link|href|sinceid|cursor|token|number|offset|start|marker)?|nextrecordsurl|odatanextlink"
+        "|continuation(token)?|resumptiontoken|lastevaluatedkey|offset"
     ),
 }
 _ENVELOPE = re.compile(
@@ -48,23 +50,44 @@ def is_envelope(name: str) -> bool:
 
 
 def whole(value: Any) -> int | None:
-    """The whole number that *value* is, has as its ``value``, or says as text; None for anything else."""
+    """The whole number that *value* is, has as its ``value``, or says as text; None for anything else.
+
+    With a ``relation`` of ``gte`` there are as many or more, so it is one more than that.
+    """
     if isinstance(value, dict):
-        value = value.get("value")
+        number = whole(value.get("value"))
+        return number if number is None else number + (value.get("relation") == "gte")
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _DIGITS:
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def follows(kind: Kind, value: Any) -> bool:
-    """Whether a member of *kind* ``next`` or ``more`` says that something follows."""
+    """Whether a member of *kind* ``next``, ``more`` or ``last`` says that something follows.
+
+    A *kind* of ``previous`` says so of what comes before.
+    """
     if kind == "more":
         return value is True or (isinstance(value, str) and value.lower() == "true")
+    if kind == "last":
+        return value is False or (isinstance(value, str) and value.lower() == "false")
     if isinstance(value, dict):
-        value = value.get("href", value.get("url"))
+        value = value.get("href", value.get("url", value.get("id")))
     if isinstance(value, str):
-        return value.strip().lower() not in {"", "null", "false"}
+        return value.strip().lower() not in {"", "null", "false"} and not (kind == "previous" and value.isdigit())
+    if kind == "previous":
+        return value is True  # the number of a page before the first one may be any
     return isinstance(value, int) and value > 0
+
+
+def tells_of_next(name: str, value: Any) -> bool:
+    """Whether a member with this name says that something follows."""
+    if plain(name) == "offset":  # a number is that of the request
+        return isinstance(value, str) and not value.isdigit() and follows("next", value)
+    if plain(name) == "lastevaluatedkey":
+        return bool(value)
+    kind = kind_of(name)
+    return kind in {"next", "more", "last"} and follows(kind, value)
 
 
 def is_cut(item: Any, names: Sequence[str]) -> bool:
@@ -77,12 +100,12 @@ def is_cut(item: Any, names: Sequence[str]) -> bool:
     for depth, name in enumerate(names):
         if not isinstance(around, dict):
             return False
-        if any(_tells_of_next(rest, value) for rest, value in _named_after(around, name)):
+        if any(tells_of_next(rest, value) for rest, value in _named_after(around, name)):
             return True
         inside = around.get(name)
         if depth and isinstance(inside, list):
             number = len(inside)
-            if any(_tells_of_next(*each) or _exceeds(*each, number) for each in _described(around)):
+            if any(tells_of_next(*each) or _exceeds(*each, number) for each in _described(around)):
                 return True
         around = inside
     return False
@@ -102,11 +125,6 @@ def _named_after(around: Mapping[str, Any], name: str) -> Iterator[tuple[str, An
     for other, value in around.items():
         if own and other != name and own in (text := plain(other)):
             yield text.replace(own, "", 1), value
-
-
-def _tells_of_next(name: str, value: Any) -> bool:
-    kind = kind_of(name)
-    return kind in {"next", "more"} and follows(kind, value)
 
 
 def _exceeds(name: str, value: Any, number: int) -> bool:

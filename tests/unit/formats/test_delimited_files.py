@@ -341,10 +341,17 @@ def test_a_count_that_may_include_other_lines_is_not_called_right(stated: int, a
     assert ("count_includes" in str(refused.value.hint)) is advised
 
 
-def test_a_file_without_a_header_is_not_advised_for_a_header_that_is_wrong() -> None:
-    """Followed, the header would be read as a row."""
+def test_the_advice_for_a_wrong_header_makes_no_row_of_it() -> None:
+    """Followed in part, without ``skip_lines``, the header is refused among the rows."""
     with pytest.raises(RefusedError, match="header: column 3 has no name") as refused:
         list(read_rows(Content(b"A;B;\n1;2;\n"), DelimitedFormat(delimiter=";"), name="f"))
     assert refused.value.hint == (
-        "Ask the sender to correct the header. Only if this line is a row, declare header: false and names."
+        "If a delimiter ends each line, declare long_lines: drop_empty. Ask the sender to correct the header. To give "
+        "columns other names, declare skip_lines: 1, header: false and names; without skip_lines only if this line is "
+        "a row."
     )
+    content, names = b"A;B;\n1;2;\n", ("A", "B", "C")
+    followed = DelimitedFormat(delimiter=";", skip_lines=1, header=False, names=names)
+    assert pl.concat(read_rows(Content(content), followed, name="f"))["A"].to_list() == ["1"]
+    with pytest.raises(RefusedError, match="a header line among the rows"):
+        list(read_rows(Content(content), DelimitedFormat(delimiter=";", header=False, names=names), name="f"))

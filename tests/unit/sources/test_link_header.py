@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crossdock.reading.sources.link_header import next_target
+from crossdock.reading.sources.link_header import link_target
 
 
 @pytest.mark.parametrize(
@@ -32,14 +32,14 @@ from crossdock.reading.sources.link_header import next_target
 )
 def test_the_next_link(field: str, target: str | None) -> None:
     """The first link with the relation next is used, in any notation of its parameters."""
-    assert next_target(field) == target
+    assert link_target(field) == target
 
 
 @pytest.mark.parametrize("field", ["rubbish", "</a", "</a> rel=next", '</a>; x="y" rel=next', "</a>; rel=prev, b", '"'])
 def test_a_malformed_field_is_an_error(field: str) -> None:
     """A malformed part could contain the next page, so it does not end the pages silently."""
     with pytest.raises(ValueError, match="is malformed"):
-        next_target(field)
+        link_target(field)
 
 
 @pytest.mark.parametrize(
@@ -51,6 +51,6 @@ def test_the_time_is_linear(start: str, unit: str) -> None:
     """Half a million characters of any pattern are parsed; a quadratic search would take hours."""
     field = start + unit * (500_000 // len(unit))
     try:
-        assert next_target(field) is None
+        assert link_target(field) is None
     except ValueError:
         assert field.strip(" ,")

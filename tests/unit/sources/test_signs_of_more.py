@@ -59,6 +59,22 @@ def read(paginator: Paginator, *pages: Page, records: str = "/items", ignore: Se
         ({"items": ITEMS, "error": "forbidden"}, "/error reports an error"),
         ({"items": ITEMS, "success": False}, "/success reports an error"),
         ({"items": ITEMS, "meta": {"status": "failed"}}, "/meta/status reports an error"),
+        ({"items": ITEMS, "timed_out": True}, "/timed_out reports an error or a part of the list"),
+        ({"items": ITEMS, "_shards": {"total": 5, "failed": 1}}, "/_shards reports an error"),
+        ({"items": ITEMS, "incomplete_results": True}, "/incomplete_results reports an error"),
+        ({"items": ITEMS, "status": "partial"}, "/status reports an error"),
+        ({"items": ITEMS, "hits": {"total": {"value": 3, "relation": "gte"}}}, "/hits/total is 4"),
+        ({"items": ITEMS, "info": {"more_records": True}}, "/info/more_records tells"),
+        ({"items": ITEMS, "isLastPage": False}, "/isLastPage tells"),
+        ({"items": ITEMS, "last": False}, "/last tells"),
+        ({"items": ITEMS, "done": False}, "/done tells"),
+        ({"items": ITEMS, "lastPage": False}, "/lastPage tells"),
+        ({"items": ITEMS, "end_of_stream": False}, "/end_of_stream tells"),
+        ({"items": ITEMS, "offset": "itrX/recY"}, "/offset tells"),
+        ({"items": ITEMS, "LastEvaluatedKey": {"id": {"S": "3"}}}, "/LastEvaluatedKey tells"),
+        ({"items": ITEMS, "IsTruncated": True}, "/IsTruncated tells"),
+        (({"items": ITEMS}, {"X-Pagination": '{"TotalCount": 99, "HasNext": false}'}), "x-pagination/TotalCount is 99"),
+        (({"items": ITEMS}, {"X-Has-More": "true"}), "x-has-more tells"),
     ],
 )
 def test_a_list_of_which_the_answer_tells_more_is_in_doubt(page: Page, says: str) -> None:
@@ -76,6 +92,9 @@ def test_a_list_of_which_the_answer_tells_more_is_in_doubt(page: Page, says: str
         {"items": ITEMS, "count": 2, "next": "", "links": {"next": None, "self": "/api"}, "error": None},
         {"items": ITEMS, "next": {"href": None}, "nextOffset": 0, "more": "false", "errors": {}, "status": "ok"},
         {"items": [{**each, "total": 99, "next": "x", "has_more": True} for each in ITEMS]},
+        {"items": ITEMS, "offset": 0, "last": True, "done": True, "timed_out": False, "_shards": {"failed": 0}},
+        {"items": ITEMS, "hits": {"total": {"value": 2, "relation": "gte"}}, "links": {"last": "/api/items?page=9"}},
+        ({"items": ITEMS}, {"X-Has-More": "false", "X-Pagination": "no JSON", "X-Next": ""}),
         {"items": ITEMS, "customer": {"total": 99, "next": "order"}, "total": "12.50", "size": 100, "limit": 250},
         ({"items": ITEMS}, {"X-Total-Count": "3", "Link": '</api?page=1>; rel="prev"', "Content-Range": "items 0-2/*"}),
     ],
@@ -85,14 +104,40 @@ def test_what_agrees_or_is_about_something_else_is_no_doubt(page: Page) -> None:
     assert read(LinkHeader(), page) is None
 
 
-def test_a_page_without_records_ends_a_list_whatever_else_it_has() -> None:
-    """Where the paginator asks until there are no more records; a number of records is compared nevertheless."""
-    last = {"items": [], "next": "/api/items?page=3", "has_more": True, "pages": 9}
-    for paginator in (PageNumber("/items"), Offset("/items"), AfterId("/items", "since_id")):
-        assert read(paginator, {"items": ITEMS}, last) is None
-        more = {"total": 98}
-        assert "/total is 98, and 3 were read" in (read(paginator, {"items": ITEMS, **more}, {**last, **more}) or "")
-    assert "/pages is 9" in (read(NextUrl("/elsewhere"), last | {"items": ITEMS}) or "")
+@pytest.mark.parametrize("paginator", [PageNumber("/items"), Offset("/items"), AfterId("/items", "since_id")])
+def test_a_page_without_records_ends_a_list_unless_it_tells_of_more(paginator: Paginator) -> None:
+    """Where the paginator asks until there are no more records, a next page of an earlier one was requested."""
+    first = {"items": ITEMS, "next": "/api/items?page=2", "has_more": True, "pages": 1, "total": 3}
+    assert read(paginator, first, {"items": [], "next": None, "has_more": False, "pages": 1, "total": 3}) is None
+    for more, says in (({"has_more": True}, "/has_more"), ({"next": "/api/items?page=3"}, "/next")):
+        assert f"{says} tells of a next page" in (read(paginator, first, {"items": [], **more}) or "")
+    for name, number in (("pages", 9), ("total", 98)):
+        assert f"/{name} is {number}" in (read(paginator, first | {name: number}, {"items": [], name: number}) or "")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        {"first": False},
+        {"links": {"prev": "/api/items?page=0"}},
+        {"previous": "https://shop.example/api/items?page=0"},
+        {"hasPreviousPage": True},
+    ],
+)
+def test_a_page_before_the_first_one_is_a_doubt(page: dict[str, Any]) -> None:
+    """The API counts from 0, and the client from 1; a cursor may have begun anywhere."""
+    for paginator in (PageNumber("/items"), Offset("/items")):
+        assert "of the first page tells of a page before it" in (
+            read(paginator, {"items": ITEMS, **page}, {"items": []}) or ""
+        )
+        assert read(paginator, {"items": ITEMS, "first": True, "previous": None}, {"items": [], **page}) is None
+    assert read(CursorInBody("/then"), {"items": ITEMS, **page}) is None
+
+
+def test_a_cursor_that_an_empty_page_repeats_is_the_end() -> None:
+    """Some APIs always give a cursor, to continue from another day."""
+    pages = [{"items": ITEMS, "after": "a", "end_of_stream": False}, {"items": [], "after": "a", "end_of_stream": True}]
+    assert read(CursorInBody("/after"), *pages) is None
 
 
 def test_a_list_that_grows_while_it_is_read_is_no_doubt() -> None:

@@ -167,7 +167,7 @@ class DelimitedRows:
                 hint = "Were files joined? If it is a row, declare a longer prefix that includes the delimiter."
                 self._strict_parser.refuse("a trailer that is not the last line", start, hint=hint)
             cells = self._fitting.of(cells, width)  # noqa: PLW2901  as declared
-            if cells == list(self._names):
+            if self._are_names(cells):
                 hint = "Were files joined? Ask the sender to send them separately."
                 self._strict_parser.refuse("a header line among the rows", start, hint=hint)
             if len(cells) != width:
@@ -176,6 +176,11 @@ class DelimitedRows:
                 hint = f"Either the declared delimiter is wrong, or {few if len(cells) < width else many}."
                 self._strict_parser.refuse(f"{_fields(len(cells))} instead of {width}", start, hint=hint)
             yield *cells, start
+
+    def _are_names(self, cells: Sequence[str]) -> bool:
+        """Whether a row has the names of the columns; the last one may have another name."""
+        names = list(self._names)
+        return list(cells) == names or (len(names) > 2 and list(cells[:-1]) == names[:-1])
 
     def _header(self, cells: list[str], names: Sequence[str] | None, line: int) -> Sequence[str]:
         if self._is_trailer(cells):
@@ -186,7 +191,12 @@ class DelimitedRows:
         try:
             check_column_names(cells)
         except ValueError as error:
-            hint = "Ask the sender to correct the header. Only if this line is a row, declare header: false and names."
+            hint = (
+                f"Ask the sender to correct the header. To give columns other names, declare skip_lines: {line},"
+                " header: false and names; without skip_lines only if this line is a row."
+            )
+            if len(cells) > 1 and not cells[-1]:
+                hint = f"If a delimiter ends each line, declare long_lines: drop_empty. {hint}"
             self._strict_parser.refuse(f"header: {error}", line, hint=hint)
         if names is not None and tuple(cells) != tuple(names):
             missing = ", ".join(name for name in names if name not in cells) or "nothing"

@@ -131,7 +131,7 @@ class PolarsParser:
 
     def _holds_no_row(self, frame: pl.DataFrame) -> bool:
         """Whether a row of it is the header or the trailer."""
-        if _equal(frame, self._names).height:
+        if _equal(frame, self._names[:-1] if len(self._names) > 2 else self._names).height:
             return True
         if self._never is None:
             return False

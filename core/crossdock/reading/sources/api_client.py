@@ -6,6 +6,7 @@ import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
@@ -18,7 +19,7 @@ from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest, Params,
 from crossdock.reading.sources.http_exchange import HttpExchange
 from crossdock.reading.sources.list_evidence import DoubtfulListError, ListEvidence, repeated
 from crossdock.reading.sources.pagination import LinkHeader, Offset, PageNumber, Paginator, SizedPages
-from crossdock.reading.sources.retried_requests import RetriedRequests
+from crossdock.reading.sources.retried_requests import RetriedRequests, Smaller
 from crossdock.reading.sources.signs_of_more import SignsOfMore
 from crossdock.reading.sources.source_allowance import SourceAllowance
 from crossdock.reading.sources.source_context import SourceContext
@@ -91,7 +92,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             RefusedError: If the answer is not JSON.
         """
         request = ApiRequest(method, path, params or {}, {}, json, form, graphql, variables or {}, headers or {})
-        return self._exchange(request, Paginator(), frozenset())[1]
+        return self._exchange(request, lambda _: None, frozenset())[1]
 
     def get(self, path: str, params: Params | None = None) -> ApiAnswer:
         """`request` with GET."""
@@ -148,7 +149,13 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         paths = (key,) if isinstance(key, str) else key
         evidence = None if paginator.repeats else ListEvidence(paths, counted=paginator.counted)
         compares_total = isinstance(paginator, SizedPages) and paginator.total is not None
-        signs = SignsOfMore(records, ignore, ends_empty=paginator.ends_empty, compares_total=compares_total)
+        signs = SignsOfMore(
+            records,
+            ignore,
+            ends_empty=paginator.ends_empty,
+            counts=paginator.counted,
+            compares_total=compares_total,
+        )
         with self._run.open_lists.opened(evidence):
             sent = frozenset(pairs(params or {}))
             yield from self._pages(paginator.first(made), paginator, evidence, signs, records, sent)
@@ -167,7 +174,8 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         is_end_stated = False
         for _ in range(MAX_PAGES):
             try:
-                request, answer = self._list_answer(request, paginator, sent)
+                smaller = partial(paginator.smaller, read=None if evidence is None else evidence.read)
+                request, answer = self._list_answer(request, smaller, sent)
                 found = None if evidence is None else _records_in(answer, paginator, records)
             except (RefusedError, RemoteError) as error:
                 if not is_end_stated or isinstance(error, UnauthorizedError | UnavailableError):
@@ -184,8 +192,8 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             self._question(request, page, is_empty=not found)
             yield page
             following = self._following(request, page, paginator)
-            if following is None:
-                break
+            if following is None or (found == [] and following.position == request.position):
+                break  # some APIs always give a cursor, and with an empty page that of the request
             if evidence is not None:
                 evidence.follow(following)
             is_end_stated = _is_end_stated(request, page, paginator, evidence)
@@ -197,9 +205,9 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             self._check_end(evidence, signs, paginator, page)
 
     def _list_answer(
-        self, request: ApiRequest, paginator: Paginator, sent: frozenset[tuple[str, str]]
+        self, request: ApiRequest, smaller: Smaller, sent: frozenset[tuple[str, str]]
     ) -> tuple[ApiRequest, ApiAnswer]:
-        request, answer = self._exchange(request, paginator, sent)
+        request, answer = self._exchange(request, smaller, sent)
         if answer.status in _NO_LIST:
             raise RefusedError(f"{_NO_LIST[answer.status]} (HTTP {answer.status})", where=answer.address)
         return request, answer
@@ -265,15 +273,13 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         return urljoin(f"{self._base_url}/", request.path.lstrip("/"))
 
     def _exchange(
-        self, request: ApiRequest, paginator: Paginator, sent: frozenset[tuple[str, str]]
+        self, request: ApiRequest, smaller: Smaller, sent: frozenset[tuple[str, str]]
     ) -> tuple[ApiRequest, ApiAnswer]:
         """The answer, and the request that it answers, which is smaller than *request* after a time-out."""
         address = self._address(request)
         shown = self._http.redacted(_shown(address, request, sent))
         self._refuse_other_host(address, shown)
-        request, answer = self._retried.answer(
-            request, shown, lambda wanted: self._http.send(address, wanted), paginator.smaller
-        )
+        request, answer = self._retried.answer(request, shown, lambda wanted: self._http.send(address, wanted), smaller)
         self._measure_clock(answer)
         graphql_errors.check(request, answer, shown, self._http.redacted)
         json_rpc_errors.check(request, answer, shown, self._http.redacted)

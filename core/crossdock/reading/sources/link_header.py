@@ -17,23 +17,23 @@ _end = re.compile(r"[\s,]*+").fullmatch
 _escaped = re.compile(r"\\(.?)", re.DOTALL)
 
 
-def next_target(field: str) -> str | None:
-    """The target of the first link in *field* with the relation ``next``; None without one.
+def link_target(field: str, relation: str = "next") -> str | None:
+    """The target of the first link in *field* with this *relation*, in lower case; None without one.
 
     Raises:
         ValueError: If *field* is malformed before such a link.
     """
     at = 0
     while found := _target(field, at):
-        relation, at = _relation(field, found.end())
-        if "next" in relation.lower().split():
+        relations, at = _relations(field, found.end())
+        if relation in relations.lower().split():
             return found[1]
     if not _end(field, at):
         raise ValueError("the Link header field is malformed")
     return None
 
 
-def _relation(field: str, at: int) -> tuple[str, int]:
+def _relations(field: str, at: int) -> tuple[str, int]:
     """The first parameter ``rel`` of the link whose target ends *at*, and the end of its parameters."""
     relation = None
     while found := _parameter(field, at):

@@ -115,6 +115,7 @@ class ListEvidence:
     Attributes:
         counted: Whether pages are cut off by position, so that a list that changes meanwhile moves past it.
         pages: How many pages brought a record that none before had.
+        read: How many records all pages have.
     """
 
     def __init__(self, key: Sequence[str] = (), *, counted: bool = False) -> None:
@@ -124,7 +125,7 @@ class ListEvidence:
         self._contents, self._orders, self._order = IdSet(), IdSet(), ""  # where records may be listed again
         self._alike = 0  # records that may be others with the same key, such as two on one page
         self._again = 0  # records that an earlier page had
-        self._read = 0
+        self.read = 0
         self._totals: tuple[int, int] | None = None  # the lowest and the highest
         self._total: int | None = None
         self.pages = 0
@@ -147,7 +148,7 @@ class ListEvidence:
             self._again += distinct - new
         else:
             self._alike += distinct - new
-        self._read += len(names)
+        self.read += len(names)
         if total is not None:
             low, high = self._totals or (total, total)
             self._totals, self._total = (min(low, total), max(high, total)), total
@@ -165,7 +166,7 @@ class ListEvidence:
 
     def follow(self, following: ApiRequest) -> None:
         """The API gives *following* as the request for the next page."""
-        self.counted = self.counted or self.positions.are_counted(following, self._read)
+        self.counted = self.counted or self.positions.are_counted(following, self.read)
 
     @property
     def has_all(self) -> bool:

@@ -105,8 +105,8 @@ class OverlappingPages(SizedPages):
         self._progress[0] = replace(before, offset=offset, places=places, joints=joints, step=back)
         return request.with_page(**{self.param: end - back})
 
-    def smaller(self, request: ApiRequest) -> ApiRequest | None:
-        lesser = super().smaller(request)
+    def smaller(self, request: ApiRequest, read: int | None) -> ApiRequest | None:
+        lesser = super().smaller(request, read)
         return lesser if lesser is not None and int(lesser.page_params[self.size_param]) > 1 else None
 
     def _earlier(self, offset: int, answer: ApiAnswer) -> int:

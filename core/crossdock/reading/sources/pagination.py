@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from crossdock.errors import RefusedError
 from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest, PagePlace
-from crossdock.reading.sources.link_header import next_target
+from crossdock.reading.sources.link_header import link_target
 
 
 class Paginator:
@@ -56,8 +56,12 @@ class Paginator:
         """Whether *answer* states that it is the last page, of those that are counted."""
         return False
 
-    def smaller(self, request: ApiRequest) -> ApiRequest | None:  # noqa: ARG002  for subclasses
-        """*request* with half the records, after a time-out; None if that is impossible."""
+    def smaller(self, request: ApiRequest, read: int | None) -> ApiRequest | None:  # noqa: ARG002  for subclasses
+        """*request* with half the records, after a time-out; None if that is impossible.
+
+        Args:
+            read: How many records earlier pages gave; None if that is not known.
+        """
         return None
 
 
@@ -114,7 +118,7 @@ class SizedPages(Paginator):
     def stated_total(self, answer: ApiAnswer) -> int | None:
         return _whole(answer, self.total)
 
-    def smaller(self, request: ApiRequest) -> ApiRequest | None:
+    def smaller(self, request: ApiRequest, read: int | None) -> ApiRequest | None:  # noqa: ARG002  places go on
         size = request.page_params.get(self.size_param)
         return request.with_page(**{self.size_param: size // 2}) if isinstance(size, int) and size > 1 else None
 
@@ -235,11 +239,11 @@ class PageNumber(SizedPages):
         pages = _whole(answer, self.pages)
         return pages is not None and int(request.page_params[self.param]) - self.start + 1 >= pages
 
-    def smaller(self, request: ApiRequest) -> ApiRequest | None:
-        size, read = request.page_params.get(self.size_param), int(request.page_params[self.param]) - self.start
-        if not isinstance(size, int) or size % 2:  # the smaller pages must begin where the larger ones do
-            return None
-        return request.with_page(**{self.size_param: size // 2, self.param: self.start + 2 * read})
+    def smaller(self, request: ApiRequest, read: int | None) -> ApiRequest | None:
+        size, pages = request.page_params.get(self.size_param), int(request.page_params[self.param]) - self.start
+        if not isinstance(size, int) or size % 2 or read != pages * size:
+            return None  # the smaller pages must begin where the larger ones do, which may have been cut by the API
+        return request.with_page(**{self.size_param: size // 2, self.param: self.start + 2 * pages})
 
 
 @dataclass(frozen=True)
@@ -302,7 +306,7 @@ class GraphQLConnection(SizedPages):
 
 def _following_link(answer: ApiAnswer) -> str | None:
     try:
-        return next_target(answer.headers.get("link", ""))
+        return link_target(answer.headers.get("link", ""))
     except ValueError as error:
         raise RefusedError(str(error), where=answer.address) from None
 

@@ -11,17 +11,36 @@ from itertools import islice
 from typing import Any
 
 from crossdock.reading.sources.api_request import ApiAnswer
-from crossdock.reading.sources.link_header import next_target
-from crossdock.values import list_members
+from crossdock.reading.sources.link_header import link_target
+from crossdock.values import exact_json, list_members
+from crossdock.values.list_members import Kind
 
 _ERROR = re.compile("errors?")
 _SUCCESS = re.compile("success|succeeded|ok")
-_FAILED = frozenset({"error", "fail", "failed", "failure"})
-_HEADERS = {
-    **dict.fromkeys(("x-total-count", "x-total", "x-wp-total", "x-pagination-total-count", "total-count"), "total"),
-    **dict.fromkeys(("x-total-pages", "x-wp-totalpages", "x-pagination-page-count"), "pages"),
+_PARTIAL = re.compile("(is)?partial|timedout|incompleteresults?|isincomplete|terminatedearly")
+_FAILED = frozenset({"error", "fail", "failed", "failure", "partial"})
+_HEADERS: Mapping[str, Kind] = {
+    "total": "total",
+    "total-count": "total",
+    "x-total": "total",
+    "x-total-count": "total",
+    "x-total-results": "total",
+    "x-wp-total": "total",
+    "x-pagination-total-count": "total",
+    "pagination-count": "total",
+    "pagination-total": "total",
+    "x-pages": "pages",
+    "x-total-pages": "pages",
+    "x-wp-totalpages": "pages",
+    "x-pagination-page-count": "pages",
+    "x-next": "next",
     "x-next-page": "next",
+    "x-next-cursor": "next",
+    "x-ms-continuationtoken": "next",
+    "x-has-more": "more",
 }
+_JSON_HEADER = "x-pagination"
+_FIRST = frozenset({"first", "isfirst", "firstpage", "isfirstpage"})
 _DEEPEST, _MEMBERS = 4, 500  # objects inside of each other, members that are looked at
 
 
@@ -31,25 +50,34 @@ class SignsOfMore:
     Args:
         records: A JSON pointer to the list of records, whose members are none of these; None if it is not known.
         ignored: JSON pointers and names of headers of what says something else.
-        ends_empty: Whether a page without records ends the list, so that it does not matter what else that page has.
+        ends_empty: Whether a page without records ends the list, so that only that page tells whether more follow.
+        counts: Whether the client counts pages or records, so that nothing is before its first page.
         compares_total: Whether a declared total is compared, so that no other one counts.
     """
 
     def __init__(
-        self, records: str | None, ignored: Collection[str] = (), *, ends_empty: bool, compares_total: bool
+        self,
+        records: str | None,
+        ignored: Collection[str] = (),
+        *,
+        ends_empty: bool,
+        counts: bool,
+        compares_total: bool,
     ) -> None:
         self._records, self._ignored = records, {*ignored, *(name.lower() for name in ignored)}
-        self._ends_empty, self._compares_total = ends_empty, compares_total
+        self._ends_empty, self._counts, self._compares_total = ends_empty, counts, compares_total
         self._numbers: dict[str, tuple[str, int]] | None = None  # of what, and the lowest, where each page has it
         self._read: int | None = 0
         self._pages = 0
+        self._is_empty = False  # the latest page
         self._next: str | None = None
+        self._previous: str | None = None  # of the first page
         self._error: str | None = None  # of any page
 
     def take(self, answer: ApiAnswer, records: int | None) -> None:
         """Add a page with so many *records*; None if that is not known."""
         self._read = None if records is None or self._read is None else self._read + records
-        self._pages += 1
+        self._pages, self._is_empty = self._pages + 1, records == 0
         numbers, self._next = dict[str, tuple[str, int]](), None
         for place, kind, value in self._found(answer):
             if place in self._ignored:
@@ -58,6 +86,8 @@ class SignsOfMore:
                 self._error = self._error or place
             elif kind == "next":
                 self._next = self._next or (place if value else None)
+            elif kind == "previous":
+                self._previous = self._previous or (place if value and self._pages == 1 else None)
             elif (number := list_members.whole(value)) is not None:
                 numbers[place] = kind, number
         before = numbers if self._numbers is None else self._numbers
@@ -66,23 +96,29 @@ class SignsOfMore:
     def text(self) -> str | None:
         """What shows that there are more records than were read, after the last page; None if nothing does."""
         if self._error is not None:
-            return f"{self._error} reports an error"
+            return f"{self._error} reports an error or a part of the list"
+        if self._counts and self._previous is not None:
+            return f"{self._previous} of the first page tells of a page before it"
         for place, (kind, number) in (self._numbers or {}).items():
             if kind == "total" and self._read is not None and not self._compares_total and number > self._read:
                 return f"{place} is {number:,}, and {self._read:,} were read"
-            if kind == "pages" and not self._ends_empty and number > self._pages:
+            if kind == "pages" and number > self._pages:
                 return f"{place} is {number:,}"
-        return None if self._ends_empty or self._next is None else f"{self._next} tells of a next page"
+        is_told = self._next is not None and (self._is_empty or not self._ends_empty)
+        return f"{self._next} tells of a next page" if is_told else None
 
     def _found(self, answer: ApiAnswer) -> Iterator[tuple[str, str, Any]]:
         for name, value in answer.headers.items():
-            if kind := _HEADERS.get(name):
-                yield name, kind, value
+            if name == _JSON_HEADER:
+                yield from islice(self._members(_json(value), name, 1), _MEMBERS)
+            elif kind := _HEADERS.get(name):
+                yield name, *_meant(kind, value)
         _, of, total = answer.headers.get("content-range", "").partition("/")
         if of:
             yield "content-range", "total", total
-        if _has_link(answer.headers.get("link", "")):
-            yield "link", "next", True
+        for relation in ("next", "prev"):
+            if _has_link(answer.headers.get("link", ""), relation):
+                yield "link", "next" if relation == "next" else "previous", True
         yield from islice(self._members(answer.body, "", 0), _MEMBERS)
 
     def _members(self, value: Any, place: str, depth: int) -> Iterator[tuple[str, str, Any]]:
@@ -101,14 +137,31 @@ class SignsOfMore:
 
 def _said(name: str, value: Any) -> tuple[str, Any] | None:
     """What a member with this *name* is about, and what it says of that."""
-    kind = list_members.kind_of(name)
+    kind, plain = list_members.kind_of(name), list_members.plain(name)
+    if kind == "next":
+        return "next", list_members.tells_of_next(name, value)
+    if kind is not None:
+        return _meant(kind, value)
+    if plain in _FIRST and value is False:
+        return "previous", True
+    if plain == "links" and isinstance(value, list):
+        return "next", any(map(_is_next_link, value))
+    return ("error", None) if _reports_error(plain, value) else None
+
+
+def _meant(kind: Kind, value: Any) -> tuple[str, Any]:
+    if kind == "pages" and isinstance(value, bool):
+        return "next", not value  # it says whether this is the last one
     if kind in {"total", "pages"}:
         return kind, value
-    if kind is not None:
-        return "next", list_members.follows(kind, value)
-    if list_members.plain(name) == "links" and isinstance(value, list):
-        return "next", any(map(_is_next_link, value))
-    return ("error", None) if _reports_error(list_members.plain(name), value) else None
+    return "previous" if kind == "previous" else "next", list_members.follows(kind, value)
+
+
+def _json(text: str) -> Any:
+    try:
+        return exact_json.loads(text)
+    except ValueError:
+        return None
 
 
 def _reports_error(name: str, value: Any) -> bool:
@@ -116,6 +169,10 @@ def _reports_error(name: str, value: Any) -> bool:
         return isinstance(value, str | list | dict) and bool(value)
     if _SUCCESS.fullmatch(name):
         return value is False
+    if _PARTIAL.fullmatch(name):
+        return value is True
+    if name == "shards" and isinstance(value, Mapping):  # of Elasticsearch
+        return bool(list_members.whole(value.get("failed")))
     return name == "status" and isinstance(value, str) and value.lower() in _FAILED
 
 
@@ -123,8 +180,8 @@ def _is_next_link(link: Any) -> bool:
     return isinstance(link, Mapping) and link.get("rel") == "next" and bool(link.get("href", True))
 
 
-def _has_link(field: str) -> bool:
+def _has_link(field: str, relation: str) -> bool:
     try:
-        return next_target(field) is not None
+        return link_target(field, relation) is not None
     except ValueError:  # the paginator that reads it says so
         return False

@@ -17,6 +17,7 @@ from crossdock.values.run_messages import RunMessage
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts
 
 _RESTORED, _COMPARED, _LAST_INTENT = "restored_at", "restored_compared", "restored_intents"
+_REMEMBERED = "restored_remembers"
 COMPLETED: frozenset[str] = frozenset({"done", "degraded"})  # statuses of runs that reached their end
 UNRECORDED = RunMessage(
     "error", "", "its end was not recorded: the process was killed or could not write the state", code="unrecorded"
@@ -146,18 +147,31 @@ class Runs:
         self._connection.execute(update(runs).where(runs.c.id == run_id).values(changes))
         self._say(run_id, messages)
 
-    def declare_restored(self, *, at: datetime) -> None:
-        """Mark this state as a restored backup: records that look new may have been delivered since."""
+    def declare_restored(self, *, at: datetime, remembered: datetime | None = None) -> None:
+        """Mark this state as a restored backup: records that look new may have been delivered since.
+
+        Args:
+            remembered: When the platform changed the newest record that the backup knows. If it was declared before,
+                the state may know newer ones by now, so what was said first counts.
+        """
+        before = self.remembered() if self.restored() else remembered
         last = self._connection.execute(select(func.max(intents.c.id))).scalar_one() or 0
         rows = [{"name": _RESTORED, "value": at.isoformat()}, {"name": _LAST_INTENT, "value": str(last)}]
         sql_statements.upsert(self._connection, meta, rows)
-        self._connection.execute(delete(meta).where(meta.c.name == _COMPARED))
+        self._connection.execute(delete(meta).where(meta.c.name.in_([_COMPARED, _REMEMBERED])))
+        if before is not None:
+            sql_statements.upsert(self._connection, meta, [{"name": _REMEMBERED, "value": before.isoformat()}])
         was_resolved = intents.c.status.in_(UNSETTLED), intents.c.resolved_at.is_not(None)
         self._connection.execute(update(intents).where(*was_resolved).values(resolved_at=None))  # it may be sent since
 
     def restored(self) -> bool:
         """True from `declare_restored` until a complete run calls `trusted_again`."""
         return self._connection.execute(select(meta.c.value).where(meta.c.name == _RESTORED)).first() is not None
+
+    def remembered(self) -> datetime | None:
+        """When the platform changed the newest record that a restored backup knows; None if that is unknown."""
+        found = self._connection.execute(select(meta.c.value).where(meta.c.name == _REMEMBERED)).scalar()
+        return None if found is None else datetime.fromisoformat(found)
 
     def last_restored_intent(self) -> int:
         """The id of the last operation of a restored backup, whose answer says what the target held once; else 0."""
@@ -173,7 +187,7 @@ class Runs:
         return self._connection.execute(select(meta.c.value).where(meta.c.name == _COMPARED)).first() is not None
 
     def trusted_again(self) -> None:
-        self._connection.execute(delete(meta).where(meta.c.name.in_([_RESTORED, _LAST_INTENT, _COMPARED])))
+        self._connection.execute(delete(meta).where(meta.c.name.in_([_RESTORED, _LAST_INTENT, _COMPARED, _REMEMBERED])))
 
     def listed(self, *, limit: int) -> list[RunRecord]:
         """The latest runs, newest first."""

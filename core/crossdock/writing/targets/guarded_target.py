@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
@@ -14,8 +14,8 @@ from crossdock.printable import is_storable, printable
 from crossdock.records import REASONS
 from crossdock.values.author_code import AuthorCodeError, guarded, place_of, shortened
 from crossdock.writing.targets.api_target import ApiTarget
-from crossdock.writing.targets.outcomes import Outcome
-from crossdock.writing.targets.target import Target
+from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
+from crossdock.writing.targets.target import Request, Target
 
 BEFORE_SENDING = frozenset({
     "check_key", "name_of", "payload", "create", "create_from", "update", "delete", "with_key", "look_up", "headers",
@@ -79,7 +79,7 @@ class _GuardedTarget:
                 value = method(*arguments, **named)
                 if name == "also_changes":
                     value = list(value)
-            return self._checked(name, value)
+            return self._checked(name, value, arguments)
         except AuthorCodeError as error:
             cause = error.__cause__
             if name in BEFORE_SENDING and isinstance(cause, RecordError) and cause.code in REASONS:
@@ -92,13 +92,25 @@ class _GuardedTarget:
     def _guard(self, name: str) -> Any:
         return guarded(name, self._own.__dict__.get("name"), code=self._own, settings=self._settings)
 
-    def _checked(self, name: str, value: Any) -> Any:
-        """*value*, which *name* has returned, if it is of the declared type and can be stored."""
-        problem = _problem(value, _hint(name))
+    def _checked(self, name: str, value: Any, arguments: Sequence[Any] = ()) -> Any:
+        """*value*, which *name* has returned, if it is of the declared type, can be stored, and says what it must."""
+        problem = _problem(value, _hint(name)) or _lack(value, arguments)
         if problem is not None:
             what = f"returned {problem}{place_of(self._own, name)}"
             raise AuthorCodeError(name, what, where=self._own.__dict__.get("name"))
         return replace(value, message=printable(value.message)) if isinstance(value, Outcome) else value
+
+
+def _lack(value: Any, arguments: Sequence[Any]) -> str | None:
+    """What a request, or the outcome for the record of *arguments*, lacks; None if it lacks nothing."""
+    if isinstance(value, Request) and value.path and (value.path[0] != "/" or not value.path.isprintable()):
+        return "Request.path that does not begin with a slash, or has a control character"
+    if not isinstance(value, Outcome) or value.kind not in {"delivered", "found"}:
+        return None
+    is_known = any(isinstance(each, ExpectedRecord) and each.target_id is not None for each in arguments)
+    if value.target_id is None and (value.kind == "found" or not is_known):
+        return f"Outcome({value.kind!r}) without target_id"
+    return "Outcome('found') without held" if value.kind == "found" and value.held is None else None
 
 
 @cache

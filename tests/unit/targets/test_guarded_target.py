@@ -37,7 +37,7 @@ def odd(given: Any) -> Any:
     return guarded_target(target, None)
 
 
-@pytest.mark.parametrize("path", ["orders", "https://other.example/orders", "/orders\n", "/or\x00ders"])
+@pytest.mark.parametrize("path", ["orders", "https://other.example/orders", "/orders\n", "/or\x1bders"])
 def test_a_request_whose_path_cannot_be_sent_is_an_error_of_its_record(path: str) -> None:
     """Nothing is sent, so that it is no sign of a target that cannot be reached."""
     with pytest.raises(AuthorCodeError, match=r"Request\.path that does not begin with a slash"):

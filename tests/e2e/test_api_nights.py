@@ -269,3 +269,60 @@ def test_a_grouped_record_is_never_made_of_two_readings(nights: Nights) -> None:
     assert "nothing of it is delivered" in refused.stderr
     nights.night()
     assert nights.held == nights.truth
+
+
+@pytest.mark.parametrize(
+    "pagination",
+    [
+        {"kind": "page_number"},
+        {"kind": "page_number", "total": "total"},
+        {"kind": "link_header"},
+        {"kind": "next_url", "path": "then"},
+    ],
+)
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"order_by": [{"column": "changed", "as": "instant"}]},
+        {"explode": "sizes", "key": ["sizes.sku"], "map": {"sku": "sizes.sku", "name": "title"}},
+    ],
+)
+def test_a_record_that_moves_among_versions_and_parts_is_noticed(
+    nights: Nights, pagination: Mapping[str, Any], facts: Mapping[str, Any]
+) -> None:
+    """A record is edited while its list is read by position, and another one takes its place; the next night has it."""
+    shop = nights.shop
+
+    def page(request: PartnerRequest) -> PartnerAnswer:
+        total, answer = len(shop.listed(request)), shop.page(request)
+        assert isinstance(answer.body, dict)
+        items = [{**item, "sizes": [{"sku": item["id"]}]} for item in answer.body["items"]]
+        return PartnerAnswer(200, {**answer.body, "items": items, "total": total}, answer.headers)
+
+    shop.answering = page
+    cursor = {"column": "changed", "as": "instant", "sorted": False}
+    nights.begin({**CHANGES, **facts, "cursor": cursor, "pagination": dict(pagination)})
+    shop.items = [{"id": f"p{n}", "title": "v1", "changed": nights.at(hours=-12)} for n in range(3 * SIZE)]
+    nights.night()
+    for number, item in enumerate(shop.items):
+        item.update(title="v2", changed=nights.at(hours=-2, seconds=number))
+
+    def edit() -> None:
+        shop.items[1].update(title="v3", changed=nights.at(seconds=5))
+
+    shop.after_first = edit
+    nights.night(4)
+    nights.night()
+    assert nights.held == nights.truth
+
+
+def test_versions_of_a_record_on_two_pages_are_no_change_of_the_list(nights: Nights) -> None:
+    """A history lists each change; those were made before the reading began."""
+    cursor = {"column": "changed", "as": "instant", "sorted": False}
+    order = [{"column": "changed", "as": "instant"}]
+    nights.begin({**CHANGES, "order_by": order, "cursor": cursor, "pagination": {"kind": "page_number"}})
+    nights.shop.items = [
+        {"id": f"p{n % 5}", "title": f"v{n}", "changed": nights.at(hours=-12, seconds=n)} for n in range(3 * SIZE)
+    ]
+    nights.night()
+    assert nights.held == nights.truth

@@ -14,6 +14,7 @@ import polars as pl
 
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch, RecordError, RefusedError
 from crossdock.mapping.cursors import Cursor, Window, instant_cursor
+from crossdock.reading.sources.list_evidence import MOVED, DoubtfulListError
 from crossdock.reading.sources.pagination import SizedPages
 from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.records import JSON, LINE, with_paths
@@ -22,12 +23,14 @@ from crossdock.values import exact_json
 from crossdock.values.json_values import at_path, found_at, member_name
 from crossdock.values.times_and_durations import span
 from crossdock_connectors.http_json import request_templates, request_times
+from crossdock_connectors.http_json.moved_rows import COARSE_S, MovedRows
 from crossdock_connectors.http_json.pagination import Pagination
 from crossdock_connectors.http_json.settings import FetchedRecord, HttpJsonSettings, HttpJsonStreamConfig
 
 _REQUEST = {"path", "params", "body", "graphql", "variables", "records", "explode", "windows", "first"}
 _MEMBER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}")  # a name and no data, such as the keys of a look-up table
 _LISTED = 20
+_MOVED = "the list changed while it was read, so that records may have been passed over"
 _EMPTY_AGAIN = timedelta(days=7)  # for so long a window without records is read again: an API may be out of order
 
 
@@ -47,12 +50,28 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         for values, window in self._requests(ctx, since):
             until = f" until {window.checkpoint.cursor}" if window else ""
             pages = (self.batch(ctx, page, f"{page.address}{until}") for page in self.pages(ctx, values))
-            has_rows = False
+            has_rows, began = False, ctx.run.clock.now()
+            moved = MovedRows(self.key, self.cursor) if self.cursor and self._repeats_keys else None
             for batch in _as_one_page(pages) if self._groups_pages else pages:
                 has_rows = has_rows or batch.load().height > 0
+                if moved:
+                    moved.take(batch)
                 yield batch
+            if moved and ctx.run.open_lists.is_unproved and moved.any_since(self._began(ctx, began)):
+                raise DoubtfulListError(_MOVED, where=batch.source, hint=MOVED)
             if window is not None and (has_rows or window.end < ctx.run.clock.now() - _EMPTY_AGAIN):
                 yield window.checkpoint
+
+    @property
+    def _repeats_keys(self) -> bool:
+        """Whether a list may have several rows of one key, so that only times show that it changed meanwhile."""
+        return self.cursor is not None and self.cursor.as_ == "instant" and not self._names_in_list
+
+    def _began(self, ctx: Context[HttpJsonSettings], at: datetime) -> str:
+        """*at* by the clock of the API, as the cursor stores it."""
+        assert self.cursor is not None
+        coarse = self.cursor.model_copy(update={"overlap_s": COARSE_S})
+        return coarse.settled(ctx.run.by_clock_of(ctx.connection, at))
 
     @property
     def _groups_pages(self) -> bool:

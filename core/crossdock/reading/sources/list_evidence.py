@@ -20,13 +20,13 @@ _IGNORED = (
 )
 _ENDED = "the list is cut off, or the total counts records that are not listed: check where the paginator finds it"
 _MORE = "check where the paginator finds the total: it must be the number of all records, not that of one page"
-_MOVED = (
+MOVED = (
     "what was read is delivered, nothing counts as gone, and the next run reads the list again; request it sorted by"
     " id or creation, in smaller parts, or with a cursor of the API that names a record. If several records have one"
     " key, change the key;"
     " if the total is that of a page, correct its place"
 )
-
+"""Advice for a list by position that has changed while it was read."""
 
 _MOVED_ROWS = (
     "nothing of it is delivered, and the next run reads the list again; request it sorted by id or creation, in smaller"
@@ -92,6 +92,11 @@ class OpenLists:
     def read_again(self) -> None:
         """The list that is read now has to be read again before a record that it lacks is gone."""
         self.unproved.add(self.reader)
+
+    @property
+    def is_unproved(self) -> bool:
+        """Whether a list of this reader was cut off by position, so that one that changes passes over records."""
+        return self.reader in self.unproved
 
     def doubt(self, text: str) -> bool:
         """The list that is read now is no proof; false if that is known."""
@@ -196,7 +201,7 @@ class ListEvidence:
             message = f"the list changed while it was read ({sign}), so that records may have been passed over"
             if not self._key:  # two copies of a row would be joined to one record
                 raise IncompleteListError(message, where=page.address, hint=_MOVED_ROWS)
-            raise DoubtfulListError(message, where=page.address, hint=_MOVED)
+            raise DoubtfulListError(message, where=page.address, hint=MOVED)
         if self._totals is None or any(map(self._is_stated, {*self._totals, self._total or 0})):
             return
         low, high = self._totals

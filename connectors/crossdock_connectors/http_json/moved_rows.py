@@ -1,0 +1,53 @@
+"""Rows of a list by position that were changed while it was read, so that others may have been passed over.
+
+Where several rows may have one key, two of them are no sign of it. One on an earlier page and another one that was
+changed after the reading began are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from crossdock import RawBatch, RecordError
+from crossdock.mapping.cursors import Cursor
+from crossdock.reading.sources.id_set import IdSet
+from crossdock.records import with_paths
+
+COARSE_S = 1.0  # an API may cut the fraction of a second off
+
+
+class MovedRows:
+    """The keys of one list, page after page.
+
+    Args:
+        key: The columns of the key.
+        cursor: The column that tells when a row was changed.
+    """
+
+    def __init__(self, key: Sequence[str], cursor: Cursor) -> None:
+        self._key, self._cursor = tuple(key), cursor
+        self._seen, self._latest = IdSet(), ""
+
+    def take(self, page: RawBatch) -> None:
+        """Add the rows of the next page."""
+        columns = [*dict.fromkeys((*self._key, self._cursor.column))]
+        frame = with_paths(page.load(), columns)
+        if not set(columns) <= set(frame.columns):
+            return  # the run refuses the page
+        rows = list(frame.select(columns).iter_rows(named=True))
+        keys = ["\0".join(row[name] or "" for name in self._key) for row in rows]
+        again = self._seen.among(keys)
+        for key, row in zip(keys, rows, strict=True):
+            if key in again:
+                self._latest = max(self._latest, self._changed(row))
+        self._seen.add(keys)
+
+    def _changed(self, row: dict[str, str | None]) -> str:
+        try:
+            return self._cursor.value(row)
+        except RecordError:  # the run rejects the record
+            return ""
+
+    def any_since(self, began: str) -> bool:
+        """Whether a row of an earlier page came again with a change since *began*, as the cursor stores it."""
+        return self._latest >= began

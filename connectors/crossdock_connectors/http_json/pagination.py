@@ -165,6 +165,8 @@ class OffsetPages(_SizedPages):
 
     kind: Literal["offset"]
     param: str = "offset"
+    start: Annotated[int, Field(ge=0, le=1)] = 0
+    """What the parameter is for the first record: 1 if it is the number of a record and not of those to skip."""
     cap: Size | None = None
     """The number of records after which the API lists no more; a list that reaches it is refused."""
     made = Offset
@@ -172,7 +174,7 @@ class OffsetPages(_SizedPages):
 
     @property
     def first_values(self) -> Mapping[str, int]:
-        return {**super().first_values, "param": 0}
+        return {**super().first_values, "param": self.start}
 
 
 class GraphQLPages(_Pages):

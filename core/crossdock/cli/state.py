@@ -95,6 +95,8 @@ def restored(config: Path, *, as_json: bool) -> None:
     records of other targets one after the other, within their rate limits. Then it delivers what differs from the
     sources. An interrupted comparison is continued by the next sync; 'crossdock records list --state unverified' lists
     what is left.
+
+    Files that were moved to an archive since the backup was made are read only if they are moved back first.
     """
     from crossdock.mapping.stream_facts import PLATFORM
     from crossdock.runs.verification import verifiable
@@ -110,7 +112,8 @@ def restored(config: Path, *, as_json: bool) -> None:
     with loaded.alone(restored=True) as opened:
         number = opened.apply(declare)
     text = (
-        f"{counted(number, 'record')} unverified: the next sync compares them with their targets and sends what differs"
+        f"{counted(number, 'record')} unverified: the next sync compares them with their targets and sends what differs;"
+        " files that were archived since the backup are read only if they are moved back first"
     )
     terminal_output.print_result({"restored": True, "unverified": number}, text, as_json=as_json)
 

@@ -171,6 +171,19 @@ def test_addresses_show_the_page_and_no_parameter_of_the_author() -> None:
     assert [page.address for page in pages] == [f"{BASE}/items?offset={number}" for number in (0, 2, 3)]
 
 
+def test_an_offset_may_be_the_number_of_a_record() -> None:
+    """The first one has the number 1 then."""
+    pages = client(vendor(0, 2)).pages("/items", paginator=Offset("/items", start=1))
+    assert [page.address for page in pages] == [f"{BASE}/items?offset=1"]
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        start = int(request.url.params["offset"])
+        return httpx.Response(200, json={"items": [{"id": number} for number in range(start, min(start + 2, 6))]})
+
+    pages = client(answer).pages("/items", paginator=Offset("/items", start=1))
+    assert [item["id"] for page in pages for item in page.items("/items")] == [1, 2, 3, 4, 5]
+
+
 def test_parameters_are_repeated_or_left_out() -> None:
     """A list is a repeated parameter, None none at all."""
     seen: list[httpx.Request] = []

@@ -23,7 +23,7 @@ _MORE = "check where the paginator finds the total: it must be the number of all
 MOVED = (
     "what was read is delivered, nothing counts as gone, and the next run reads the list again; request it sorted by"
     " id or creation, in smaller parts, or with a cursor of the API that names a record. If several records have one"
-    " key, change the key;"
+    " key, change the key; if an offset is the number of a record, from 1 on, declare start: 1;"
     " if the total is that of a page, correct its place"
 )
 """Advice for a list by position that has changed while it was read."""

@@ -253,25 +253,27 @@ class Offset(SizedPages):
     Args:
         records: A JSON pointer to the list of records; ``""`` if the body is the list.
         param: The parameter for the number.
+        start: What it is for the first record; 1 where it is the number of a record (SCIM, RFC 7644, 3.4.2.4).
         cap: The number of records after which the API lists no more; a list that reaches it is refused.
     """
 
     records: str
     param: str = "offset"
+    start: int = field(default=0, kw_only=True)
     cap: int | None = None
     counted = ends_empty = True
 
     def first(self, request: ApiRequest) -> ApiRequest:
-        return super().first(request).with_page(**{self.param: 0})
+        return super().first(request).with_page(**{self.param: self.start})
 
     def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
         found = len(answer.items(self.records))
-        read = int(request.page_params[self.param]) + found
+        following = int(request.page_params[self.param]) + found
         if not found:
             return None
-        if self.cap is not None and read >= self.cap:
+        if self.cap is not None and following - self.start >= self.cap:
             raise _cut(f"{self.cap:,} records", answer)
-        return request.with_page(**{self.param: read})
+        return request.with_page(**{self.param: following})
 
     def listed(self, answer: ApiAnswer) -> list[Any]:
         return answer.items(self.records)

@@ -190,3 +190,27 @@ def test_what_may_not_be_read_stays_unverified(site: Site) -> None:
     left = Counter(each["stream"] for each in site.listed("--state", "unverified"))
     assert left["wms.customers"] == 2
     assert result.json["open"]["unverified"] == left.total()
+
+
+def test_what_an_imported_invoice_names_is_not_deleted(site: Site) -> None:
+    """The comparison of imported bindings learns to which records invoices refer, also if their file is gone."""
+    removing = "mode: snapshot\n        on_gone: delete\n        gone: {at_most_percent: 100, rows_within_percent: 100}"
+    site.edit("mode: append", removing, within="products:")
+    site.init()
+    site.fill()
+    assert site.sync().code == 0
+    kept = site.folder / "bindings.csv"
+    kept.write_text(site.run("bindings", "export").out)
+    (site.out / "INV_1.csv").unlink()
+    for file in site.folder.glob("state.db*"):
+        if file.is_file():
+            file.unlink()
+    site.init()
+    assert site.run("bindings", "import", str(kept)).code == 0
+    for number, price in enumerate(("1.60", "1.70", "1.80"), 2):
+        site.export(f"PROD_{number}.csv", f"SKU;NAME;PRICE\nP1;Bolt;{price}\nP2;Nut;{price}\n")
+        assert site.sync().code == 0
+    site.export("PROD_5.csv", "SKU;NAME;PRICE\nP1;Bolt;1.80\n")
+    assert site.sync().code == 1
+    assert [each["why"].partition(":")[0] for each in site.listed()] == ["referenced_by"]
+    assert not [each for each in site.effects("product") if each["operation"] == "delete"]

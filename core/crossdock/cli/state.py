@@ -112,8 +112,8 @@ def restored(config: Path, *, as_json: bool) -> None:
     with loaded.alone(restored=True) as opened:
         number = opened.apply(declare)
     text = (
-        f"{counted(number, 'record')} unverified: the next sync compares them with their targets and sends what differs;"
-        " files that were archived since the backup are read only if they are moved back first"
+        f"{counted(number, 'record')} unverified: the next sync compares them with their targets and sends what"
+        " differs; files that were archived since the backup are read only if they are moved back first"
     )
     terminal_output.print_result({"restored": True, "unverified": number}, text, as_json=as_json)
 

@@ -40,6 +40,8 @@ class LiveComparison:
         began: When the list was first requested.
         remembered: Records without a name that the platform created before then are none that the state has forgotten;
             None if that is unknown.
+        kept: Members that the binding of a record that is written once gets, if it was imported: they tell to which
+            records it refers.
 
     Attributes:
         differences: By scope and key.
@@ -58,10 +60,12 @@ class LiveComparison:
         write_once: bool,
         began: datetime,
         remembered: datetime | None = None,
+        kept: AbstractSet[str] = frozenset(),
     ) -> None:
         self._state, self._resource, self._namespaces = state, resource, namespaces
         self._unsettled, self._has_names, self._write_once = unsettled, has_names, write_once
         self._began, self._remembered = began - _CLOCKS_DIFFER, remembered
+        self._kept = kept if write_once else frozenset[str]()
         self._seen, self._contents = IdSet(), IdSet()
         self._named: dict[str, str] = {}  # names with an unbound record -> its id
         self._unnamed = defaultdict[str, list[str]](list)  # contents of unbound records without a name -> their ids
@@ -153,6 +157,10 @@ class LiveComparison:
         """Compare one binding; members that other streams contribute are theirs."""
         if (scope, binding.key_hash) in self._unsettled:
             self._of_unsettled[scope, binding.key_hash] = held
+            return
+        if self._kept and not binding.payload:
+            found = replace(binding, payload={name: held[name] for name in sorted(self._kept & held.keys())})
+            self._correct(scope, binding, found, held)
             return
         wanted = {name: value for name, value in binding.payload.items() if name not in contributed}
         differing = [name for name, value in wanted.items() if not holds_member(held, name, value)]

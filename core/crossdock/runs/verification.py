@@ -246,6 +246,7 @@ class Verification:
             write_once=kind.write_once,
             began=self._now(),
             remembered=remembered,
+            kept={field.alias or name for name, field in kind.draft.model_fields.items()},
         )
 
     def _write(self, comparison: LiveComparison, compared: Sequence[tuple[Scope, Binding]]) -> None:

@@ -43,8 +43,8 @@ class Binding:
         fingerprint: Of the rows that the accepted payload was mapped from; None unless *step* is ``whole``.
         position: Value of the stream's ``order_by`` columns, None without.
         step: Of the operation that the target accepted last.
-        payload: The last accepted payload, wire names, references resolved; empty if *step* is
-            ``import``, or if something else has changed the record since.
+        payload: The last accepted payload, wire names, references resolved; empty if something else has changed the
+            record since, and if *step* is ``import``, but for a record that is written once and was compared.
         etag: The version that the target answered last; None if it is unknown.
         counter: Number of operations created for it; part of idempotency keys.
         changed_at: When the record was changed last, as the target's answer says; None if it is unknown.

@@ -29,6 +29,7 @@ from crossdock_connectors.http_json.settings import FetchedRecord, HttpJsonSetti
 
 _REQUEST = {"path", "params", "body", "graphql", "variables", "records", "explode", "windows", "first"}
 _MEMBER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}")  # a name and no data, such as the keys of a look-up table
+_CONDITIONS = re.compile(r"\b(and|or)\b|&&|;", re.IGNORECASE)
 _LISTED = 20
 _MOVED = "the list changed while it was read, so that records may have been passed over"
 _EMPTY_AGAIN = timedelta(days=7)  # for so long a window without records is read again: an API may be out of order
@@ -232,7 +233,17 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         if self.cursor and (problem := self._problem_of_since(ctx, rows, self.cursor)):
             return Finding(ok=False, text=f"{self.name}: {problem}")
         text = f"{self.name}: {page.address} responds, with {rows.height:,} records and {self._next_of(page, second)}"
-        return Finding(ok=True, text=f"{text}{self._size_of(page, is_last=second is None)}")
+        return Finding(ok=True, text=f"{text}{self._size_of(page, is_last=second is None)}{self._conditions_left_out}")
+
+    @property
+    def _conditions_left_out(self) -> str:
+        """What is said of a parameter with other conditions, which the first run does not send either."""
+        given = self._config.params.items() if self._config.first is None else ()
+        texts = {name: value for name, value in given if isinstance(value, str) and "{since}" in value}
+        names = [f"params.{name}" for name, value in texts.items() if _CONDITIONS.search(value)]
+        if not names:
+            return ""
+        return f"; the first run leaves {', '.join(names)} out, with the other conditions in it: declare first"
 
     def _problem_of_since(self, ctx: Context[HttpJsonSettings], rows: pl.DataFrame, cursor: Cursor) -> str:
         """What shows that the API reads ``{since}`` in another way; empty if nothing does.
@@ -261,7 +272,8 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             return ""  # it may be on any page
         return (
             f"the list since {since} lacks the record whose {cursor.column!r} is {last[cursor.column]}: the API leaves"
-            " out the value itself, or reads it in another time zone (see cursor.timezone and time_format)"
+            " out the value itself, or reads it in another time zone (see cursor.timezone and time_format), or the"
+            " record does not meet other conditions of the request, which are left out without a value (see first)"
         )
 
     def _next_of(self, page: ApiAnswer, second: ApiAnswer | None) -> str:

@@ -611,6 +611,23 @@ def test_check_finds_a_time_that_the_api_reads_in_another_way(
     assert ok or "lacks the record whose 'at' is 2026-11-03T08:00:00Z" in text
 
 
+@pytest.mark.parametrize(
+    ("asks", "first", "says"),
+    [
+        ('project = A AND updated >= "{since}"', None, True),
+        ('project = A AND updated >= "{since}"', "2026-01-01T00:00:00Z", False),
+        ("gt:{since}", None, False),
+    ],
+)
+def test_check_tells_of_conditions_that_the_first_run_leaves_out(asks: str, first: str | None, says: bool) -> None:
+    """A parameter without a value is not sent, whatever else it asks for."""
+    given = {"params": {"q": asks}} | ({"first": first} if first else {})
+    stream = {"mode": "incremental", "cursor": {"column": "at", "as": "instant"}, "key": ["id"], **given}
+    ((ok, text),) = findings(Api(lambda _: {"items": [{"id": 1, "at": "2026-11-01T08:00:00Z"}]}), stream)
+    assert ok
+    assert ("leaves params.q out, with the other conditions in it: declare first" in text) is says
+
+
 # ---- deleted records
 
 

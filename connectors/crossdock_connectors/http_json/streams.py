@@ -30,6 +30,7 @@ from crossdock_connectors.http_json.settings import FetchedRecord, HttpJsonSetti
 _REQUEST = {"path", "params", "body", "graphql", "variables", "records", "explode", "windows", "first"}
 _MEMBER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}")  # a name and no data, such as the keys of a look-up table
 _CONDITIONS = re.compile(r"\b(and|or)\b|&&|;", re.IGNORECASE)
+_TIME = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
 _LISTED = 20
 _MOVED = "the list changed while it was read, so that records may have been passed over"
 _EMPTY_AGAIN = timedelta(days=7)  # for so long a window without records is read again: an API may be out of order
@@ -233,7 +234,16 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         if self.cursor and (problem := self._problem_of_since(ctx, rows, self.cursor)):
             return Finding(ok=False, text=f"{self.name}: {problem}")
         text = f"{self.name}: {page.address} responds, with {rows.height:,} records and {self._next_of(page, second)}"
-        return Finding(ok=True, text=f"{text}{self._size_of(page, is_last=second is None)}{self._conditions_left_out}")
+        remarks = f"{self._conditions_left_out}{self._times_as_text(cells)}"
+        return Finding(ok=True, text=f"{text}{self._size_of(page, is_last=second is None)}{remarks}")
+
+    def _times_as_text(self, cells: pl.DataFrame) -> str:
+        """What is said of a cursor of times that are compared as text, which no run reads again for late changes."""
+        if self.cursor is None or self.cursor.as_ != "text" or not cells.height:
+            return ""
+        if not cells[self.cursor.column].str.contains(_TIME).any():
+            return ""
+        return "; the cursor has times: with as: instant, changes that the API shows late are read as well"
 
     @property
     def _conditions_left_out(self) -> str:

@@ -628,6 +628,15 @@ def test_check_tells_of_conditions_that_the_first_run_leaves_out(asks: str, firs
     assert ("leaves params.q out, with the other conditions in it: declare first" in text) is says
 
 
+@pytest.mark.parametrize(("value", "says"), [("2026-11-01T08:00:00Z", True), ("20261101", False), ("17", False)])
+def test_check_tells_of_a_cursor_of_times_that_are_texts(value: str, says: bool) -> None:
+    """Only instants are read again for changes that an API shows late."""
+    stream = {"mode": "incremental", "cursor": {"column": "at"}, "params": {"since": "{since}"}, "key": ["id"]}
+    ((ok, text),) = findings(Api(lambda _: {"items": [{"id": 1, "at": value}]}), stream)
+    assert ok
+    assert ("with as: instant, changes that the API shows late are read" in text) is says
+
+
 # ---- deleted records
 
 

@@ -100,7 +100,7 @@ class UnquotedName(OrderTarget):
 
 class PathWithHost(OrderTarget):
     def ping(self, resource: str) -> Request:
-        return Request("GET", "https://depot.example/orders")
+        return Request("GET", "//depot.example/orders")
 
 
 class WrappedPayload(OrderTarget):

@@ -151,7 +151,7 @@ class Runs:
         """Mark this state as a restored backup: records that look new may have been delivered since.
 
         Args:
-            remembered: When the platform changed the newest record that the backup knows. If it was declared before,
+            remembered: When the newest record that the backup knows was changed. If it was declared before,
                 the state may know newer ones by now, so what was said first counts.
         """
         before = self.remembered() if self.restored() else remembered
@@ -169,7 +169,7 @@ class Runs:
         return self._connection.execute(select(meta.c.value).where(meta.c.name == _RESTORED)).first() is not None
 
     def remembered(self) -> datetime | None:
-        """When the platform changed the newest record that a restored backup knows; None if that is unknown."""
+        """When the newest record that a restored backup knows was changed; None if that is unknown."""
         found = self._connection.execute(select(meta.c.value).where(meta.c.name == _REMEMBERED)).scalar()
         return None if found is None else datetime.fromisoformat(found)
 

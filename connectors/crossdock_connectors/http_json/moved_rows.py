@@ -1,7 +1,7 @@
 """Rows of a list by position that were changed while it was read, so that others may have been passed over.
 
-Where several rows may have one key, two of them are no sign of it. One on an earlier page and another one that was
-changed after the reading began are.
+Where several rows may have one key, such as versions of a record, two rows alone do not show it. One on an earlier page
+and another one that was changed after the reading began do.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import polars as pl
 
 from crossdock import Context, CrossdockError, DeclaredStream, Finding, RawBatch, RecordError, RefusedError
 from crossdock.mapping.cursors import Cursor, Window, instant_cursor
-from crossdock.reading.sources.list_evidence import MOVED, DoubtfulListError
+from crossdock.reading.sources.list_evidence import changed
 from crossdock.reading.sources.pagination import SizedPages
 from crossdock.reading.sources.retried_requests import NotFoundError
 from crossdock.records import JSON, LINE, with_paths
@@ -32,7 +32,6 @@ _MEMBER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}")  # a name and no data, su
 _CONDITIONS = re.compile(r"\b(and|or)\b|&&|;", re.IGNORECASE)
 _TIME = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
 _LISTED = 20
-_MOVED = "the list changed while it was read, so that records may have been passed over"
 _EMPTY_AGAIN = timedelta(days=7)  # for so long a window without records is read again: an API may be out of order
 
 
@@ -60,7 +59,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
                     moved.take(batch)
                 yield batch
             if moved and ctx.run.open_lists.is_unproved and moved.any_since(self._began(ctx, began)):
-                raise DoubtfulListError(_MOVED, where=batch.source, hint=MOVED)
+                raise changed("a record on two pages was changed meanwhile", batch.source)
             if window is not None and (has_rows or window.end < ctx.run.clock.now() - _EMPTY_AGAIN):
                 yield window.checkpoint
 

@@ -72,7 +72,7 @@ def follows(kind: Kind, value: Any) -> bool:
     if kind == "last":
         return value is False or (isinstance(value, str) and value.lower() == "false")
     if isinstance(value, dict):
-        value = value.get("href", value.get("url", value.get("id")))
+        value = value.get("href", value.get("url"))
     if isinstance(value, str):
         return value.strip().lower() not in {"", "null", "false"} and not (kind == "previous" and value.isdigit())
     if kind == "previous":
@@ -100,12 +100,12 @@ def is_cut(item: Any, names: Sequence[str]) -> bool:
     for depth, name in enumerate(names):
         if not isinstance(around, dict):
             return False
-        if any(tells_of_next(rest, value) for rest, value in _named_after(around, name)):
+        if any(_is_cut_by(rest, value) for rest, value in _named_after(around, name)):
             return True
         inside = around.get(name)
         if depth and isinstance(inside, list):
             number = len(inside)
-            if any(tells_of_next(*each) or _exceeds(*each, number) for each in _described(around)):
+            if any(_is_cut_by(*each) or _exceeds(*each, number) for each in _described(around)):
                 return True
         around = inside
     return False
@@ -125,6 +125,11 @@ def _named_after(around: Mapping[str, Any], name: str) -> Iterator[tuple[str, An
     for other, value in around.items():
         if own and other != name and own in (text := plain(other)):
             yield text.replace(own, "", 1), value
+
+
+def _is_cut_by(name: str, value: Any) -> bool:
+    """As `tells_of_next`, in a record, where ``done`` or ``last`` may be about the record."""
+    return kind_of(name) != "last" and tells_of_next(name, value)
 
 
 def _exceeds(name: str, value: Any, number: int) -> bool:

@@ -39,7 +39,7 @@ def odd(given: Any) -> Any:
 
 @pytest.mark.parametrize("path", ["orders", "https://other.example/orders", "/orders\n", "/or\x1bders"])
 def test_a_request_whose_path_cannot_be_sent_is_an_error_of_its_record(path: str) -> None:
-    """Nothing is sent, so that it is no sign of a target that cannot be reached."""
+    """Nothing is sent, and the target does not count as unavailable."""
     with pytest.raises(AuthorCodeError, match=r"Request\.path that does not begin with a slash"):
         odd(path).create("orders", {})
     assert odd("/orders").create("orders", {}) == Request("POST", "/orders")

@@ -6,6 +6,13 @@ from collections.abc import Sequence
 
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS
 
+_TELLING = 2  # so many names show a header; the last one of more may be another one
+
+
+def of_header(names: Sequence[str]) -> Sequence[str]:
+    """The first cells that a row has if it is the header again: all but the last of three or more names."""
+    return names[:-1] if len(names) > _TELLING else names
+
 
 def check_column_names(names: Sequence[str]) -> Sequence[str]:
     """Check the names of a header.

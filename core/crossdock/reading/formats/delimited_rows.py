@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import polars as pl
 
-from crossdock.reading.formats.column_names import check_column_names
+from crossdock.reading.formats.column_names import check_column_names, of_header
 from crossdock.reading.formats.leniencies import FittingCells, Leniencies
 from crossdock.reading.formats.polars_parser import LINE, MAX_CELLS, PolarsParser, RecordFormat
 from crossdock.reading.formats.prefetch import prefetched
@@ -161,13 +161,13 @@ class DelimitedRows:
 
     def _strict_rows(self, text: str, line: int) -> Iterator[tuple[str | int, ...]]:
         """The rows of *text* as the strict parser reads them."""
-        width = len(self._names)
+        width, begin = len(self._names), list(of_header(self._names))
         for start, cells in self._strict_parser.records(text, line, crlf=self._crlf):
             if self._is_trailer(cells):
                 hint = "Were files joined? If it is a row, declare a longer prefix that includes the delimiter."
                 self._strict_parser.refuse("a trailer that is not the last line", start, hint=hint)
             cells = self._fitting.of(cells, width)  # noqa: PLW2901  as declared
-            if self._are_names(cells):
+            if cells[: len(begin)] == begin and len(cells) == width:
                 hint = "Were files joined? Ask the sender to send them separately."
                 self._strict_parser.refuse("a header line among the rows", start, hint=hint)
             if len(cells) != width:
@@ -176,11 +176,6 @@ class DelimitedRows:
                 hint = f"Either the declared delimiter is wrong, or {few if len(cells) < width else many}."
                 self._strict_parser.refuse(f"{_fields(len(cells))} instead of {width}", start, hint=hint)
             yield *cells, start
-
-    def _are_names(self, cells: Sequence[str]) -> bool:
-        """Whether a row has the names of the columns; the last one may have another name."""
-        names = list(self._names)
-        return list(cells) == names or (len(names) > 2 and list(cells[:-1]) == names[:-1])
 
     def _header(self, cells: list[str], names: Sequence[str] | None, line: int) -> Sequence[str]:
         if self._is_trailer(cells):

@@ -21,6 +21,7 @@ from threading import Lock
 import polars as pl
 from polars.exceptions import PolarsError
 
+from crossdock.reading.formats.column_names import of_header
 from crossdock.reading.formats.round_trip import RoundTrip
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS
 from crossdock.reading.formats.text_decoding import Piece, count, parts
@@ -131,7 +132,7 @@ class PolarsParser:
 
     def _holds_no_row(self, frame: pl.DataFrame) -> bool:
         """Whether a row of it is the header or the trailer."""
-        if _equal(frame, self._names[:-1] if len(self._names) > 2 else self._names).height:
+        if _equal(frame, of_header(self._names)).height:
             return True
         if self._never is None:
             return False

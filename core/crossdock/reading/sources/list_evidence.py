@@ -20,14 +20,13 @@ _IGNORED = (
 )
 _ENDED = "the list is cut off, or the total counts records that are not listed: check where the paginator finds it"
 _MORE = "check where the paginator finds the total: it must be the number of all records, not that of one page"
-MOVED = (
+_CHANGED = "the list changed while it was read ({}), so that records may have been passed over"
+_MOVED = (
     "what was read is delivered, nothing counts as gone, and the next run reads the list again; request it sorted by"
     " id or creation, in smaller parts, or with a cursor of the API that names a record. If several records have one"
     " key, change the key; if an offset is the number of a record, from 1 on, declare start: 1;"
     " if the total is that of a page, correct its place"
 )
-"""Advice for a list by position that has changed while it was read."""
-
 _MOVED_ROWS = (
     "nothing of it is delivered, and the next run reads the list again; request it sorted by id or creation, in smaller"
     " parts, or with a cursor of the API that names a record"
@@ -198,10 +197,9 @@ class ListEvidence:
         if self.counted and self._has_moved:
             low, high = self._totals or (0, 0)
             sign = f"its total was {low:,} and {high:,}" if low < high else f"{self._again:,} were on two pages"
-            message = f"the list changed while it was read ({sign}), so that records may have been passed over"
             if not self._key:  # two copies of a row would be joined to one record
-                raise IncompleteListError(message, where=page.address, hint=_MOVED_ROWS)
-            raise DoubtfulListError(message, where=page.address, hint=MOVED)
+                raise IncompleteListError(_CHANGED.format(sign), where=page.address, hint=_MOVED_ROWS)
+            raise changed(sign, page.address)
         if self._totals is None or any(map(self._is_stated, {*self._totals, self._total or 0})):
             return
         low, high = self._totals
@@ -227,6 +225,11 @@ class ListEvidence:
         if not parts or None in parts:
             return exact_json.dumps(record).decode()
         return "|".join(f"{len(part or '')}:{part}" for part in parts)
+
+
+def changed(sign: str, where: str) -> DoubtfulListError:
+    """The error for a list by position that has changed while it was read, as *sign* shows."""
+    return DoubtfulListError(_CHANGED.format(sign), where=where, hint=_MOVED)
 
 
 def repeated(page: ApiAnswer) -> IncompleteListError:

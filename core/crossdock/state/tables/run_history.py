@@ -151,8 +151,8 @@ class Runs:
         """Mark this state as a restored backup: records that look new may have been delivered since.
 
         Args:
-            remembered: When the newest record that the backup knows was changed. If it was declared before,
-                the state may know newer ones by now, so what was said first counts.
+            remembered: When the newest record that the backup knows was changed. It counts for the first declaration
+                only: afterwards the state may know newer ones.
         """
         before = self.remembered() if self.restored() else remembered
         last = self._connection.execute(select(func.max(intents.c.id))).scalar_one() or 0

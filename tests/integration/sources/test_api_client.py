@@ -59,11 +59,11 @@ class _Handler(BaseHTTPRequestHandler):
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
         found = [item for item in self.server.data[parts.path] if item["updated_at"] > query.get("updated_since", "")]
         start = int(query.get("start", 0))
-        headers = {}
+        link = f'<{parts.path}>; rel="first"'
         if len(found) > start + 2:
             following = f"{parts.path}?start={start + 2}&updated_since={query.get('updated_since', '')}"
-            headers["link"] = f'<{parts.path}>; rel="first", <{following}>; rel="next"'
-        self._respond(200, headers, json.dumps({"items": found[start : start + 2]}).encode())
+            link += f', <{following}>; rel="next"'
+        self._respond(200, {"link": link}, json.dumps({"items": found[start : start + 2]}).encode())
 
     def _respond(self, status: int, headers: dict[str, str], body: bytes) -> None:
         self.send_response(status)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import httpx
@@ -10,13 +10,19 @@ import pytest
 from tests.unit.sources.test_pagination import client
 
 from crossdock.reading.sources.list_evidence import DoubtfulListError
-from crossdock.sources import AfterId, CursorInBody, LinkHeader, NextUrl, Offset, PageNumber, Paginator
+from crossdock.sources import AfterId, CursorInBody, CursorInHeader, LinkHeader, NextUrl, Offset, PageNumber, Paginator
 
 ITEMS = [{"id": number} for number in (1, 2, 3)]
 Page = dict[str, Any] | tuple[dict[str, Any], dict[str, str]]
 
 
-def read(paginator: Paginator, *pages: Page, records: str = "/items", ignore: Sequence[str] = ()) -> str | None:
+def read(
+    paginator: Paginator,
+    *pages: Page,
+    records: str = "/items",
+    ignore: Sequence[str] = (),
+    params: Mapping[str, str] | None = None,
+) -> str | None:
     """Why the list of these pages is in doubt; all of its records are given nevertheless."""
     left, given = list(pages), list[Any]()
 
@@ -25,7 +31,8 @@ def read(paginator: Paginator, *pages: Page, records: str = "/items", ignore: Se
         return httpx.Response(200, json=body, headers=headers)
 
     try:
-        for page in client(handle).pages("/items", paginator=paginator, records=records, key="id", ignore=ignore):
+        api = client(handle)
+        for page in api.pages("/items", params, paginator=paginator, records=records, key="id", ignore=ignore):
             given += page.items(records)
     except DoubtfulListError as error:
         assert len(given) >= len(ITEMS)
@@ -159,3 +166,39 @@ def test_an_answer_that_is_no_list_yet_is_refused(status: int, says: str) -> Non
     api = client(lambda _: httpx.Response(status, json={"items": []}))
     with pytest.raises(Exception, match=says):
         list(api.pages("/items", records="/items"))
+
+
+FIRST, NEXT = {"Link": '</api/items>; rel="first"'}, {"Link": '</api/items?page=2>; rel="next"'}
+CURSOR = CursorInHeader("x-cursor", size=3)
+
+
+@pytest.mark.parametrize(
+    ("paginator", "pages", "params"),
+    [
+        (LinkHeader(), [{"items": ITEMS}], {"per_page": "3"}),
+        (LinkHeader(), [({"items": ITEMS}, NEXT), {"items": [{"id": number} for number in (4, 5, 6)]}], {}),
+        (CURSOR, [{"items": ITEMS}], {}),
+    ],
+)
+def test_a_full_page_without_the_header_of_pages_is_in_doubt(
+    paginator: Paginator, pages: list[Page], params: dict[str, str]
+) -> None:
+    """A proxy that drops the header would end the list there."""
+    header = paginator.next_header or ""
+    assert f"is full, and has no header {header}" in (read(paginator, *pages, params=params) or "")
+    assert read(paginator, *pages, params=params, ignore=[header]) is None
+
+
+@pytest.mark.parametrize(
+    ("pages", "params"),
+    [
+        ([{"items": ITEMS}], {"per_page": "4"}),
+        ([{"items": ITEMS}], {"warehouse": "3"}),
+        ([({"items": ITEMS}, FIRST)], {"limit": "3"}),
+        ([({"items": ITEMS}, {"X-Total": "3"})], {"limit": "3"}),
+        ([({"items": ITEMS}, NEXT), {"items": [{"id": 4}]}], {"limit": "3"}),
+    ],
+)
+def test_another_last_page_needs_no_header(pages: list[Page], params: dict[str, str]) -> None:
+    """It is not full, the header has no next page, or the API states that there are no more."""
+    assert read(LinkHeader(), *pages, params=params) is None

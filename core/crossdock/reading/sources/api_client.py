@@ -18,7 +18,7 @@ from crossdock.reading.sources.api import Api
 from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest, Params, pairs
 from crossdock.reading.sources.http_exchange import HttpExchange
 from crossdock.reading.sources.list_evidence import DoubtfulListError, ListEvidence, repeated
-from crossdock.reading.sources.pagination import LinkHeader, Offset, PageNumber, Paginator, SizedPages
+from crossdock.reading.sources.pagination import LinkHeader, Offset, PageNumber, Paginator
 from crossdock.reading.sources.retried_requests import RetriedRequests, Smaller
 from crossdock.reading.sources.signs_of_more import SignsOfMore
 from crossdock.reading.sources.source_allowance import SourceAllowance
@@ -148,16 +148,9 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         made = ApiRequest(method, path, params or {}, json=json, graphql=graphql, variables=variables or {})
         paths = (key,) if isinstance(key, str) else key
         evidence = None if paginator.repeats else ListEvidence(paths, counted=paginator.counted)
-        compares_total = isinstance(paginator, SizedPages) and paginator.total is not None
-        signs = SignsOfMore(
-            records,
-            ignore,
-            ends_empty=paginator.ends_empty,
-            counts=paginator.counted,
-            compares_total=compares_total,
-        )
+        sent = frozenset(pairs(params or {}))
+        signs = SignsOfMore(paginator, records, ignore, sent)
         with self._run.open_lists.opened(evidence):
-            sent = frozenset(pairs(params or {}))
             yield from self._pages(paginator.first(made), paginator, evidence, signs, records, sent)
 
     def _pages(
@@ -319,7 +312,7 @@ def _records_in(answer: ApiAnswer, paginator: Paginator, records: str | None) ->
     found = answer.at(records) if records is not None else paginator.listed(answer) or _only_list(answer.body)
     if isinstance(found, list):
         return found
-    if records is None and isinstance(paginator, SizedPages) and paginator.total is not None:
+    if records is None and paginator.total is not None:
         message = "the place of the records is not known, so that they cannot be compared with the total"
         raise ConnectorError(message, where=answer.address, hint="give ctx.api.pages the records, a JSON pointer")
     return None

@@ -18,9 +18,13 @@ class Paginator:
         counted: Whether the client cuts the pages off by a position that it counts itself.
         repeats: Whether pages may be requested again; the paginator finds loops, and the end, itself.
         ends_empty: Whether the list ends with a page without records.
+        size: The number of records in a full page; None if the client does not choose it.
+        total: Where the API states the number of all records; None if that is not declared.
     """
 
     place: PagePlace | None = None
+    size: int | None = None
+    total: str | None = None
     counted: ClassVar[bool] = False
     repeats: ClassVar[bool] = False
     ends_empty: ClassVar[bool] = False
@@ -29,6 +33,11 @@ class Paginator:
     def has_params(self) -> bool:
         """Whether its requests have parameters."""
         return False
+
+    @property
+    def next_header(self) -> str | None:
+        """The header of an answer, in lower case, that tells of a next page; None if the body does."""
+        return None
 
     def first(self, request: ApiRequest) -> ApiRequest:
         """The request for the first page."""
@@ -67,6 +76,10 @@ class Paginator:
 
 class LinkHeader(Paginator):
     """The ``Link`` header with ``rel="next"`` (RFC 8288)."""
+
+    @property
+    def next_header(self) -> str:
+        return "link"
 
     def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
         target = _following_link(answer)
@@ -192,8 +205,12 @@ class CursorInHeader(SizedPages):
     header: str
     param: str = "cursor"
 
+    @property
+    def next_header(self) -> str:
+        return self.header.lower()
+
     def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
-        cursor = answer.headers.get(self.header.lower())
+        cursor = answer.headers.get(self.next_header)
         return request.with_page(**{self.param: cursor}) if cursor else None
 
 

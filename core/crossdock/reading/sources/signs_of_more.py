@@ -6,18 +6,20 @@ APIs say so in many ways, also where nobody has declared it; a wrong pagination 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
 from crossdock.reading.sources.api_request import ApiAnswer
 from crossdock.reading.sources.link_header import link_target
+from crossdock.reading.sources.pagination import Paginator
 from crossdock.values import exact_json, list_members
 from crossdock.values.list_members import Kind
 
 _ERROR = re.compile("errors?")
 _SUCCESS = re.compile("success|succeeded|ok")
 _PARTIAL = re.compile("(is)?partial|timedout|incompleteresults?|isincomplete|terminatedearly")
+_SIZE = re.compile("limit|size|per_?page|count|first|top|max|rows|take", re.IGNORECASE)
 _FAILED = frozenset({"error", "fail", "failed", "failure", "partial"})
 _HEADERS: Mapping[str, Kind] = {
     "total": "total",
@@ -48,24 +50,24 @@ class SignsOfMore:
     """The answers of one list, page after page.
 
     Args:
+        paginator: How the list is split into pages.
         records: A JSON pointer to the list of records, whose members are none of these; None if it is not known.
         ignored: JSON pointers and names of headers of what says something else.
-        ends_empty: Whether a page without records ends the list, so that only that page tells whether more follow.
-        counts: Whether the client counts pages or records, so that nothing is before its first page.
-        compares_total: Whether a declared total is compared, so that no other one counts.
+        params: The author's parameters of its first request, of which one may be the size of a page.
     """
 
     def __init__(
         self,
+        paginator: Paginator,
         records: str | None,
         ignored: Collection[str] = (),
-        *,
-        ends_empty: bool,
-        counts: bool,
-        compares_total: bool,
+        params: Iterable[tuple[str, str]] = (),
     ) -> None:
         self._records, self._ignored = records, {*ignored, *(name.lower() for name in ignored)}
-        self._ends_empty, self._counts, self._compares_total = ends_empty, counts, compares_total
+        self._ends_empty, self._counts = paginator.ends_empty, paginator.counted
+        self._compares_total = paginator.total is not None
+        self._header, self._full = paginator.next_header, paginator.size or _page_size(params)
+        self._cut: str | None = None  # a full page without the header of a next one
         self._numbers: dict[str, tuple[str, int]] | None = None  # of what, and the lowest, where each page has it
         self._read: int | None = 0
         self._pages = 0
@@ -79,6 +81,7 @@ class SignsOfMore:
         self._read = None if records is None or self._read is None else self._read + records
         self._pages, self._is_empty = self._pages + 1, records == 0
         numbers, self._next = dict[str, tuple[str, int]](), None
+        self._take_header(answer, records or 0)
         for place, kind, value in self._found(answer):
             if place in self._ignored:
                 continue
@@ -93,6 +96,12 @@ class SignsOfMore:
         before = numbers if self._numbers is None else self._numbers
         self._numbers = {place: min(each, numbers[place]) for place, each in before.items() if place in numbers}
 
+    def _take_header(self, answer: ApiAnswer, records: int) -> None:
+        """The next page is told of by a header, which a proxy may drop; only a page that is not full needs none."""
+        is_cut = self._header is not None and self._header not in answer.headers and 0 < self._full <= records
+        self._cut = self._header if is_cut and self._header not in self._ignored else None
+        self._full = max(self._full, records)
+
     def text(self) -> str | None:
         """What shows that there are more records than were read, after the last page; None if nothing does."""
         if self._error is not None:
@@ -104,6 +113,9 @@ class SignsOfMore:
                 return f"{place} is {number:,}, and {self._read:,} were read"
             if kind == "pages" and number > self._pages:
                 return f"{place} is {number:,}"
+        has_all = any(kind == "total" and number == self._read for kind, number in (self._numbers or {}).values())
+        if self._cut is not None and not has_all:
+            return f"its last page is full, and has no header {self._cut} which would tell of a next page"
         is_told = self._next is not None and (self._is_empty or not self._ends_empty)
         return f"{self._next} tells of a next page" if is_told else None
 
@@ -155,6 +167,11 @@ def _meant(kind: Kind, value: Any) -> tuple[str, Any]:
     if kind in {"total", "pages"}:
         return kind, value
     return "previous" if kind == "previous" else "next", list_members.follows(kind, value)
+
+
+def _page_size(params: Iterable[tuple[str, str]]) -> int:
+    """The size of a page that is requested; 0 if it is not known."""
+    return next((number for name, text in params if _SIZE.search(name) and (number := list_members.whole(text))), 0)
 
 
 def _json(text: str) -> Any:

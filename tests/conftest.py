@@ -40,6 +40,35 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", "") and not sys.pycache_prefix:
 PIN = Pin("http://127.0.0.1:9", "acme")
 
 
+TESTS = Path(__file__).parent
+BOTH_DATABASES = TESTS / "unit" / "state", TESTS / "nightly", TESTS / "long"  # other tests use PostgreSQL nightly
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--nightly", action="store_true", help="also run tests/nightly, and each test of a state on both databases"
+    )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """tests/nightly is collected by its name, or with ``--nightly``."""
+    return True if collection_path == TESTS / "nightly" and not config.getoption("nightly") else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Without ``--nightly``, states are on SQLite where the database makes no difference."""
+    if config.getoption("nightly"):
+        return
+    left = [item for item in items if _is_second_database(item)]
+    config.hook.pytest_deselected(items=left)
+    items[:] = [item for item in items if not _is_second_database(item)]
+
+
+def _is_second_database(item: pytest.Item) -> bool:
+    of_test = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    return of_test.get("state_url") == "postgresql" and not any(map(item.path.is_relative_to, BOTH_DATABASES))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Nothing that is collected becomes garbage: not looking for it halves the time of the collection."""

@@ -1,6 +1,6 @@
 """Long-lived states: many nights on a manual clock, with what retention removes and without.
 
-The short forms are in `tests.chaos.test_years`, the long ones in `tests.long.test_years`. What is right is what happens
+The short forms are in `tests.nightly.test_years`, the long ones in `tests.long.test_years`. What is right happens
 at the sandbox (``/_sandbox/effects``).
 """
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from tests.benchmarks import bench_hints, bench_listen, bench_migration, bench_read_only_commands, bench_waiting_records
-from tests.integration.test_bench_delta import finds_what_changed
+from tests.nightly import test_benchmarks as short
+from tests.nightly.test_bench_delta import finds_what_changed
 from tests.servers import require
-from tests.unit import test_benchmarks as short
 
 from crossdock.testing.openssh_server import OpenSshServer
 

@@ -9,16 +9,16 @@ from tests.chaos.chance import chaos_seed
 from tests.chaos.conftest import platform
 from tests.chaos.contest import Starter
 from tests.chaos.doubt_systems import Opener
-from tests.chaos.test_converges import converges
 from tests.chaos.test_doubt import SYSTEMS, parked, verified
-from tests.chaos.test_joined_nights import newest_header_and_lines
-from tests.chaos.test_killed_loads import STRIKES, killed_loads
 from tests.chaos.test_one_winner import ON_POSTGRES, hung_up, kills, race, site, starter, told, zombies
 from tests.chaos.test_outage import outage
 from tests.chaos.test_taken_over import taken_over
 from tests.chaos.test_tally import balances
 from tests.chaos.test_two_ways import changes_reach_the_other, not_overwritten
 from tests.e2e.warehouse import Site
+from tests.nightly.test_converges import converges
+from tests.nightly.test_joined_nights import newest_header_and_lines
+from tests.nightly.test_killed_loads import STRIKES, killed_loads
 
 from crossdock.sandbox import SandboxServer
 from crossdock.state import State, StateUrl

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.chaos.fleet_kills import judged, lossy_night
 from tests.chaos.fleet_stage import RECORDS, FleetStage, settings
-from tests.chaos.test_fleet import same
+from tests.nightly.test_fleet import same
 
 from crossdock.sandbox import SandboxServer
 from crossdock.state import StateUrl

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from tests.nightly.test_new_project import line, works_as_it_is
 from tests.unit.cli.conftest import CommandLine
-from tests.unit.cli.test_new_project import line, works_as_it_is
 
 __all__ = ["line"]  # a fixture
 

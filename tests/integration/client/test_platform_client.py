@@ -244,7 +244,7 @@ def test_an_unreachable_platform_says_how_to_go_on(tmp_path: Path) -> None:
 
 
 def test_the_example_of_the_documentation_runs(tmp_path: Path) -> None:
-    """The page's program runs against a new sandbox; `tests.integration.test_author_types` checks its types."""
+    """The page's program runs against a new sandbox; `tests.nightly.test_author_types` checks its types."""
     (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "client.md").read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "example.py").write_text(code, encoding="utf-8")
     with SandboxServer(tmp_path / "sandbox") as server:

@@ -19,7 +19,7 @@ from tests.unit.cli.conftest import CommandLine
 TOKEN = "token-of-the-shop"
 EVERY = "every test"
 SLOW = "(TestAcceptance or in_every_process)"
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 FORKED = ("-p", "tests.forked_commands")  # commands of the acceptance are forks
 
 

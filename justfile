@@ -11,6 +11,10 @@ check:
 test *what:
     pytest -n 2 {{what}}
 
+# The suite, tests/nightly, and each test of a state on both databases.
+nightly:
+    pytest -n 2 --nightly
+
 # Everything at full size; hours.
 long *what="tests/long":
     pytest -n 2 -rP {{what}}
@@ -19,6 +23,6 @@ long *what="tests/long":
 ci:
     bash .ci/run
 
-# Renew requirements.lock.
+# Renew .ci/requirements.lock.
 lock:
-    uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes --only-binary :all: --no-header --upgrade -o requirements.lock
+    uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes --only-binary :all: --no-header --upgrade -o .ci/requirements.lock

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-_LOCK = Path(__file__).parent.parent / "requirements.lock"
+_LOCK = Path(__file__).parent / "requirements.lock"
 _WITHIN_S = 300
 
 

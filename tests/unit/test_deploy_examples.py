@@ -23,7 +23,7 @@ from crossdock.services.fleet.tenant_files import TenantFiles
 from crossdock.services.fleet.tenants import load_base
 from crossdock.values.serving import ServerNames
 
-DEPLOY, FLEET = ROOT / "deploy", ROOT / "configs" / "fleet"
+DEPLOY, FLEET = ROOT / "configs" / "deploy", ROOT / "configs" / "fleet"
 MANIFESTS = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
 WORKFLOWS = [DEPLOY / "airflow" / "crossdock_fleet.py", DEPLOY / "prefect" / "crossdock_fleet.py"]
 CONTAINERFILE = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
@@ -109,7 +109,7 @@ def test_the_image_is_made_of_what_is_locked() -> None:
     backend = re.findall(
         r'^requires = \["([a-z]+)[^"]*"\]$', (ROOT / "pyproject.toml").read_text("utf-8"), re.MULTILINE
     )
-    assert re.findall(rf"^{backend[0]}==", (ROOT / "requirements.lock").read_text("utf-8"), re.MULTILINE)
+    assert re.findall(rf"^{backend[0]}==", (ROOT / ".ci" / "requirements.lock").read_text("utf-8"), re.MULTILINE)
 
 
 def test_the_image_checks_its_health_without_other_programs() -> None:

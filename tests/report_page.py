@@ -15,6 +15,7 @@ from crossdock.state import (
     Pin,
     RecordIdentity,
     RunRecord,
+    RunResult,
     State,
     Transaction,
     WaitingRecord,
@@ -142,13 +143,15 @@ def finish(
     assert started is not None
     tx.runs.finish(
         run_id,
-        status="incomplete" if error else "degraded" if left.total else "done",
-        requests=1234,
-        throttled=5,
-        tally={"wms.invoices": tally.as_json() | {"open": left.as_json()}},
-        messages=[RunMessage("error", "", error)] if error else [],
-        duration_ms=3_600_000,
-        timings=timings,
+        RunResult(
+            "incomplete" if error else "degraded" if left.total else "done",
+            requests=1234,
+            throttled=5,
+            tally={"wms.invoices": tally.as_json() | {"open": left.as_json()}},
+            messages=[RunMessage("error", "", error)] if error else [],
+            duration_ms=3_600_000,
+            timings=timings,
+        ),
         at=started.started_at + timedelta(hours=1),
     )
     found = tx.runs.get(run_id)

@@ -15,7 +15,7 @@ from crossdock.mapping.resource_types import Action
 from crossdock.planning.references import ScopedKey, key_hashes
 from crossdock.planning.undos_meanwhile import RESUME, check_no_undo
 from crossdock.printable import printable
-from crossdock.state import Binding, Scope, Transaction
+from crossdock.state import Binding, RunResult, Scope, Transaction
 from crossdock.values.field_types import MAX_ID_LENGTH, is_target_id
 from crossdock.values.spreadsheet_csv import unguarded, write_rows
 from crossdock.writing.targets.target import Target
@@ -59,7 +59,7 @@ def import_bindings(
             if not isinstance(targets[scope.target].resources[scope.resource], Action):  # which holds nothing
                 tx.unverified.distrust(scope, fresh)
             number += len(fresh)
-    tx.runs.finish(run_id, status="done", requests=0, throttled=0, tally={}, duration_ms=0, at=at)
+    tx.runs.finish(run_id, RunResult("done"), at=at)
     return number
 
 

@@ -28,7 +28,7 @@ from crossdock.runs.target_delivery import RunningStreams, TargetDelivery
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.runs.timings import Timings
 from crossdock.runs.verification import Verification
-from crossdock.state import DueRun, Intent, MigrationPart, Transaction, Unchanged
+from crossdock.state import DueRun, Intent, MigrationPart, RunResult, Transaction, Unchanged
 from crossdock.values.author_code import AuthorCodeError, error_of_author
 from crossdock.values.progress import Progress
 from crossdock.values.tally import Tally
@@ -332,13 +332,15 @@ class OpenRun:
                 report.tally(name)  # also of a stream that was not reached
             tx.runs.finish(
                 report.run,
-                status=report.status,
-                requests=report.counters.requests,
-                throttled=report.counters.throttled,
-                tally=report.accounts(),
-                messages=report.messages,
-                duration_ms=report.duration_ms,
-                timings=self._timings.as_json() | {"apis": report.apis()},
+                RunResult(
+                    report.status,
+                    requests=report.counters.requests,
+                    throttled=report.counters.throttled,
+                    tally=report.accounts(),
+                    messages=report.messages,
+                    duration_ms=report.duration_ms,
+                    timings=self._timings.as_json() | {"apis": report.apis()},
+                ),
                 at=now,
             )
             stopped = self._interrupt.is_set() and not report.completed

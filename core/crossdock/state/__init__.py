@@ -20,7 +20,7 @@ from crossdock.state.tables.intents import Attempt, Intent, Unchanged
 from crossdock.state.tables.migrations import Migration, MigrationPart, MigrationRun, RunKind, WaveApproval
 from crossdock.state.tables.record_version import RecordIdentity, Step
 from crossdock.state.tables.removed_input_digests import Digests
-from crossdock.state.tables.run_history import RunRecord
+from crossdock.state.tables.run_history import RunRecord, RunResult
 from crossdock.state.tables.scheduled_runs import DueRun, ScheduledRun, SkippedRun
 from crossdock.state.tables.scope import Scope
 from crossdock.state.tables.snapshots_and_approvals import PastSnapshot, PendingApproval
@@ -55,6 +55,7 @@ __all__ = [
     "RecordIdentity",
     "RunKind",
     "RunRecord",
+    "RunResult",
     "ScheduledRun",
     "Scope",
     "SharedBucket",

@@ -30,7 +30,7 @@ from crossdock.platform.platform_config import Profile
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
 from crossdock.services.scheduler.scheduler import ON_TIME, FinishedRun, Scheduler
-from crossdock.state import DueRun, ScheduledRun, State, StateUrl, create
+from crossdock.state import DueRun, RunResult, ScheduledRun, State, StateUrl, create
 from crossdock.state.db import schema
 from crossdock.testing.manual_clock import ManualClock
 
@@ -190,7 +190,7 @@ class Simulation:
         self.meanwhile()
         with state.begin() as tx:
             now = self.clock.now()
-            tx.runs.finish(run_id, status="done", requests=0, throttled=0, tally={}, duration_ms=1, at=now)
+            tx.runs.finish(run_id, RunResult("done", duration_ms=1), at=now)
             tx.scheduled_runs.finish(due_run, "done", run_id, None, at=now)
         self.runs.append(due_run)
         return Report(run_id, day)

@@ -20,7 +20,7 @@ from crossdock.services.scheduler import retention_task
 from crossdock.services.scheduler.monitored_scheduler import Service
 from crossdock.services.scheduler.retention_task import RetentionTask
 from crossdock.services.scheduler.stderr_log import LOGGER
-from crossdock.state import StateUrl, create
+from crossdock.state import RunResult, StateUrl, create
 from crossdock.state.upkeep import retention
 from crossdock.testing.manual_clock import ManualClock
 
@@ -43,7 +43,7 @@ class RetentionCase:
         with closing(self.project.open_state()) as state, state.begin() as tx:
             for _ in range(number + 1):
                 run = tx.runs.start(business_date="2025-01-01", at=at)
-                tx.runs.finish(run, status="done", requests=0, throttled=0, tally={}, duration_ms=0, at=at)
+                tx.runs.finish(run, RunResult("done"), at=at)
 
     def runs(self) -> int:
         with self.project.look() as tx:

@@ -30,7 +30,7 @@ from tests.unit.state.samples import intent
 
 from crossdock.cli import html_elements, html_open_records, html_report
 from crossdock.records import REASONS
-from crossdock.state import State, Transaction
+from crossdock.state import RunResult, State, Transaction
 from crossdock.values.run_messages import RunMessage
 
 MORNING = AT + timedelta(hours=5)
@@ -122,7 +122,7 @@ def test_a_tally_that_does_not_balance_is_reported(kept: State) -> None:
         tally = finish(tx, run, created=3).tally
         assert tally is not None
         tally["wms.invoices"]["balanced"] = False
-        tx.runs.finish(run, status="failed", requests=0, throttled=0, tally=tally, duration_ms=0, at=AT)
+        tx.runs.finish(run, RunResult("failed", tally=tally), at=AT)
         page = report(tx, run)
     assert "THE TALLY DOES NOT BALANCE" in page.text
     assert "balances." not in page.text
@@ -326,12 +326,15 @@ def test_what_needs_a_person_comes_first(kept: State) -> None:
         stream = tally["wms.invoices"] | {"balanced": False}
         tx.runs.finish(
             run,
-            status="failed",
-            requests=0,
-            throttled=0,
-            tally={"wms.invoices": stream},
-            messages=[RunMessage("error", "", "E1"), RunMessage("warning", "wms.invoices", "the snapshot is short")],
-            duration_ms=1,
+            RunResult(
+                "failed",
+                tally={"wms.invoices": stream},
+                messages=[
+                    RunMessage("error", "", "E1"),
+                    RunMessage("warning", "wms.invoices", "the snapshot is short"),
+                ],
+                duration_ms=1,
+            ),
             at=AT,
         )
         shown = report(tx, run).text
@@ -358,7 +361,7 @@ def test_the_files_of_each_stream_are_named(kept: State) -> None:
             "wms.items": stream | again,
             "wms.lots": stream | {"input": "none", "newest_file": None},
         }
-        tx.runs.finish(run, status="done", requests=0, throttled=0, tally=tally, duration_ms=1, at=AT)
+        tx.runs.finish(run, RunResult("done", tally=tally, duration_ms=1), at=AT)
         page = report(tx, run)
     assert page.under("stream", "file") == [
         ["wms.invoices", "INV_1.csv", "1,200"],

@@ -21,7 +21,7 @@ from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import numbered_waves
 from crossdock.pacing.forecast import Forecast
 from crossdock.runs.plan_results import Planned
-from crossdock.state import Migration, Scope, State, Transaction
+from crossdock.state import Migration, RunResult, Scope, State, Transaction
 from crossdock.state.tables.file_intake import FileFacts
 from crossdock.values.tally import Tally
 
@@ -102,12 +102,8 @@ class LoadedMigration:
         tally.count("created", 2)
         tx.runs.finish(
             run,
-            status=status,
-            requests=2,
-            throttled=0,
-            tally={f"wms.{wave}": tally.as_json()},
+            RunResult(status, requests=2, tally={f"wms.{wave}": tally.as_json()}, duration_ms=3_600_000),
             at=AT + timedelta(hours=1),
-            duration_ms=3_600_000,
         )
         return run
 

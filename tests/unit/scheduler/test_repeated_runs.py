@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.services.scheduler.repeated_runs import REMIND_AFTER, PreviousRun, previous_run
-from crossdock.state import DueRun, State
+from crossdock.state import DueRun, RunResult, State
 from crossdock.state.tables.scheduled_runs import Status
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts, Tally
 
@@ -26,7 +26,7 @@ def night(state: State, number: int, status: Status, left: OpenCounts = NOTHING_
         assert tx.scheduled_runs.begin(due, at=due.due)
         run = tx.runs.start(business_date=due.business_date.isoformat(), job=due.job, at=due.due)
         tally = {"wms.products": Tally().as_json() | {"open": left.as_json()}}
-        tx.runs.finish(run, status=status, requests=0, throttled=0, tally=tally, duration_ms=1, at=due.due)
+        tx.runs.finish(run, RunResult(status, tally=tally, duration_ms=1), at=due.due)
         tx.scheduled_runs.finish(due, status, run, None, at=due.due)
 
 

@@ -18,6 +18,7 @@ from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.limit_estimate import LimitEstimate
 from crossdock.pacing.token_bucket import Bucket
 from crossdock.state import (
+    RunResult,
     State,
     create,
     parse_url,
@@ -49,7 +50,7 @@ def test_not_a_cent_and_not_a_second_drifts(
     with state.begin() as tx:
         tx.bindings.put(SCOPE, [binding(1, payload={"n": digits})], run_id=run, at=AT)
         tx.buckets.put("b", bucket_state)
-        tx.runs.finish(run, status="done", requests=0, throttled=0, tally={}, duration_ms=0, at=instant)
+        tx.runs.finish(run, RunResult("done"), at=instant)
         assert tx.bindings.get(SCOPE, [1])[1].payload == {"n": digits}
         assert tx.buckets.get("b") == bucket_state
         assert tx.runs.listed(limit=1)[0].finished_at == instant.astimezone(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -62,6 +62,19 @@ class RunRecord:
         """What was open at its end, of all streams; None if that is unknown, as of a run that was killed."""
         counts = [OpenCounts.of_json(each["open"]) for each in (self.tally or {}).values() if "open" in each]
         return sum(counts, NOTHING_OPEN) if counts else None
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """How a run ended; the attributes are those of `RunRecord`."""
+
+    status: str
+    requests: int = 0
+    throttled: int = 0
+    tally: dict[str, Any] = field(default_factory=dict)
+    duration_ms: int = 0
+    messages: Iterable[RunMessage] = ()
+    timings: dict[str, Any] | None = None
 
 
 _LISTED = tuple(runs.c[name] for name in RunRecord.__slots__ if name not in {"messages", "timings"})
@@ -129,23 +142,10 @@ class Runs:
         counts = {"requests": requests, "throttled": throttled}
         self._connection.execute(update(runs).where(runs.c.id == run_id).values(counts))
 
-    def finish(
-        self,
-        run_id: int,
-        *,
-        status: str,
-        requests: int,
-        throttled: int,
-        tally: dict[str, Any],
-        at: datetime,
-        duration_ms: int,
-        messages: Iterable[RunMessage] = (),
-        timings: dict[str, Any] | None = None,
-    ) -> None:
-        counts = {"requests": requests, "throttled": throttled, "tally": tally, "timings": timings}
-        changes = {"status": status, "finished_at": at, "duration_ms": duration_ms, **counts}
-        self._connection.execute(update(runs).where(runs.c.id == run_id).values(changes))
-        self._say(run_id, messages)
+    def finish(self, run_id: int, result: RunResult, *, at: datetime) -> None:
+        changes = {name: getattr(result, name) for name in RunResult.__slots__ if name != "messages"}
+        self._connection.execute(update(runs).where(runs.c.id == run_id).values({**changes, "finished_at": at}))
+        self._say(run_id, result.messages)
 
     def declare_restored(self, *, at: datetime, remembered: datetime | None = None) -> None:
         """Mark this state as a restored backup: records that look new may have been delivered since.

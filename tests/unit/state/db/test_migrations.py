@@ -13,6 +13,7 @@ from tests.unit.state.samples import AT, SCOPE, binding, intent, start
 
 from crossdock.errors import StateError
 from crossdock.state import (
+    RunResult,
     State,
     StateUrl,
     create,
@@ -109,7 +110,7 @@ def test_version_2_stores_durations(state_url: StateUrl) -> None:
     ended, killed, running = (start(old) for _ in range(3))
     after = AT + timedelta(milliseconds=1_500)
     with old.begin() as tx:
-        tx.runs.finish(ended, status="done", requests=1, throttled=0, tally={}, duration_ms=0, at=after)
+        tx.runs.finish(ended, RunResult("done", requests=1), at=after)
     old.close()
     engine = create_engine(state_url)
     with engine.begin() as connection:
@@ -207,7 +208,7 @@ def test_version_11_keeps_what_runs_had_to_say(state_url: StateUrl) -> None:
     run, other = start(old), start(old)
     tally = {"wms.lots": {"notes": ["no new file"]}, "wms.bins": {"notes": []}}
     with old.begin() as tx:
-        tx.runs.finish(run, status="incomplete", requests=0, throttled=0, tally=tally, duration_ms=0, at=AT)
+        tx.runs.finish(run, RunResult("incomplete", tally=tally), at=AT)
     old.close()
     engine = create_engine(state_url)
     with engine.begin() as connection:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from crossdock.state import State
+from crossdock.state import RunResult, State
 
 AT = datetime(2026, 3, 29, 1, 30, tzinfo=UTC)
 COURSE = {"steps": [["reading é", 0, 1_234]], "samples": [[1_000, 2_000]]}
@@ -26,14 +26,7 @@ def finish(state: State) -> int:
     with state.begin() as tx:
         run = tx.runs.start(business_date="2026-03-29", at=AT)
         tx.runs.finish(
-            run,
-            status="done",
-            requests=1,
-            throttled=0,
-            tally={"s": {"n": 1}},
-            duration_ms=1_234,
-            at=AT,
-            timings=COURSE,
+            run, RunResult("done", requests=1, tally={"s": {"n": 1}}, duration_ms=1_234, timings=COURSE), at=AT
         )
     return run
 

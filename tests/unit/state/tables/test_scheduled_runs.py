@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 from tests.unit.state.samples import AT
 
-from crossdock.state import DueRun, SkippedRun, State
+from crossdock.state import DueRun, RunResult, SkippedRun, State
 from crossdock.state.tables.run_history import UNRECORDED
 from crossdock.state.tables.scheduled_runs import RECENT
 from crossdock.values.run_messages import RunMessage
@@ -26,7 +26,7 @@ def execute(state: State, number: int, *, seconds: int, requests: int) -> None:
         assert tx.scheduled_runs.begin(due, at=due.due)
         run = tx.runs.start(business_date=due.business_date.isoformat(), job=due.job, at=due.due)
         end = due.due + timedelta(seconds=seconds)
-        tx.runs.finish(run, status="done", requests=requests, throttled=0, tally={}, duration_ms=1000 * seconds, at=end)
+        tx.runs.finish(run, RunResult("done", requests=requests, duration_ms=1000 * seconds), at=end)
         tx.scheduled_runs.finish(due, "done", run, None, at=end)
 
 

@@ -14,6 +14,7 @@ from crossdock.state import (
     FileFacts,
     Intent,
     RecordIdentity,
+    RunResult,
     State,
     StateUrl,
 )
@@ -33,7 +34,7 @@ def run(state: State, at: datetime = OLD, *, finished: bool = True) -> int:
     with state.begin() as tx:
         number = tx.runs.start(business_date="2026-01-01", at=at)
         if finished:
-            tx.runs.finish(number, status="done", requests=0, throttled=0, tally={}, duration_ms=0, at=at)
+            tx.runs.finish(number, RunResult("done"), at=at)
     return number
 
 

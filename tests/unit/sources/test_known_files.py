@@ -10,6 +10,7 @@ from typing import Any, cast
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crossdock.reading.sources.file_order import FileOrder
 from crossdock.reading.sources.known_files import KnownFiles, StreamId
 from crossdock.reading.transport.file_store import RemoteFile
 from crossdock.state import FileFacts
@@ -35,7 +36,7 @@ def known_files(days: list[int], kept: timedelta | None, *, snapshot: bool = Fal
         forgotten=lambda _stream, _version: set(),
     )
     run: Any = SimpleNamespace(intake=intake, clock=SimpleNamespace(now=lambda: NOW))
-    return KnownFiles(run, [OWN], snapshot=snapshot, kept=kept)
+    return KnownFiles(run, [OWN], FileOrder(snapshot=snapshot), kept=kept)
 
 
 def listed(day: int) -> RemoteFile:

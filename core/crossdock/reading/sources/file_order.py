@@ -68,11 +68,15 @@ class FileOrder:
     Args:
         declared: None if it is derived.
         snapshot: Whether only the newest file counts.
+        parts: Whether the newest snapshot may consist of several files.
         ignore_case: Whether names are read in upper and lower case alike.
     """
 
-    def __init__(self, declared: Order | None = None, *, snapshot: bool = False, ignore_case: bool = False) -> None:
+    def __init__(
+        self, declared: Order | None = None, *, snapshot: bool = False, parts: bool = False, ignore_case: bool = False
+    ) -> None:
         self.declared, self.snapshot, self.ignore_case = declared, snapshot, ignore_case
+        self.parts = snapshot and parts
         self._templates = (
             parse_all([declared.name] if isinstance(declared.name, str) else declared.name, ignore_case=ignore_case)
             if isinstance(declared, NameOrder)

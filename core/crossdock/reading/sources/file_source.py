@@ -101,21 +101,19 @@ class FileSource:
     ) -> None:
         self._files_pattern, self._empty = files, empty
         self._layout, self._open_store, self._run = layout, open_store, run
-        self._snapshot, self._parts, self._stream_ids = snapshot, parts, stream_ids
+        self._stream_ids = stream_ids
         self._manifest, self._archive_to = manifest, archive_to
         self._entries: dict[str, Entry] = {}  # by content hash
         manifests = manifest.files if manifest else None
-        self._order, stream = FileOrder(order, snapshot=snapshot, ignore_case=ignore_case), stream_ids[0].stream
+        self._order = FileOrder(order, snapshot=snapshot, parts=parts, ignore_case=ignore_case)
         self._listing = FileListing(
-            files, run, stream, self._order, settle_s=settle_s, parts=parts, ready=ready, manifests=manifests
+            files, run, stream_ids[0].stream, self._order, settle_s=settle_s, ready=ready, manifests=manifests
         )
         self._known = KnownFiles(
             run,
             stream_ids,
-            snapshot=snapshot and not parts,
-            order=self._order,
+            self._order,
             kept=kept,
-            keeps_newest=snapshot and parts,
             ordered_by_rows=ordered_by_rows,
             takes_late=takes_late,
             looked_twice=settle_s >= YOUNG.total_seconds(),
@@ -280,10 +278,10 @@ class FileSource:
         stored = self._known.stored(self._spool.has)
         ordered = self._order.distinct([*stored, *fetched], self._run.clock.now())
         self._copies = set(fetched).difference(ordered)
-        if self._snapshot and self._parts:
+        if self._order.parts:
             newest = max((facts.stamp for facts in ordered), default="")
             ordered = list({facts.name: facts for facts in ordered if facts.stamp == newest}.values())
-        if self._snapshot and not self._parts:
+        elif self._order.snapshot:
             return ordered[-1:]
         return self._known.as_accepted(ordered)
 
@@ -324,7 +322,7 @@ class FileSource:
             if entry and sums:
                 entry.check(facts.name, "rows", rows)
                 sums.check()
-            if self._snapshot and not rows and self._empty != "all_gone":
+            if self._order.snapshot and not rows and self._empty != "all_gone":
                 hint = "check the export; a file without rows does not show that records are gone"
                 raise RefusedError("is a snapshot without rows", where=facts.name, hint=hint)
         except CrossdockError as failure:

@@ -36,9 +36,9 @@ class KnownFiles:
 
     Args:
         stream_ids: All streams that read the source.
-        order: Which of its files is the newer one; none is passed for parts of a snapshot.
-        kept: How long copies of finished files are kept, under any version; None if they are not.
-        keeps_newest: Keep those with the newest stamp however old they are.
+        order: Which of its files is the newer one.
+        kept: How long copies of finished files are kept, under any version; None if they are not. Of a snapshot, the
+            newest is kept however old it is.
         ordered_by_rows: Streams whose rows say themselves which is the newest, so that files may come in any order.
         takes_late: Whether older files may come later, because all are put in order.
         looked_twice: Whether files are read only if they kept still for `YOUNG`, so that a later change shows.
@@ -48,18 +48,16 @@ class KnownFiles:
         self,
         run: SourceContext,
         stream_ids: Sequence[StreamId],
+        order: FileOrder,
         *,
-        snapshot: bool,
-        order: FileOrder | None = None,
         kept: timedelta | None = None,
-        keeps_newest: bool = False,
         ordered_by_rows: Collection[StreamId] = (),
         takes_late: bool = False,
         looked_twice: bool = False,
     ) -> None:
-        self._run, self._intake, self._snapshot = run, run.intake, snapshot
-        self._stream_ids, self._order = stream_ids, order or FileOrder(snapshot=snapshot)
-        self._kept_for, self._keeps_newest = kept, keeps_newest
+        self._run, self._intake, self._stream_ids = run, run.intake, stream_ids
+        self._order, self._snapshot = order, order.snapshot and not order.parts  # parts are files of their own here
+        self._kept_for = kept
         self._ordered_by_rows, self._takes_late = ordered_by_rows, takes_late
         self._looked_twice = looked_twice
         self._repeated = dict[StreamId, set[FileDescription]]()  # listed, and not read because of their content
@@ -112,7 +110,7 @@ class KnownFiles:
             RefusedError: If one is older than a file that was taken in before, or if nothing says which is newer.
         """
         unread = self.new_to(stream_id, files)
-        if not unread or self._keeps_newest or (stream_id in self._ordered_by_rows and not self._snapshot):
+        if not unread or self._order.parts or (stream_id in self._ordered_by_rows and not self._snapshot):
             return unread
         returned = {facts.content_hash for facts in unread if self._has_come(stream_id, facts)}
         now = self._run.clock.now()
@@ -229,7 +227,7 @@ class KnownFiles:
         oldest, kept = self._run.clock.now() - self._kept_for, dict[str, FileFacts]()
         for stream_id in self._stream_ids:
             finished = self.finished(stream_id)
-            newest = max((facts.stamp for facts in finished.values()), default="") if self._keeps_newest else None
+            newest = max((facts.stamp for facts in finished.values()), default="") if self._order.parts else None
             kept |= (
                 dict(list(finished.items())[-1:])
                 if self._snapshot

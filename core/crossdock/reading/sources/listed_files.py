@@ -24,9 +24,8 @@ class FileListing:
 
     Args:
         stream: One of those that read it; its connection is that of the store.
-        order: Of its files; for snapshots, only the newest one counts.
+        order: Of its files; for snapshots, only the newest one counts, or all files with its date if it has parts.
         settle_s: How long files must keep their size and time before they are read; 0 for a second look at once.
-        parts: Whether all files with the date of the newest count.
         ready: The name of a file's marker; without its marker, a file does not count.
         manifests: Folder and name pattern of manifests, which are no data.
 
@@ -43,14 +42,13 @@ class FileListing:
         order: FileOrder,
         *,
         settle_s: float,
-        parts: bool = False,
         ready: str | None = None,
         manifests: str | None = None,
     ) -> None:
         self._folder, pattern = split_pattern(files, folders=True)
         self._pattern = any_case(pattern) if order.ignore_case else pattern
         self._run, self._connection, self._settle_s = run, stream.partition(".")[0], settle_s
-        self._order, self._parts = order, parts
+        self._order = order
         self._since: dict[RemoteFile, float] = {}  # of the last look: the time paused when they were first seen so
         self._ahead = set[str](), 0.0  # names of the last look before this source is read, and when it was
         self.newest, self.older = "", list[RemoteFile]()
@@ -67,7 +65,8 @@ class FileListing:
         listed, self.older = self._listed(store), []
         if not self._order.snapshot or not listed:
             return listed
-        newest = self._newest_parts(listed) if self._parts else [self._order.newest(listed, self._run.clock.now())]
+        order, now = self._order, self._run.clock.now()
+        newest = self._newest_parts(listed) if order.parts else [order.newest(listed, now)]
         self.newest, self.older = newest[-1].name, sorted(set(listed).difference(newest), key=lambda file: file.name)
         return newest
 

@@ -22,7 +22,7 @@ import trustme
 from tests.servers import served
 
 from crossdock.errors import UnavailableError
-from crossdock.reading.transport.connector_http_client import httpx_client, unavailable_errors
+from crossdock.reading.transport.connector_http_client import AnswerLimits, httpx_client, unavailable_errors
 from crossdock.reading.transport.failure_sentences import AMBIGUOUS, NOT_SENT
 from crossdock.reading.transport.http_answers import TooLargeError, UnreadableError
 from crossdock.reading.transport.http_connection import HttpConnection
@@ -120,7 +120,7 @@ def test_a_response_is_freed_as_soon_as_nothing_uses_it() -> None:
 def test_one_deadline_bounds_the_whole_request(response: bytes, drip: bytes) -> None:
     """However slowly bytes arrive, the request fails and the connection is closed."""
     server = Server(response, drip=drip)
-    with client_of(server, total_timeout_s=0.2) as client:
+    with client_of(server, limits=AnswerLimits(total_timeout_s=0.2)) as client:
         with pytest.raises(httpx.ReadTimeout) as failed:
             client.get("/")
         assert server.client_left.wait(30)
@@ -146,7 +146,10 @@ def test_a_response_beyond_the_limits_is_an_error(
 ) -> None:
     """Sizes count before and after decompression; no text of the server is quoted."""
     server = Server(b"HTTP/1.1 200 OK\r\n%scontent-length: %d\r\n\r\n%s" % (head, len(body), body))
-    with client_of(server, max_response_bytes=1000) as client, pytest.raises(error, match=message) as failed:
+    with (
+        client_of(server, limits=AnswerLimits(max_bytes=1000)) as client,
+        pytest.raises(error, match=message) as failed,
+    ):
         client.get("/")
     assert CANARY not in str(failed.value)
 

@@ -21,7 +21,7 @@ from crossdock.platform.client.stored_resources import (
     StoredWarehouseBin,
 )
 from crossdock.platform.platform_config import PATHS
-from crossdock.reading.transport.connector_http_client import httpx_client
+from crossdock.reading.transport.connector_http_client import AnswerLimits, httpx_client
 from crossdock.reading.transport.http_auth import BearerAuth
 from crossdock.resources import Customer, InventoryLot, Invoice, LedgerAccount, Order, Product, WarehouseBin
 from crossdock.values import addresses
@@ -82,8 +82,7 @@ class Client:
             address,
             headers={tenant_header: tenant, "accept": "application/json, application/problem+json"},
             auth=BearerAuth(auth) if isinstance(auth, str) else auth,
-            timeout_s=timeout_s,
-            total_timeout_s=total_timeout_s,
+            limits=AnswerLimits(timeout_s, total_timeout_s),
             transport=transport,
         )
         sender = RequestSender(self._http, idempotency_header, attempts, clock or SystemClock())

@@ -13,7 +13,12 @@ from crossdock.errors import ConfigError, CrossdockError
 from crossdock.reading.sources import api_errors
 from crossdock.reading.sources.api import Api
 from crossdock.reading.sources.api_request import ApiRequest, pairs
-from crossdock.reading.transport.connector_http_client import delivery_errors, httpx_client, unavailable_errors
+from crossdock.reading.transport.connector_http_client import (
+    AnswerLimits,
+    delivery_errors,
+    httpx_client,
+    unavailable_errors,
+)
 from crossdock.reading.transport.http_answers import Answer, redacted_answer
 from crossdock.reading.transport.http_auth import TimedAuth, TokenAuth
 from crossdock.reading.transport.httpcore_client import UNQUOTED
@@ -58,17 +63,16 @@ class HttpExchange:
             api.auth.clock = clock
         if isinstance(api.auth, TokenAuth):
             api.auth.message_of = partial(api_errors.message_of, redacted=self.redacted)
-        self._client = self._opened(api.total_timeout_s, api.max_answer_bytes, authorized=True)
+        limits = AnswerLimits(api.timeout_s, api.total_timeout_s, api.max_answer_bytes)
+        self._client = self._opened(limits, authorized=True)
 
-    def _opened(self, total_timeout_s: float, most_bytes: int, *, authorized: bool) -> httpx.Client:
+    def _opened(self, limits: AnswerLimits, *, authorized: bool) -> httpx.Client:
         api = self._api
         return httpx_client(
             api.base_url.rstrip("/"),
             headers={**api.plain_headers, **api.headers} if authorized else {},
             auth=api.auth if authorized else None,
-            timeout_s=api.timeout_s,
-            total_timeout_s=total_timeout_s,
-            max_response_bytes=most_bytes,
+            limits=limits,
             connection=api.connection if authorized else api.connection.anonymous(),
             on_request=self._note_auth,
             transport=self._transport,
@@ -148,7 +152,8 @@ class HttpExchange:
             UnavailableError: As `send`.
         """
         part = path.with_name(f"{path.name}.part")
-        client = self._opened(self._api.total_download_s, self._api.max_file_bytes, authorized=authorized)
+        limits = AnswerLimits(self._api.timeout_s, self._api.total_download_s, self._api.max_file_bytes)
+        client = self._opened(limits, authorized=authorized)
         try:
             with client, part.open("wb") as sink, unavailable_errors():
                 made = client.build_request("GET", quote(address, safe=UNQUOTED), extensions={"sink": sink})

@@ -6,7 +6,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
 
 import httpcore
 import httpx
@@ -40,14 +40,30 @@ _HTTPX_NOT_SENT = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerLimits:
+    """How long an answer may take, and how large it may be.
+
+    Attributes:
+        timeout_s: Longest silence of the server.
+        total_timeout_s: From the start of a request to the last byte of its answer.
+        max_bytes: For its body, before and after decompression.
+    """
+
+    timeout_s: float = 30.0
+    total_timeout_s: float = TOTAL_TIMEOUT_S
+    max_bytes: int = MAX_RESPONSE_BYTES
+
+
+DEFAULT_LIMITS = AnswerLimits()
+
+
 def httpx_client(
     base_url: str,
     *,
     headers: Mapping[str, str] | None = None,
     auth: httpx.Auth | None = None,
-    timeout_s: float = 30.0,
-    total_timeout_s: float = TOTAL_TIMEOUT_S,
-    max_response_bytes: int = MAX_RESPONSE_BYTES,
+    limits: AnswerLimits = DEFAULT_LIMITS,
     connection: HttpConnection = DIRECT,
     on_request: Callable[[httpx.Request], None] | None = None,
     transport: httpx.BaseTransport | None = None,
@@ -56,9 +72,6 @@ def httpx_client(
     """A client that follows no redirects, with the proxy and certificates of *connection*.
 
     Args:
-        timeout_s: Longest silence of the server.
-        total_timeout_s: Limit from the start of a request to the last byte of its response.
-        max_response_bytes: Limit for a response's body, before and after decompression.
         connection: Proxy and certificates.
         on_request: Called with each request right before it is sent, after *auth*.
         transport: For tests, such as an `httpx.MockTransport`; by default a `BoundedTransport`.
@@ -67,18 +80,28 @@ def httpx_client(
     Raises:
         ConfigError: If a certificate or the credentials of the proxy cannot be used.
     """
-    limits: dict[str, Any] = {"total_timeout_s": total_timeout_s, "max_response_bytes": max_response_bytes}
-    used = transport or BoundedTransport(HttpClient("", headers={}, connection=connection, **limits))
+    used = transport or _bounded(limits, connection)
     return httpx.Client(
         base_url=base_url,
         headers={**DEFAULT_HEADERS, **(headers or {})},
         auth=auth,
-        timeout=httpx.Timeout(timeout_s, connect=CONNECT_TIMEOUT_S),
+        timeout=httpx.Timeout(limits.timeout_s, connect=CONNECT_TIMEOUT_S),
         event_hooks={"request": [on_request] if on_request else [], "response": [_release]},
         transport=recorded(used) if recorded else used,
         follow_redirects=False,
         trust_env=False,
     )
+
+
+def _bounded(limits: AnswerLimits, connection: HttpConnection) -> BoundedTransport:
+    client = HttpClient(
+        "",
+        headers={},
+        total_timeout_s=limits.total_timeout_s,
+        max_response_bytes=limits.max_bytes,
+        connection=connection,
+    )
+    return BoundedTransport(client)
 
 
 def _release(response: httpx.Response) -> None:

@@ -113,7 +113,8 @@ def test_local_and_allowed_names_are_served(metrics: Metrics) -> None:
 
 def test_an_incomplete_request_times_out(metrics: Metrics, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is answered 408 and closed."""
-    monkeypatch.setattr(health, "_LIMITS", replace(health._LIMITS, header_s=0.2))
+    limits = replace(health._LIMITS, clients=replace(health._CLIENTS, header_s=0.2))
+    monkeypatch.setattr(health, "_LIMITS", limits)
     with serve(metrics) as base_url:
         address = urlsplit(base_url)
         with socket.create_connection((str(address.hostname), address.port or 0), timeout=WITHIN_S) as wire:

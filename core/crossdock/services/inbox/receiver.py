@@ -23,15 +23,23 @@ from crossdock.platform.webhooks import WebhookError
 from crossdock.services.inbox.endpoint import Endpoint
 from crossdock.services.inbox.webhook_writer import WebhookWriter
 from crossdock.state import ReceivedWebhook, State
-from crossdock.values.serving import BodyBudget, ConnectionLimits, HeldBody, OverBudgetError, problem, serve_in_thread
+from crossdock.values.serving import (
+    BodyBudget,
+    ConnectionLimits,
+    HeldBody,
+    OverBudgetError,
+    ServerLimits,
+    problem,
+    serve_in_thread,
+)
 
 PATH = "/webhooks/"
 STORED_WITHIN_S = 4.0  # Shopify waits for 5 s: shopify.dev/docs/apps/build/webhooks/subscribe/https
 RETRY_AFTER_S = 5
 BODIES_AT_MOST = 64 << 20  # bytes of all bodies that are being read, without those of small ones
 READ_AT_MOST = 64 << 20  # bytes of a body that is too large
-_STOPS_WITHIN_S, _QUEUED = 5, 1024
-_LIMITS = ConnectionLimits(header_s=10.0, body_s=10.0, answer_s=10.0, connections=512)
+_CLIENTS = ConnectionLimits(header_s=10.0, body_s=10.0, answer_s=10.0, connections=512)
+_LIMITS = ServerLimits(clients=_CLIENTS, accepted_at_once=1024, queued=1024, stops_within_s=5)
 
 _HINTS = {
     errno.EADDRINUSE: "stop the process that listens there, or use another port",
@@ -151,16 +159,5 @@ def serve(receiver: Receiver, host: str, port: int) -> Iterator[str]:
         reason = (error.strerror or type(error).__name__).partition(" (while ")[0]  # which repeats the address
         return ConfigError(f"cannot listen: {reason}", where=f"{host}:{port}", hint=hint)
 
-    served = serve_in_thread(
-        receiver.app,
-        _LIMITS,
-        host,
-        port,
-        name="receiver",
-        refused=refused,
-        accepted_at_once=_QUEUED,
-        queued=_QUEUED,
-        stops_within_s=_STOPS_WITHIN_S,
-    )
-    with served as base_url:
+    with serve_in_thread(receiver.app, _LIMITS, host, port, name="receiver", refused=refused) as base_url:
         yield base_url

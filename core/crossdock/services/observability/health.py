@@ -13,13 +13,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from crossdock.errors import ConfigError
 from crossdock.services.observability.metrics import Metrics
-from crossdock.values.serving import ConnectionLimits, ServerNames, problem, serve_in_thread
+from crossdock.values.serving import ConnectionLimits, ServerLimits, ServerNames, problem, serve_in_thread
 
-_STOPS_WITHIN_S = 1
 # Connections are open files of the scheduler's process, which runs may need under a low `ulimit -n`. asyncio accepts
 # up to its backlog at once before the first is counted; the others wait in the kernel's queue.
-_LIMITS = ConnectionLimits(header_s=5.0, body_s=5.0, answer_s=5.0, connections=16)
-_ACCEPTED_AT_ONCE, _QUEUED = 8, 128
+_CLIENTS = ConnectionLimits(header_s=5.0, body_s=5.0, answer_s=5.0, connections=16)
+_LIMITS = ServerLimits(clients=_CLIENTS, accepted_at_once=8, queued=128, stops_within_s=1)
 
 
 def app(metrics: Metrics) -> Starlette:
@@ -74,18 +73,8 @@ def serve(
         hint = "Stop the process that listens there, or use another port."
         return ConfigError(f"cannot serve the health endpoints: {error.strerror}", where=f"{host}:{port}", hint=hint)
 
-    served = serve_in_thread(
-        _guarded(app(metrics), names),
-        _LIMITS,
-        host,
-        port,
-        name="health",
-        refused=refused,
-        accepted_at_once=_ACCEPTED_AT_ONCE,
-        queued=_QUEUED,
-        stops_within_s=_STOPS_WITHIN_S,
-    )
-    with served as base_url:
+    guarded = _guarded(app(metrics), names)
+    with serve_in_thread(guarded, _LIMITS, host, port, name="health", refused=refused) as base_url:
         yield base_url
 
 

@@ -4,7 +4,7 @@ from crossdock.values.serving.body_budget import BodyBudget, HeldBody, OverBudge
 from crossdock.values.serving.guarded_connections import ConnectionLimits, GuardedConnection
 from crossdock.values.serving.host_names import ServerNames
 from crossdock.values.serving.problem_responses import problem
-from crossdock.values.serving.served_thread import serve_in_thread
+from crossdock.values.serving.served_thread import ServerLimits, serve_in_thread
 from crossdock.values.serving.uvicorn_config import config
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "GuardedConnection",
     "HeldBody",
     "OverBudgetError",
+    "ServerLimits",
     "ServerNames",
     "config",
     "problem",

@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -17,18 +18,25 @@ from crossdock.values.serving.uvicorn_config import config
 _STARTS_WITHIN_S = 10.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerLimits:
+    """How much of this machine the clients of a server may use, and how long it takes to stop.
+
+    Attributes:
+        accepted_at_once: Connections that are accepted before the first is counted.
+        queued: Connections that wait in the kernel to be accepted.
+        stops_within_s: Seconds for requests in progress at the end.
+    """
+
+    clients: ConnectionLimits
+    accepted_at_once: int
+    queued: int
+    stops_within_s: int
+
+
 @contextmanager
 def serve_in_thread(
-    app: ASGIApp,
-    limits: ConnectionLimits,
-    host: str,
-    port: int,
-    *,
-    name: str,
-    refused: Callable[[OSError], ConfigError],
-    accepted_at_once: int,
-    queued: int,
-    stops_within_s: int,
+    app: ASGIApp, limits: ServerLimits, host: str, port: int, *, name: str, refused: Callable[[OSError], ConfigError]
 ) -> Iterator[str]:
     """Serve *app* and yield the base address.
 
@@ -37,15 +45,12 @@ def serve_in_thread(
         port: 0 for a free one.
         name: Of the thread.
         refused: Makes the error of an address that is not available.
-        accepted_at_once: Connections that are accepted before the first is counted.
-        queued: Connections that wait in the kernel to be accepted.
-        stops_within_s: Seconds for requests in progress at the end.
 
     Raises:
         ConfigError: If the address is not available.
     """
     with _listener(host, port, refused) as listener:
-        server = _Server(app, limits, accepted_at_once, queued, stops_within_s)
+        server = _Server(app, limits)
         thread = threading.Thread(target=server.run, args=([listener],), name=name, daemon=True)
         thread.start()
         try:
@@ -59,11 +64,10 @@ def serve_in_thread(
 
 
 class _Server(uvicorn.Server):
-    def __init__(
-        self, app: ASGIApp, limits: ConnectionLimits, accepted_at_once: int, queued: int, stops_within_s: int
-    ) -> None:
-        super().__init__(config(app, limits, backlog=accepted_at_once, timeout_graceful_shutdown=stops_within_s))
-        self.is_up, self._queued = threading.Event(), queued
+    def __init__(self, app: ASGIApp, limits: ServerLimits) -> None:
+        backlog, stops_within_s = limits.accepted_at_once, limits.stops_within_s
+        super().__init__(config(app, limits.clients, backlog=backlog, timeout_graceful_shutdown=stops_within_s))
+        self.is_up, self._queued = threading.Event(), limits.queued
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)

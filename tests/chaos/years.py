@@ -33,6 +33,7 @@ from crossdock.runs.plan_results import PlanListener
 from crossdock.sandbox import SandboxServer
 from crossdock.services.observability.metrics import Metrics
 from crossdock.services.scheduler.monitored_scheduler import Service
+from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.state import StateUrl
 from crossdock.state.db import schema
 from crossdock.state.upkeep import full_purge
@@ -145,8 +146,8 @@ class Site:
     def serve(self) -> None:
         """Let the scheduler look when the next night is due and some hours later."""
         self.setenv("CROSSDOCK_API_KEY", self._key)
-        interrupt, metrics, executor = threading.Event(), Metrics(self.clock), Inline()
-        facts: dict[str, Any] = {"notifier": None, "trace": lambda _: None, "executor": executor}
+        interrupt, metrics, workers = threading.Event(), Metrics(self.clock), WorkerPool(Inline())
+        facts: dict[str, Any] = {"notifier": None, "trace": lambda _: None, "workers": workers}
         with closing(Service(self.loaded, self.clock, interrupt, metrics, **facts)) as service:
             for _ in range(2):
                 service.look()

@@ -23,6 +23,7 @@ from crossdock.runs.run_report import Report
 from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.observability.metrics import Metrics
 from crossdock.services.scheduler.monitored_scheduler import Service
+from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
 
@@ -51,7 +52,7 @@ class Nights:
             self.metrics,
             notifier=notifier,
             trace=lambda _: None,
-            executor=Inline(),
+            workers=WorkerPool(Inline()),
         )
         self.service.look()  # the job counts from now
 

@@ -29,6 +29,7 @@ from crossdock.sandbox import SandboxServer
 from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.observability.metrics import Metrics
 from crossdock.services.scheduler.monitored_scheduler import Service
+from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.testing import sandbox_contents
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.testing.sandbox_syncs import private_file
@@ -74,7 +75,7 @@ class Nights:
         self.project = project.load(plain.folder / "c.yaml")
         notifier = Notifier(NotifyConfig.model_validate({"webhook": {"url": receiver.url}}), self.clock)
         metrics, stop = Metrics(self.clock), threading.Event()
-        more: Any = {"notifier": notifier, "trace": lambda _: None, "executor": Inline()}
+        more: Any = {"notifier": notifier, "trace": lambda _: None, "workers": WorkerPool(Inline())}
         self.service = Service(self.project, self.clock, stop, metrics, **more)
         self.service.look()  # the job counts from now
 

@@ -24,7 +24,7 @@ from tests.servers import require
 from tests.waiting import WITHIN_S
 
 from crossdock.config.project import project
-from crossdock.services.scheduler.scheduler import Scheduler
+from crossdock.services.scheduler.scheduler import Scheduler, WorkerPool
 from crossdock.state import DueRun
 from crossdock.testing.postgres_server import PostgresServer
 from crossdock.values.clock import SystemClock
@@ -173,7 +173,8 @@ def test_a_run_that_was_stopped_is_started_again(site: Site) -> None:
     assert len(site.effects()) < 4 + expected(MANY).total(), "it had ended before it was stopped"
     asked: list[DueRun] = []
     loaded = project.load(site.config)
-    scheduler = Scheduler(loaded, SystemClock(), lambda _, due_run: asked.append(due_run), lambda _: None, Inline())
+    workers = WorkerPool(Inline())
+    scheduler = Scheduler(loaded, SystemClock(), lambda _, due_run: asked.append(due_run), lambda _: None, workers)
     scheduler.tick()
     scheduler.close()
     assert [due_run.business_date for due_run in asked] == [due.date()]

@@ -99,7 +99,8 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
     from crossdock.services.observability.trace_export import traced
     from crossdock.services.scheduler import stderr_log
     from crossdock.services.scheduler.daemon import Daemon
-    from crossdock.services.scheduler.monitored_scheduler import Service
+    from crossdock.services.scheduler.monitored_scheduler import Service, Webhooks
+    from crossdock.services.scheduler.scheduler import WorkerPool
     from crossdock.values.clock import SystemClock
 
     listens = options.listen is not None
@@ -138,10 +139,8 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
             metrics,
             notifier=_notifier(loaded),
             trace=trace,
-            executor=daemon.executor,
-            at_once=options.at_once,
-            hint_worker=worker,
-            refused=refused,
+            workers=WorkerPool(daemon.executor, options.at_once),
+            webhooks=None if worker is None else Webhooks(worker, refused),
         )
         gc.freeze()  # what is imported stays: a collection that looks through it would stop all threads for 0.2 s
         try:

@@ -29,7 +29,7 @@ from crossdock.errors import CrossdockError, StateBusyError, StateError
 from crossdock.platform.platform_config import Profile
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
-from crossdock.services.scheduler.scheduler import ON_TIME, FinishedRun, Scheduler
+from crossdock.services.scheduler.scheduler import ON_TIME, FinishedRun, Scheduler, WorkerPool
 from crossdock.state import DueRun, RunResult, ScheduledRun, State, StateUrl, create
 from crossdock.state.db import schema
 from crossdock.testing.manual_clock import ManualClock
@@ -156,7 +156,7 @@ class Simulation:
     # ---- schedulers
 
     def scheduler(self) -> Scheduler:
-        self.awake.append(Scheduler(self.project, self.clock, self.run, self.finished.append, Inline()))
+        self.awake.append(Scheduler(self.project, self.clock, self.run, self.finished.append, WorkerPool(Inline())))
         return self.awake[-1]
 
     def schedulers(self, number: int = 3) -> list[Scheduler]:

@@ -24,7 +24,7 @@ from crossdock.sandbox import SandboxServer
 from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.observability.metrics import Metrics
 from crossdock.services.scheduler.monitored_scheduler import Service
-from crossdock.services.scheduler.scheduler import FinishedRun, Scheduler
+from crossdock.services.scheduler.scheduler import FinishedRun, Scheduler, WorkerPool
 from crossdock.state import DueRun, Pin, create, parse_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
@@ -58,7 +58,7 @@ def test_a_clock_a_month_ahead_skips_nothing(loaded: Project, platform: Dated) -
         ran.append(due_run.business_date.isoformat())
         return None
 
-    with closing(Scheduler(loaded, clock, run, ended.append, Inline())) as scheduler:
+    with closing(Scheduler(loaded, clock, run, ended.append, WorkerPool(Inline()))) as scheduler:
         scheduler.tick()
         platform.date = _date(clock)
         clock.step(MONTH_S)
@@ -109,7 +109,8 @@ def test_a_wrong_clock_is_reported_once(loaded: Project, caplog: pytest.LogCaptu
     metrics = Metrics(clock)
     with served(Receiver()) as receiver:
         notifier = Notifier(NotifyConfig.model_validate({"webhook": {"url": receiver.url}}), clock)
-        service = Service(loaded, clock, interrupt, metrics, notifier=notifier, trace=lambda _: None, executor=Inline())
+        workers = WorkerPool(Inline())
+        service = Service(loaded, clock, interrupt, metrics, notifier=notifier, trace=lambda _: None, workers=workers)
         with closing(service):
             service.look()
             clock.step(MONTH_S)

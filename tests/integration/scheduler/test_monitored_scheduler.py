@@ -27,6 +27,7 @@ from crossdock.runs.run_report import Report
 from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.observability.metrics import Metrics
 from crossdock.services.scheduler.monitored_scheduler import Service
+from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.services.scheduler.stderr_log import LOGGER
 from crossdock.state import DeadLetterFilter, create, parse_url
 from crossdock.testing.manual_clock import ManualClock
@@ -82,7 +83,7 @@ class ServiceCase:
             self.service_metrics,
             notifier=notifier,
             trace=lambda _: None,
-            executor=executor or Inline(),
+            workers=WorkerPool(executor or Inline()),
         )
 
     def looks(self, *before: Before) -> None:

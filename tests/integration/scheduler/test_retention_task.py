@@ -19,6 +19,7 @@ from crossdock.services.observability.metrics import Metrics
 from crossdock.services.scheduler import retention_task
 from crossdock.services.scheduler.monitored_scheduler import Service
 from crossdock.services.scheduler.retention_task import RetentionTask
+from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.services.scheduler.stderr_log import LOGGER
 from crossdock.state import RunResult, StateUrl, create
 from crossdock.state.upkeep import retention
@@ -124,7 +125,8 @@ def test_a_failure_does_not_stop_the_service(case: RetentionCase) -> None:
     """It is logged once an hour, and retention is applied when it succeeds."""
     case.old_runs(3)
     metrics, interrupt = Metrics(case.clock), threading.Event()
-    service = Service(case.project, case.clock, interrupt, metrics, notifier=None, trace=print, executor=Inline())
+    workers = WorkerPool(Inline())
+    service = Service(case.project, case.clock, interrupt, metrics, notifier=None, trace=print, workers=workers)
     event.listen(Engine, "before_cursor_execute", refuse)
     try:
         for _ in range(80):

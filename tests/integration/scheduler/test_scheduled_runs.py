@@ -15,6 +15,7 @@ from tests.waiting import eventually
 from crossdock.errors import ConfigError, StateError
 from crossdock.services.observability.metrics import Metrics
 from crossdock.services.scheduler.monitored_scheduler import Service
+from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.state import DueRun, StateUrl
 
 NO_CATCH_UP = {"catch_up": "none"}
@@ -262,7 +263,7 @@ def test_a_run_that_cannot_start_is_reported_once(state_url: StateUrl, tmp_path:
 def test_the_service_shows_what_is_due_next(state_url: StateUrl, tmp_path: Path) -> None:
     """In its metrics, for each job, after each look."""
     simulation = Simulation(state_url, tmp_path, {"a": job(schedule={"every": "1h"}), "z": job()})
-    metrics, facts = Metrics(simulation.clock), {"notifier": None, "trace": print, "executor": Inline()}
+    metrics, facts = Metrics(simulation.clock), {"notifier": None, "trace": print, "workers": WorkerPool(Inline())}
     with closing(Service(simulation.project, simulation.clock, threading.Event(), metrics, **facts)) as service:  # type: ignore[arg-type]
         service.look()
     shown = next(family for family in metrics.collect() if family.name == "crossdock_next_due_timestamp_seconds")

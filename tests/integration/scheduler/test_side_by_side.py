@@ -18,7 +18,7 @@ from crossdock.config.project.project import Project
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
-from crossdock.services.scheduler.scheduler import FinishedRun, Scheduler
+from crossdock.services.scheduler.scheduler import FinishedRun, Scheduler, WorkerPool
 from crossdock.state import DueRun
 from crossdock.testing.manual_clock import ManualClock
 
@@ -91,7 +91,8 @@ def test_jobs_without_a_connection_in_common_run_side_by_side(loaded: Project, t
     """Others run one after the other; they share one lease."""
     clock, finished = ManualClock(BEGIN), list[FinishedRun]()
     scheduled_runs = ScheduledRuns(clock)
-    with closing(Scheduler(loaded, clock, scheduled_runs.run, finished.append, threads, at_once=4)) as scheduler:
+    workers = WorkerPool(threads, at_once=4)
+    with closing(Scheduler(loaded, clock, scheduled_runs.run, finished.append, workers)) as scheduler:
         scheduler.tick()
         clock.advance(3600)
         assert scheduler.tick()
@@ -121,7 +122,7 @@ def test_one_at_once_is_what_it_says(loaded: Project, threads: ThreadPoolExecuto
     scheduled_runs = ScheduledRuns(clock)
     for gate in scheduled_runs.gates.values():
         gate.set()
-    with closing(Scheduler(loaded, clock, scheduled_runs.run, lambda _: None, threads, at_once=1)) as scheduler:
+    with closing(Scheduler(loaded, clock, scheduled_runs.run, lambda _: None, WorkerPool(threads))) as scheduler:
         scheduler.tick()
         clock.advance(3600)
         eventually(lambda: not scheduler.tick() and not scheduler.busy)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 
 from crossdock.config.project.project import Project
@@ -26,7 +26,7 @@ from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.observability.metrics import Metrics
 from crossdock.services.scheduler import run_events
 from crossdock.services.scheduler.retention_task import RetentionTask
-from crossdock.services.scheduler.scheduler import FinishedRun, Scheduler
+from crossdock.services.scheduler.scheduler import FinishedRun, Scheduler, WorkerPool
 from crossdock.services.scheduler.stderr_log import LOGGER, RunLog
 from crossdock.state import DueRun
 from crossdock.values.clock import Clock
@@ -36,6 +36,19 @@ RETENTION_S = 30.0  # between attempts to remove what is old
 REPORT_S = 10.0  # webhooks that were refused, in the log
 
 
+@dataclass(frozen=True, slots=True)
+class Webhooks:
+    """The webhooks that the service receives.
+
+    Attributes:
+        hint_worker: Delivers the records that they are about.
+        refused: Those that were refused.
+    """
+
+    hint_worker: HintWorker
+    refused: RefusedCounts
+
+
 class Service:
     """Runs the jobs of a project. Calls must not overlap.
 
@@ -43,10 +56,7 @@ class Service:
         interrupt: Once it is set, no run starts and those in flight stop early.
         notifier: None if the config names no recipients.
         trace: Called with the timings of each run that has ended.
-        executor: Executes runs, in threads of this process.
-        at_once: Maximum number of runs at the same time.
-        hint_worker: Delivers the records that webhooks are about; None if none are received.
-        refused: The webhooks that were refused.
+        webhooks: None if none are received.
 
     Attributes:
         project: The config in effect.
@@ -62,18 +72,15 @@ class Service:
         *,
         notifier: Notifier | None,
         trace: Callable[[Timings], None],
-        executor: Executor,
-        at_once: int = 1,
-        hint_worker: HintWorker | None = None,
-        refused: RefusedCounts | None = None,
+        workers: WorkerPool,
+        webhooks: Webhooks | None = None,
     ) -> None:
-        self._hint_worker, self._refused = hint_worker, refused
+        self._webhooks = webhooks
         self._clock, self._interrupt = clock, interrupt
         self._use(project)
         self._metrics, self._notifier, self._trace = metrics, notifier, trace
-        self._scheduler = Scheduler(
-            project, clock, self._run, self._ended, executor, at_once=at_once, hint_worker=hint_worker
-        )
+        hint_worker = webhooks.hint_worker if webhooks else None
+        self._scheduler = Scheduler(project, clock, self._run, self._ended, workers, hint_worker)
         self._retention = RetentionTask(clock)
         self._logs: dict[str, RunLog] = {}  # by job, of runs that have started
         self._fresh: Project | None = None  # takes effect once no run is in progress
@@ -125,8 +132,8 @@ class Service:
     def reload(self, project: Project) -> None:
         """Use another config from the first `look` at which no run is in progress; none starts until then."""
         self._fresh = project
-        if self._hint_worker is not None:
-            self._hint_worker.stop()
+        if self._webhooks is not None:
+            self._webhooks.hint_worker.stop()
 
     def close(self) -> None:
         """Close the state, unless runs still write to it: they keep the lease until they end."""
@@ -135,12 +142,12 @@ class Service:
 
     def report_webhooks(self) -> None:
         """Log how many webhooks were not processed since the last call, and measure the inbox."""
-        if self._hint_worker is None:
+        if self._webhooks is None:
             return
         with suppress(CrossdockError), self.project.look() as tx:  # a state that cannot be read was told above
             failing = sum(number for _, number in tx.inbox.failing())
             self._metrics.inbox(tx.inbox.count() - failing, failing)
-        for (connection, reason), number in (self._refused.take() if self._refused else {}).items():
+        for (connection, reason), number in self._webhooks.refused.take().items():
             of = f" of {connection}" if connection else ""
             LOGGER.warning("webhooks%s: %s not processed (%s)", of, f"{number:,}", reason)
             self._metrics.refused(connection, reason, number)

@@ -27,6 +27,18 @@ CLOCK_SET_S = 1.0  # a larger jump means that the clock was set
 
 
 @dataclass(frozen=True, slots=True)
+class WorkerPool:
+    """What executes runs, in threads of this process.
+
+    Attributes:
+        at_once: Maximum number of runs at the same time.
+    """
+
+    executor: Executor
+    at_once: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class FinishedRun:
     """A scheduled run that has ended, or could not start.
 
@@ -51,9 +63,8 @@ class Scheduler:
     """Starts what is due. Jobs that share no connection run at the same time, others one after the other.
 
     Args:
-        run: Executes a run, in a thread of *executor*; returns None if another scheduler has already done it.
+        run: Executes a run, in a thread of *workers*; returns None if another scheduler has already done it.
         on_end: Called for each run that has ended.
-        at_once: Maximum number of runs at the same time.
         hint_worker: Delivers the records that webhooks are about; None if none are received.
     """
 
@@ -63,15 +74,13 @@ class Scheduler:
         clock: Clock,
         run: Callable[[Session, DueRun], Report | None],
         on_end: Callable[[FinishedRun], None],
-        executor: Executor,
-        *,
-        at_once: int = 1,
+        workers: WorkerPool,
         hint_worker: HintWorker | None = None,
     ) -> None:
         self._hint_worker = hint_worker
         self._hints: Future[None] | None = None
         self._hints_failed: str | None = None  # why the last work on hints ended early, until it is tried again
-        self._clock, self._run, self._on_end, self._executor, self._at_once = clock, run, on_end, executor, at_once
+        self._clock, self._run, self._on_end, self._workers = clock, run, on_end, workers
         self._use(project)
         self._state: State | None = None
         self._on_time_since: dict[str, datetime] = {}  # by job: nothing that was due after it was missed
@@ -90,7 +99,7 @@ class Scheduler:
     def _use(self, project: Project) -> None:
         self._project, self._due_jobs = project, DueJobs(project.jobs)
         connections = {name for job in project.jobs for name in project.connections_of(job)}
-        self._width = max(1, min(self._at_once, len(project.jobs), len(connections)))
+        self._width = max(1, min(self._workers.at_once, len(project.jobs), len(connections)))
         self._width += self._hint_worker is not None
 
     @property
@@ -177,7 +186,7 @@ class Scheduler:
             opened = self._open_session(Attempt(job=JOB, waits=True))
         except StateBusyError:
             return False  # another process is running; hints wait for its end
-        self._hints = self._executor.submit(self._hint_worker.work, opened)
+        self._hints = self._workers.executor.submit(self._hint_worker.work, opened)
         return True
 
     def _plan(self, state: State, now: datetime) -> tuple[list[DueJob], list[tuple[DueJob, Due]]]:
@@ -235,7 +244,7 @@ class Scheduler:
         except CrossdockError as error:
             self._failed(plan.job, start, error)
             return False
-        self._running[plan.job] = _Running(start, self._executor.submit(self._run, opened, due_run))
+        self._running[plan.job] = _Running(start, self._workers.executor.submit(self._run, opened, due_run))
         return True
 
     def _failed(self, job: str, one: Due, error: CrossdockError) -> None:

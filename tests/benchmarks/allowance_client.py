@@ -27,6 +27,7 @@ from crossdock.pacing.allowance import Allowance, Priority
 from crossdock.platform.platform_config import Profile
 from crossdock.state import parse_url
 from crossdock.values.clock import SystemClock
+from crossdock.writing.delivery.delivering_run import DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.senders import Senders
 from crossdock.writing.delivery.settlement import Settlement
@@ -139,16 +140,8 @@ class Worker:
             bucket = opened.enter_context(project.bucket(target, clock, earlier))
             senders = opened.enter_context(Senders(target, in_flight))
             self.allowance = Allowance(clock, bucket, ceiling=in_flight, priority=job.priority)
-            self.dispatcher = Dispatcher(
-                state,
-                target,
-                self.allowance,
-                senders,
-                clock,
-                run_id=run_id,
-                settled=self._settled,
-                interrupt=threading.Event(),
-            )
+            run = DeliveringRun(state, run_id, clock, threading.Event())
+            self.dispatcher = Dispatcher(run, target, self.allowance, senders, self._settled)
             self._opened = opened.pop_all()
         return self
 

@@ -24,6 +24,7 @@ from crossdock.platform.platform_config import Profile
 from crossdock.records import Record
 from crossdock.state import Pin, RecordIdentity, Scope, State, Transaction, create, parse_url
 from crossdock.values.clock import SystemClock
+from crossdock.writing.delivery.delivering_run import DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.operations import Operation
 from crossdock.writing.delivery.senders import Senders
@@ -69,16 +70,8 @@ def deliver(port: int, folder: Path, count: int) -> tuple[float, float, int]:
     with state.begin() as tx:
         run_id = tx.runs.start(business_date="2026-01-01", at=clock.now())
     with Senders(target, profile.in_flight) as senders:
-        dispatcher = Dispatcher(
-            state,
-            target,
-            allowance(clock),
-            senders,
-            clock,
-            run_id=run_id,
-            settled=delivered.append,
-            interrupt=threading.Event(),
-        )
+        run = DeliveringRun(state, run_id, clock, threading.Event())
+        dispatcher = Dispatcher(run, target, allowance(clock), senders, delivered.append)
         began, cpu = time.perf_counter(), time.process_time()
         dispatcher.deliver(batches(count))
         seconds, cpu = time.perf_counter() - began, time.process_time() - cpu

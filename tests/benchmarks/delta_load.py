@@ -15,14 +15,16 @@ from itertools import count
 from unittest import mock
 
 from crossdock.cli import main as command
+from crossdock.pacing.allowance import Allowance
 from crossdock.reading.transport.http_answers import Answer
 from crossdock.runs import open_run
-from crossdock.state import Binding, Intent, State
+from crossdock.state import Binding, Intent
 from crossdock.values.clock import SystemClock
+from crossdock.writing.delivery.delivering_run import DeliveringRun
 from crossdock.writing.delivery.operations import Operation, mint
 from crossdock.writing.delivery.senders import Senders, SendResult, SendTask
 from crossdock.writing.delivery.settlement import Settlement
-from crossdock.writing.delivery.turn_writer import Chunk, Counters
+from crossdock.writing.delivery.turn_writer import Chunk
 from crossdock.writing.targets import outcomes
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
 from crossdock.writing.targets.platform_target import PlatformTarget
@@ -44,16 +46,15 @@ class Filling:
 
     def __init__(
         self,
-        state: State,
+        run: DeliveringRun,
         target: PlatformTarget,
-        *_: object,
-        run_id: int,
+        allowance: Allowance,
+        senders: Senders,
         settled: Callable[[Settlement], None],
-        **__: object,
+        **_: object,
     ) -> None:
-        self._state, self._target, self._run_id, self._settled = state, target, run_id, settled
-        self._ids = count(1)
-        self.counters = Counters()
+        del allowance, senders  # nothing is sent
+        self._run, self._target, self._settled, self._ids = run, target, settled, count(1)
 
     def release(self) -> bool:
         """Nothing was held back."""
@@ -77,10 +78,10 @@ class Filling:
         return True
 
     def _bind(self, operations: Sequence[Operation]) -> None:
-        with self._state.begin() as tx:
+        with self._run.state.begin() as tx:
             for scope in {operation.scope for operation in operations}:
                 bound = [self._binding(each) for each in operations if each.scope == scope]
-                tx.bindings.put(scope, bound, run_id=self._run_id, at=SystemClock().now())
+                tx.bindings.put(scope, bound, run_id=self._run.id, at=SystemClock().now())
         for operation in operations:
             intent = mint(operation, self._target, 1)
             intent.status = "delivered"

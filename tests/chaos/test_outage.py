@@ -18,6 +18,7 @@ from crossdock.platform.platform_config import Profile
 from crossdock.records import Record
 from crossdock.state import RecordIdentity, Scope, State, Transaction
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.writing.delivery.delivering_run import DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.operations import Operation
 from crossdock.writing.delivery.senders import Senders
@@ -127,8 +128,8 @@ def outage(state: State, monkeypatch: pytest.MonkeyPatch, *, records: int) -> Fi
             run_id = tx.runs.start(business_date="2026-01-01", at=clock.now())
         with Senders(target, profile.in_flight) as senders:
             allowance = plenty(clock)
-            kept = {"run_id": run_id, "settled": settled.append, "interrupt": threading.Event()}
-            dispatcher = Dispatcher(state, target, allowance, senders, clock, **kept)  # type: ignore[arg-type]  # named facts
+            run = DeliveringRun(state, run_id, clock, threading.Event())
+            dispatcher = Dispatcher(run, target, allowance, senders, settled.append)
             dispatcher.deliver(_chunks(records))
     with state.begin() as tx:
         bound = sum(tx.bindings.count().values())

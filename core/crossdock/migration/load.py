@@ -205,7 +205,7 @@ class _Load:
             session,
             self._progress(session, migration, wave),
             halt.stop,
-            command=f"migrate load: {wave.name}",
+            attempt=Attempt(command=f"migrate load: {wave.name}"),
             part=MigrationPart(migration.id, "load", wave.name),
         )
         try:

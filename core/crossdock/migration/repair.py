@@ -15,7 +15,7 @@ from crossdock.migration.waves import wave_streams
 from crossdock.planning import undos_meanwhile
 from crossdock.runs.expected_input import check_digest
 from crossdock.runs.full_input import FullInput
-from crossdock.runs.open_run import OpenRun
+from crossdock.runs.open_run import REPAIR, OpenRun
 from crossdock.runs.plan_file import DecisionHash, PlanFile, outdated
 from crossdock.runs.plan_results import PlanListener
 from crossdock.runs.refused_runs import Attempt
@@ -27,7 +27,7 @@ from crossdock.values.progress import Progress, Silent
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery import operator_actions
 
-_COMMAND = "apply: repair"
+_ATTEMPT = Attempt(command="apply: repair")
 
 
 def plan(
@@ -84,7 +84,7 @@ def apply(
     """
     if not {*approved.selection} <= project.scopes.keys():
         raise outdated("crossdock reconcile")
-    with open_session(project, clock, attempt=Attempt(command=_COMMAND)) as session:
+    with open_session(project, clock, attempt=_ATTEMPT) as session:
         with session.state.look() as tx:
             undos_meanwhile.check_no_undo(tx)
         names = {*approved.selection}
@@ -94,7 +94,7 @@ def apply(
         if again != approved:
             raise outdated("crossdock reconcile")
         part = repair_part(session, names)
-        run = OpenRun(session, progress, interrupt, part=part, command=_COMMAND, only_unchanged="members", rereads=True)
+        run = OpenRun(session, progress, interrupt, attempt=_ATTEMPT, part=part, purpose=REPAIR)
 
         def source(bound: BoundStream, tally: Tally, run_id: int) -> FullInput:
             return _ApprovedInput(bound, session, tally, run_id, found, approved.sources[bound.name])

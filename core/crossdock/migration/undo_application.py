@@ -14,7 +14,7 @@ from crossdock.migration.undo import Undo, check_known, of_migration, of_run, pl
 from crossdock.migration.undone_records import UndoneRecord
 from crossdock.migration.undone_streams import operations
 from crossdock.planning import undos_meanwhile
-from crossdock.runs.open_run import OpenRun
+from crossdock.runs.open_run import UNDO, OpenRun
 from crossdock.runs.plan_file import PlanFile, outdated
 from crossdock.runs.prepared_operations import PreparedOperations
 from crossdock.runs.refused_runs import Attempt
@@ -56,14 +56,15 @@ def resume(project: Project, *, clock: Clock, progress: Progress, interrupt: thr
     Raises:
         CrossdockError: If the run could not begin. What stops it later is in the report.
     """
-    with open_session(project, clock, attempt=Attempt(command="apply --resume")) as session:
+    attempt = Attempt(command="apply --resume")
+    with open_session(project, clock, attempt=attempt) as session:
         with session.state.look() as tx:
             begun = tx.begun_undos.listed()
             left = {each.identity.stream for each in tx.intents.unsettled()}
         if begun:
             approved = PlanFile.model_validate(begun[0].plan)
             return _Application(session, approved, progress, interrupt).resume(begun)
-        run = OpenRun(session, progress, interrupt, command="apply --resume")
+        run = OpenRun(session, progress, interrupt, attempt=attempt)
         return run.execute(set(), reads=False, answers_for=left & project.scopes.keys())
 
 
@@ -113,10 +114,8 @@ class _Application:
         self._undone = of_migration(session) if approved.run is None else of_run(session, approved.run)
         migration = self._undone.migration_id
         part = None if migration is None else MigrationPart(migration, "undo")
-        command = f"apply: undo of {self._undone.title}"
-        self._run = OpenRun(
-            session, progress, interrupt, part=part, command=command, only_unchanged="record", undoes=True
-        )
+        attempt = Attempt(command=f"apply: undo of {self._undone.title}")
+        self._run = OpenRun(session, progress, interrupt, attempt=attempt, part=part, purpose=UNDO)
 
     def begin(self) -> Report:
         session, keys = self._session, defaultdict[str, list[int]](list)

@@ -41,10 +41,14 @@ class HeldRecords:
     Args:
         coming: The scopes whose records the run may still deliver; the caller removes those of streams that end and
             hold no record.
+
+    Attributes:
+        bound: The stream.
+        references: To what the run has found or delivered.
     """
 
     def __init__(self, bound: BoundStream, state: State, references: References, coming: AbstractSet[Scope]) -> None:
-        self._bound, self._state, self._references, self._coming = bound, state, references, coming
+        self.bound, self.state, self.references, self._coming = bound, state, references, coming
         self._held: dict[int, HeldRecord] = {}
         self._idle: dict[int, list[ScopedKey]] = {}
         self.version: str | None = None
@@ -55,7 +59,7 @@ class HeldRecords:
 
     def add_idle(self, idle: Idle) -> None:
         """Hold waiting records about which nothing is decided before something that they wait for comes."""
-        self.version, added = idle.version, awaited(self._bound.scope.target, idle.records)
+        self.version, added = idle.version, awaited(self.bound.scope.target, idle.records)
         self._idle |= added
         self._stamps = {} if added else self._stamps
 
@@ -67,7 +71,7 @@ class HeldRecords:
         """
         if all(other not in self._coming for other, _ in missing):
             return False
-        fields = self._bound.kind.draft.model_fields.items()
+        fields = self.bound.kind.draft.model_fields.items()
         required = [members.get(field.alias or name) for name, field in fields if field.is_required()]
         can_open = not is_bound and not any(self._has_missing(value) for value in required)
         self._held[read.identity.key_hash] = HeldRecord(read, members, missing, can_open)
@@ -80,18 +84,18 @@ class HeldRecords:
         """
         if not self:
             return []
-        with self._state.look() as tx:
+        with self.state.look() as tx:
             has_news = self._has_news(tx)
             awaited_by = [*(held.missing for held in self._held.values()), *(self._idle.values() if has_news else ())]
-            self._references.look_up((key for missing in awaited_by for key in missing), tx)
+            self.references.look_up((key for missing in awaited_by for key in missing), tx)
             self._drop_rejected(tx)
             opened = self._opened()
-            bound = set(tx.bindings.ids(self._bound.scope, opened))
-        bound |= {each for each in opened if self._references.planned_binding(self._bound.scope, each)}
+            bound = set(tx.bindings.ids(self.bound.scope, opened))
+        bound |= {each for each in opened if self.references.planned_binding(self.bound.scope, each)}
         return [
             key_hash
             for key_hash, held in self._held.items()
-            if (not held.opened or key_hash in bound) and not self._references.missing(held.missing)
+            if (not held.opened or key_hash in bound) and not self.references.missing(held.missing)
         ] + (self._ready_idle() if has_news or self._held else [])
 
     def _has_news(self, tx: Transaction) -> bool:
@@ -102,11 +106,11 @@ class HeldRecords:
 
     def _ready_idle(self) -> list[int]:
         """Those of the idle records that are ready, or may be of a cycle with records that are not idle."""
-        own, held = self._bound.scope.whole, {each.read.identity.key for each in self._held.values()}
+        own, held = self.bound.scope.whole, {each.read.identity.key for each in self._held.values()}
         return [
             key_hash
             for key_hash, missing in self._idle.items()
-            if not self._references.missing(missing) or any(scope == own and key in held for scope, key in missing)
+            if not self.references.missing(missing) or any(scope == own and key in held for scope, key in missing)
         ]
 
     def taken(self, ready: Sequence[int]) -> Iterator[KeyedRecord]:
@@ -115,9 +119,9 @@ class HeldRecords:
             some = ready[start : start + _AT_ONCE]
             yield from [self._held.pop(each).read for each in some if each in self._held]
             idle = [each for each in some if self._idle.pop(each, None) is not None]
-            with self._state.look() as tx:
-                waiting = tx.waiting_records.among(self._bound.name, idle)
-            yield from kept_records(self._bound.stream, ((each.identity, each.raw) for each in waiting))
+            with self.state.look() as tx:
+                waiting = tx.waiting_records.among(self.bound.name, idle)
+            yield from kept_records(self.bound.stream, ((each.identity, each.raw) for each in waiting))
 
     def take(self, key_hash: int) -> KeyedRecord:
         """Remove one that is not idle."""
@@ -151,18 +155,18 @@ class HeldRecords:
         """The run can decide nothing more: what is held is idle from now on, except second steps that are to come."""
         if not self._held:
             return
-        with self._state.look() as tx:
+        with self.state.look() as tx:
             self._drop_rejected(tx)
         idle = [key_hash for key_hash, held in self._held.items() if not held.opened]
         if idle and self.version is not None:
-            with self._state.begin() as tx:
-                tx.waiting_records.put_idle(self._bound.name, idle, self.version)
+            with self.state.begin() as tx:
+                tx.waiting_records.put_idle(self.bound.name, idle, self.version)
 
     def release(self) -> int:
         """Forget all records; returns how many still wait."""
         if not self:
             return 0
-        with self._state.look() as tx:
+        with self.state.look() as tx:
             self._drop_rejected(tx)
         number = len(self)
         self._held.clear()
@@ -174,20 +178,20 @@ class HeldRecords:
 
     def _drop_rejected(self, tx: Transaction) -> None:
         """Drop opened records whose first step was rejected: they are dead letters now."""
-        if self._references.plans:
+        if self.references.plans:
             return  # a plan sends nothing, so a dead letter is from an earlier run
-        for key_hash in tx.dead_letters.among(self._bound.name, self._opened()):
+        for key_hash in tx.dead_letters.among(self.bound.name, self._opened()):
             del self._held[key_hash]
 
     def _has_missing(self, value: Any) -> bool:
-        keys = self._references.scoped_keys(found_in(value), self._bound.name_of)
-        return bool(self._references.missing(keys))
+        keys = self.references.scoped_keys(found_in(value), self.bound.name_of)
+        return bool(self.references.missing(keys))
 
     def _waits_for(self) -> dict[int, list[int]]:
         """The key hashes that each held record waits for; 0 stands for any record of another scope."""
         hashes = key_hashes(sorted({key for held in self._held.values() for _, key in held.missing}))
-        own = self._bound.scope
+        own = self.bound.scope
         return {
-            key_hash: [hashes[key] if scope == own else 0 for scope, key in self._references.missing(held.missing)]
+            key_hash: [hashes[key] if scope == own else 0 for scope, key in self.references.missing(held.missing)]
             for key_hash, held in self._held.items()
         }

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from crossdock.config.project.connector_instances import BoundStream, code_of_stream
+from crossdock.config.project.connector_instances import code_of_stream
 from crossdock.delta.record_chunks import in_chunks
 from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.errors import CrossdockError, RecordError, StateError
@@ -19,15 +19,14 @@ from crossdock.planning.held_records import HeldRecords
 from crossdock.planning.live_matches import LiveMatches
 from crossdock.planning.own_writes import Origin, OwnWrites
 from crossdock.planning.planned_chunk import PlannedChunk
-from crossdock.planning.references import References, ScopedKey
+from crossdock.planning.references import ScopedKey
 from crossdock.planning.removals import Removals, removal
-from crossdock.state import Binding, DeadLetter, NamedRecord, RecordIdentity, State, Step
+from crossdock.state import Binding, DeadLetter, NamedRecord, RecordIdentity, Step
 from crossdock.values import exact_json
 from crossdock.values.tally import Tally
+from crossdock.writing.delivery.delivering_run import DeliveringRun
 from crossdock.writing.delivery.operations import Kind, Operation, mint
-from crossdock.writing.delivery.records_in_progress import OwnRecords
 from crossdock.writing.targets.merge_patch import difference
-from crossdock.writing.targets.target import Target
 
 CHUNK = 200  # records per chunk: their look-ups share statements, their results one transaction
 
@@ -36,11 +35,11 @@ class Planner:
     """Decides what to do with the records of one stream.
 
     Args:
-        held: The stream's records that wait for others; those of earlier parts of its reading included.
+        held: The stream with its records that wait for others; those of earlier parts of its reading included.
+        run: None in a plan.
         gone: The stream's removals; the last round plans them.
         operations: Operations that were decided about before; a round before the removals takes them.
         failing: Stops the stream when its mapping fails too often.
-        own_records: What other runs of the session must not work on; None if there are no others.
         matches: Decides which records are taken over from the target; None if none are, and in a plan.
         at_once: Records per chunk.
 
@@ -50,28 +49,23 @@ class Planner:
 
     def __init__(
         self,
-        bound: BoundStream,
-        state: State,
-        references: References,
-        tally: Tally,
         held: HeldRecords,
+        tally: Tally,
+        run: DeliveringRun | None,
         *,
-        run_id: int,
-        target: Target,
         gone: Removals,
         failing: FailureCount,
         operations: Iterable[Operation] = (),
         at_once: int = CHUNK,
-        own_records: OwnRecords | None = None,
         matches: LiveMatches | None = None,
     ) -> None:
-        self._own_records, self._matches = own_records, matches
         self.stopped: CrossdockError | None = None
-        self._bound, self._state, self._references, self._tally = bound, state, references, tally
-        self._run_id, self._target, self._failing, self._at_once = run_id, target, failing, at_once
-        self._to_remove, self._snapshot, self._held = deque(gone.removed), gone.source, held
+        self._held, self._bound, self._target = held, held.bound, held.bound.target
+        self._state, self._references, self._tally = held.state, held.references, tally
+        self._run, self._failing, self._at_once, self._matches = run, failing, at_once, matches
+        self._to_remove, self._snapshot = deque(gone.removed), gone.source
         self._operations: Iterator[Operation] | None = iter(operations) if operations else None
-        self._contributions, self._own_writes = Contributions(bound), OwnWrites(bound)
+        self._contributions, self._own_writes = Contributions(held.bound), OwnWrites(held.bound)
 
     def decide(self, reads: Iterator[KeyedRecord]) -> Iterator[PlannedChunk]:
         """Decisions about *reads*, in their order; each chunk uses the state as it is when the chunk is requested."""
@@ -170,7 +164,7 @@ class Planner:
         return True
 
     def _of_others(self, key_hashes: Iterable[int]) -> set[int]:
-        return self._own_records.of_others(self._bound.scope, key_hashes) if self._own_records else set()
+        return self._run.own_records.of_others(self._bound.scope, key_hashes) if self._run else set()
 
     def _leave(self, planned: PlannedChunk, identity: RecordIdentity) -> None:
         """Have the record fetched, since another run has worked on it: what was read of it may be older."""
@@ -322,7 +316,7 @@ class Planner:
             yield planned
 
     def _chunk(self) -> PlannedChunk:
-        return PlannedChunk(self._bound, self._run_id, self._bound.context.run.clock.now())
+        return PlannedChunk(self._bound, self._run.id if self._run else 0, self._bound.context.run.clock.now())
 
     def _payload(self, read: KeyedRecord, members: dict[str, Any]) -> dict[str, Any]:
         bound = self._bound

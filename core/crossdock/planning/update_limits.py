@@ -26,7 +26,6 @@ from crossdock.state.tables.snapshots_and_approvals import KEY_BYTES, packed
 from crossdock.values import exact_json
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations import Operation
-from crossdock.writing.targets.target import Target
 
 _AT_ONCE = 1000  # records planned together: nothing is written, so no transaction waits for them
 _NOT_COUNTED = frozenset({"open", "import"})  # the second step of a create; bindings whose content is unknown
@@ -62,13 +61,7 @@ class WithheldUpdates:
 
 
 def withheld(
-    state: State,
-    bound: BoundStream,
-    target: Target,
-    found: UpdateCandidates,
-    planned: set[tuple[Scope, int]],
-    *,
-    at: datetime,
+    state: State, bound: BoundStream, found: UpdateCandidates, planned: set[tuple[Scope, int]], *, at: datetime
 ) -> WithheldUpdates | None:
     """The updates of *found* if they exceed the limits and are not approved. Writes nothing.
 
@@ -84,7 +77,7 @@ def withheld(
     digests: list[int] = []
     members: Counter[str] = Counter()
     keys: list[str] = []
-    for operation in updates(state, bound, target, found, planned):
+    for operation in updates(state, bound, found, planned):
         digests.append(_digest(operation))
         members.update(operation.changes.keys())
         if len(keys) < LISTED:
@@ -98,11 +91,7 @@ def withheld(
 
 
 def updates(
-    state: State,
-    bound: BoundStream,
-    target: Target,
-    found: UpdateCandidates,
-    planned: set[tuple[Scope, int]],
+    state: State, bound: BoundStream, found: UpdateCandidates, planned: set[tuple[Scope, int]]
 ) -> Iterator[Operation]:
     """The updates that count: those of records whose content crossdock delivered before.
 
@@ -111,19 +100,9 @@ def updates(
     """
     progress, known = bound.context.run.progress, set(planned)
     progress.begin(f"counting updates of {bound.name}", None)
-    references = References(target.name, known)
-    planner = Planner(
-        bound,
-        state,
-        references,
-        Tally(),
-        HeldRecords(bound, state, references, {bound.scope}),
-        run_id=0,
-        target=target,
-        gone=Removals(),
-        failing=FailureCount(bound, None),
-        at_once=_AT_ONCE,
-    )
+    held = HeldRecords(bound, state, References(bound.target.name, known), {bound.scope})
+    failing = FailureCount(bound, None)
+    planner = Planner(held, Tally(), None, gone=Removals(), failing=failing, at_once=_AT_ONCE)
     chunks: Iterator[PlannedChunk] | None = planner.decide(found.records())
     while chunks is not None:
         for chunk in chunks:

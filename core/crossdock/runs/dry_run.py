@@ -200,7 +200,7 @@ class _Preview:
         while not is_done:
             is_done = True
             for bound, held, waiting in self._waiting:
-                planner = self._planner(bound, self._tally(bound.name), held, Removals(), FailureCount(bound, None))
+                planner = self._planner(held, self._tally(bound.name), Removals(), FailureCount(bound, None))
                 chunks = None if bound.name in self.result.errors else planner.next_round()
                 is_done = is_done and chunks is None
                 self._pass_on_rounds(planner, chunks, waiting)
@@ -235,7 +235,7 @@ class _Preview:
             self._listener.refused(dead_letter)
         referring = self._referring[bound.scope.target]
         reads, failing, gone = stream_input.records(), stream_input.failure_count(), stream_input.removals
-        planner = self._planner(bound, tally, held, referring.defer(bound, gone), failing, stream_input.operations)
+        planner = self._planner(held, tally, referring.defer(bound, gone), failing, stream_input.operations)
         self._pass_on_rounds(planner, planner.decide(reads), waiting)
         planner.pass_over(reads)
         planner.finish()
@@ -260,11 +260,11 @@ class _Preview:
         """True if the stream would update too many records: these are listed as withheld, and nothing is planned."""
         found = stream_input.update_candidates()
         try:
-            withheld = update_limits.withheld(self._state, bound, bound.target, found, self._known, at=self._now)
+            withheld = update_limits.withheld(self._state, bound, found, self._known, at=self._now)
             if withheld is None:
                 return False
             self.result.errors[bound.name] = withheld.refusal
-            for operation in update_limits.updates(self._state, bound, bound.target, found, self._known):
+            for operation in update_limits.updates(self._state, bound, found, self._known):
                 self._listener.withheld(operation)
         except CrossdockError as error:
             self.result.errors[bound.name] = without_locals(error)
@@ -273,30 +273,17 @@ class _Preview:
 
     def _planner(
         self,
-        bound: BoundStream,
-        tally: Tally,
         held: HeldRecords,
+        tally: Tally,
         gone: Removals,
         failing: FailureCount,
         operations: Iterable[Operation] = (),
     ) -> Planner:
-        return Planner(
-            bound,
-            self._state,
-            self._references[bound.scope.target],
-            tally,
-            held,
-            run_id=0,
-            target=bound.target,
-            gone=gone,
-            failing=failing,
-            operations=operations,
-            at_once=_AT_ONCE,
-        )
+        return Planner(held, tally, None, gone=gone, failing=failing, operations=operations, at_once=_AT_ONCE)
 
     def _removing(self, bound: BoundStream, gone: Removals, tally: Tally | None = None) -> Planner:
         nothing = HeldRecords(bound, self._state, self._references[bound.scope.target], frozenset())
-        return self._planner(bound, tally or self._tally(bound.name), nothing, gone, FailureCount(bound, None))
+        return self._planner(nothing, tally or self._tally(bound.name), gone, FailureCount(bound, None))
 
     def _show_removals(self, bound: BoundStream, gone: Removals) -> None:
         """Pass on the removals that need approval, and count the records that stay as they are."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
@@ -18,6 +19,7 @@ from crossdock.reading.sources.source_context import JobRun, Patience, SourceCon
 from crossdock.runs import api_limits
 from crossdock.runs.intake_logs import NoIntake, StateIntake
 from crossdock.runs.live_index import RunMatches
+from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.settlement_count import SettlementCount
 from crossdock.runs.source_or_replay import SourceFactory
@@ -28,15 +30,38 @@ from crossdock.runs.target_delivery import RunningStreams, TargetDelivery
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.runs.timings import Timings
 from crossdock.runs.verification import Verification
-from crossdock.state import DueRun, Intent, MigrationPart, RunResult, Transaction, Unchanged
+from crossdock.state import Intent, MigrationPart, RunResult, Transaction, Unchanged
 from crossdock.values.author_code import AuthorCodeError, error_of_author
 from crossdock.values.progress import Progress
 from crossdock.values.tally import Tally
+from crossdock.writing.delivery.delivering_run import DeliveringRun
+from crossdock.writing.delivery.delivery_context import TakeOverRules
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.records_in_progress import OwnRecords
+from crossdock.writing.delivery.restored_state import StateDoubts
 from crossdock.writing.delivery.senders import Senders
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.targets.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """What a run is for, as far as it works in another way than a sync.
+
+    Attributes:
+        only_unchanged: Of the operations that it adds, as of `Intent`.
+        undoes: It works on the streams that are being undone; other runs refuse them.
+        rereads: Read all files again, whether or not they were imported, and remember none of them.
+    """
+
+    only_unchanged: Unchanged | None = None
+    undoes: bool = False
+    rereads: bool = False
+
+
+SYNC, REPAIR = Purpose(), Purpose(only_unchanged="members", rereads=True)
+UNDO = Purpose(only_unchanged="record", undoes=True)
+_MANUAL = Attempt(command="sync")
 
 
 class OpenRun:
@@ -45,12 +70,8 @@ class OpenRun:
     Args:
         priority: ``live`` takes its tokens before the batches that share the bucket.
         patience: Wait for late files as the streams' ``wait`` says; without it, missing files are not waited for.
-        job: That it is a run of; None for a manual one, which a *command* of crossdock has started.
-        continues: Continue the last run of the job, if it is of this date and has reached its end.
+        attempt: What is begun here: a job's run, or a manual one.
         part: Of the migration that it belongs to; None if it belongs to none.
-        only_unchanged: As of `DeliveryContext`.
-        undoes: It works on the streams that are being undone; other runs refuse them.
-        rereads: Read all files again, whether or not they were imported, and remember none of them.
 
     Attributes:
         report: What it has done so far; from `opened` on.
@@ -64,6 +85,8 @@ class OpenRun:
     records: OwnRecords
     refused: Mapping[str, RefusedError]
     _defects: Mapping[str, AuthorCodeError]
+    _doubts: StateDoubts
+    _run: DeliveringRun
 
     def __init__(
         self,
@@ -72,26 +95,19 @@ class OpenRun:
         interrupt: threading.Event,
         priority: Priority = "batch",
         patience: Patience | None = None,
-        due_run: DueRun | None = None,
-        job: str | None = None,
         *,
-        command: str = "sync",
-        continues: bool = False,
+        attempt: Attempt = _MANUAL,
         part: MigrationPart | None = None,
-        only_unchanged: Unchanged | None = None,
-        undoes: bool = False,
-        rereads: bool = False,
+        purpose: Purpose = SYNC,
     ) -> None:
         self._session, self._interrupt, self._timings = session, interrupt, Timings.over(progress, session.clock)
-        self._priority, self._patience, self._due_run = priority, patience, due_run
-        self._job, self._command, self._continues = due_run.job if due_run else job, command, continues
-        self._part, self._only_unchanged, self._undoes, self._rereads = part, only_unchanged, undoes, rereads
+        self._priority, self._patience, self._attempt = priority, patience, attempt
+        self._part, self._purpose = part, purpose
         self._may_have_left = True  # operations that an earlier run, or a failed delivery, has left
         self._before = timedelta()  # how long the run took that is continued
         self._api_limits, self._dispatchers = dict[str, BucketState](), dict[str, tuple[Dispatcher, ExitStack]]()
         self._running: RunningStreams | None = None
         self._matches = RunMatches(session.project.platform, session.state, interrupt)
-        self._state_restored = self._is_unverified = False  # from a backup, and not trusted yet
 
     def execute(
         self,
@@ -130,7 +146,7 @@ class OpenRun:
             names: Of its streams; if empty, only what the last run left is sent.
             answers_for: Streams whose open records the report counts; None for *names*.
         """
-        with self._session.beginning(self._due_run, self._job, self._command):
+        with self._session.beginning(self._attempt):
             self._defects = self._session.unusable(names)
             self._start()
         try:
@@ -182,30 +198,41 @@ class OpenRun:
     # ---- begin
 
     def _start(self) -> None:
-        session, command, now = self._session, self._command, self._session.clock.now()
-        day = (self._due_run.business_date if self._due_run else now.astimezone().date()).isoformat()
+        session, attempt, now = self._session, self._attempt, self._session.clock.now()
+        day, job = attempt.business_date(now), attempt.job_name
         with session.state.begin() as tx:
-            last = tx.runs.reopen(business_date=day, job=self._job or "") if self._continues else None
-            run_id = last.id if last else tx.runs.start(business_date=day, at=now, job=self._job, command=command)
+            last = tx.runs.reopen(business_date=day, job=job or "") if attempt.continues else None
+            run_id = last.id if last else tx.runs.start(business_date=day, at=now, job=job, command=attempt.command)
             if self._part is not None:
                 tx.migrations.add_run(self._part.migration_id, run_id, self._part.kind, self._part.wave)
-            self._state_restored, self._is_unverified = tx.runs.restored(), tx.unverified.has_bindings()
+            self._doubts = StateDoubts(tx.runs.restored(), tx.unverified.has_bindings())
         self.report = Report.of_earlier(last) if last else Report(run_id, day)
         self._before = self.report.lasted
-        self._timings.start(self.report, self._job)
+        self._timings.start(self.report, job)
 
     def _bind(self, stack: ExitStack, names: set[str]) -> None:
         session, spool, report = self._session, self._session.project.spool, self.report
         connections = {name.partition(".")[0] for name in names}
         with session.state.look() as tx:
             self._api_limits = api_limits.read(tx, connections, session.project.reading_platform)
-            self.refused = {} if self._undoes else undos_meanwhile.refusals(tx, names)
+            self.refused = {} if self._purpose.undoes else undos_meanwhile.refusals(tx, names)
+        self._run = DeliveringRun(
+            session.state,
+            report.run,
+            session.clock,
+            self._interrupt,
+            self.records,
+            report.counters,
+            self._purpose.only_unchanged,
+            warn=partial(self.note, ""),
+            may_pause=lambda: self._running is not None and self._running.has_others,
+        )
         work = run_folder(stack, spool)
         context = SourceContext(
             session.clock,
             self._timings,
-            NoIntake() if self._rereads else StateIntake(session.state, session.clock),
-            work / "spool" if self._rereads else spool,
+            NoIntake() if self._purpose.rereads else StateIntake(session.state, session.clock),
+            work / "spool" if self._purpose.rereads else spool,
             work,
             spool,
             self._patience,
@@ -224,18 +251,19 @@ class OpenRun:
         self._verification.forget_last_snapshots(self.streams)
 
     def _job_run(self) -> JobRun | None:
-        if self._due_run is None:
+        due_run = self._attempt.due_run
+        if due_run is None:
             return None
         with self._session.state.look() as tx:
-            last = tx.scheduled_runs.previous(self._due_run)
-        return JobRun(self._due_run.due) if last is None else JobRun(self._due_run.due, last.finished_at, last.due)
+            last = tx.scheduled_runs.previous(due_run)
+        return JobRun(due_run.due) if last is None else JobRun(due_run.due, last.finished_at, last.due)
 
     # ---- deliver
 
     def _deliveries(self, streams: Sequence[BoundStream]) -> RunningStreams:
         session, counts = self._session, SettlementCount(self.report)
         left = self.records.without_others(session.left(streams)) if self._may_have_left else []
-        self._may_have_left = not self._continues
+        self._may_have_left = not self._attempt.continues
         used = {bound.scope.target for bound in streams} | {intent.scope.target for intent in left}
         for name in used - session.targets.keys():
             number = sum(intent.scope.target == name for intent in left)
@@ -258,20 +286,18 @@ class OpenRun:
         own = [bound for bound in streams if bound.scope.target == target.name]
         dispatcher = self._dispatcher(target)
         runner = StreamRunner(
-            self._session.state,
+            self._run,
             target,
             dispatcher,
             self.report,
             self._timings,
-            self._interrupt,
             [bound.scope for bound in own],
-            self.records,
             self._matches,
-            place=place,
+            place,
         )
         of_target = [each for each in left if each.scope.target == target.name]
         verify = partial(self._verification.verify, target)
-        return TargetDelivery(dispatcher, runner, own, of_target, self._state_restored, verify, place)
+        return TargetDelivery(dispatcher, runner, own, of_target, self._doubts.restored, verify, place)
 
     def _dispatcher(self, target: Target) -> Dispatcher:
         if target.name not in self._dispatchers:
@@ -291,25 +317,14 @@ class OpenRun:
                 self._timings.allowance(allowance.tokens)
 
         return Dispatcher(
-            session.state,
+            self._run,
             target,
             allowance,
             stack.enter_context(Senders(target, ceiling, session.project.masks)),
-            session.clock,
-            run_id=self.report.run,
-            settled=settled,
-            interrupt=self._interrupt,
-            warn=partial(self.note, ""),
-            adopting=session.project.adopting,
-            matching=session.project.matching,
-            rejecting=session.project.rejecting,
-            only_unchanged=self._only_unchanged,
-            state_restored=self._state_restored,
+            settled,
+            rules=TakeOverRules(session.project.adopting, session.project.matching, session.project.rejecting),
+            doubts=self._doubts,
             forgotten=self._verification.forgotten,
-            unverified=self._is_unverified,
-            may_pause=lambda: self._running is not None and self._running.has_others,
-            counters=self.report.counters,
-            own_records=self.records,
         )
 
     # ---- end
@@ -345,8 +360,9 @@ class OpenRun:
             )
             stopped = self._interrupt.is_set() and not report.completed
             is_continued = stopped or any(isinstance(each, StateError) for each in report.messages.all_errors)
-            if self._due_run and not is_continued:
+            due_run = self._attempt.due_run
+            if due_run and not is_continued:
                 note = f"open: {report.all_open}" if report.status == "degraded" else None
-                tx.scheduled_runs.finish(self._due_run, report.status, report.run, note, at=now)
+                tx.scheduled_runs.finish(due_run, report.status, report.run, note, at=now)
 
         self._session.state.apply(finish)

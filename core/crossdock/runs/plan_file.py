@@ -127,8 +127,8 @@ def apply(
         RefusedError: If the source, the state or the config has changed since.
         CrossdockError: If the run could not begin. What stops it later is in the report.
     """
-    command = " ".join(["apply: sync", *approved.selection])
-    with open_session(project, clock, attempt=Attempt(command=command)) as session:
+    attempt = Attempt(command=" ".join(["apply: sync", *approved.selection]))
+    with open_session(project, clock, attempt=attempt) as session:
         state = session.state
         with state.look() as tx:
             undos_meanwhile.check_no_undo(tx)
@@ -145,7 +145,7 @@ def apply(
             )
         if _plan_file(project, approved.selection, planned, digest) != approved:
             raise outdated("crossdock plan")
-        run = OpenRun(session, progress, interrupt, command=command)
+        run = OpenRun(session, progress, interrupt, attempt=attempt)
 
         def source(bound: BoundStream, tally: Tally, run_id: int) -> StreamInput:
             return ExpectedInput(bound, state, tally, run_id, digest=approved.sources[bound.name])

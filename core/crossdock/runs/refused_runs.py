@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from datetime import datetime
 
 from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, StateBusyError
@@ -20,13 +21,24 @@ class Attempt:
         due_run: The scheduled run that it is; None for a manual one.
         job: That it is a run of; None for a manual one.
         command: That starts a manual one.
+        continues: Continue the last run of the job, if it is of this date and has reached its end.
         waits: It is tried again by itself while another process uses the state, which is then no refusal.
     """
 
     due_run: DueRun | None = None
     job: str | None = None
     command: str | None = None
+    continues: bool = False
     waits: bool = False
+
+    @property
+    def job_name(self) -> str | None:
+        """The job that it is a run of, scheduled or not."""
+        return self.due_run.job if self.due_run else self.job
+
+    def business_date(self, now: datetime) -> str:
+        """The date that it belongs to, which is today unless it is scheduled."""
+        return (self.due_run.business_date if self.due_run else now.astimezone().date()).isoformat()
 
 
 def record(project: Project, clock: Clock, error: CrossdockError, attempt: Attempt, state: State | None = None) -> None:
@@ -46,12 +58,11 @@ def record(project: Project, clock: Clock, error: CrossdockError, attempt: Attem
 
 
 def _write(state: State, clock: Clock, error: CrossdockError, attempt: Attempt) -> None:
-    now, due_run, command = clock.now(), attempt.due_run, attempt.command
-    day = (due_run.business_date if due_run else now.astimezone().date()).isoformat()
-    message, job = RunMessage.of_error("", error), due_run.job if due_run else attempt.job
+    now, due_run, message = clock.now(), attempt.due_run, RunMessage.of_error("", error)
+    day, job = attempt.business_date(now), attempt.job_name
 
     def write(tx: Transaction) -> None:
-        run_id = tx.runs.refuse(message, business_date=day, at=now, job=job, command=command)
+        run_id = tx.runs.refuse(message, business_date=day, at=now, job=job, command=attempt.command)
         if due_run is not None:
             tx.scheduled_runs.refuse(due_run, run_id, at=now, busy=isinstance(error, StateBusyError))
 

@@ -14,7 +14,7 @@ from crossdock.state import RunRecord
 from crossdock.state.tables.run_history import COMPLETED
 from crossdock.values.run_messages import RunMessages, document_of, notes_of, warnings_of
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts, Tally
-from crossdock.writing.delivery.turn_writer import Counters
+from crossdock.writing.delivery.delivering_run import Counters
 
 Status = Literal["done", "degraded", "incomplete", "failed"]
 

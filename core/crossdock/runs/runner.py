@@ -49,11 +49,11 @@ def sync(
     """
     if records:
         return _sync_records(project, records, clock, progress, interrupt, priority)
-    command = " ".join(["sync", *selection])
-    with open_session(project, clock, attempt=Attempt(command=command)) as session:
+    attempt = Attempt(command=" ".join(["sync", *selection]))
+    with open_session(project, clock, attempt=attempt) as session:
         names = project.selected(selection)
         check_loaded(project, session.state, names)
-        return OpenRun(session, progress, interrupt, priority, patience, command=command).execute(names)
+        return OpenRun(session, progress, interrupt, priority, patience, attempt=attempt).execute(names)
 
 
 def _sync_records(
@@ -67,9 +67,9 @@ def _sync_records(
     check_fetching(project, records)
     named = " ".join(f"{each.stream} --key {each.key}" for each in records[:_NAMED])
     more = f" and {len(records) - _NAMED:,} more" if len(records) > _NAMED else ""
-    command = f"sync {named}{more}"
-    with open_session(project, clock, attempt=Attempt(command=command)) as session:
-        run = OpenRun(session, progress, interrupt, priority, command=command)
+    attempt = Attempt(command=f"sync {named}{more}")
+    with open_session(project, clock, attempt=attempt) as session:
+        run = OpenRun(session, progress, interrupt, priority, attempt=attempt)
         with run.opened(project.fetching, answers_for={record.stream for record in records}):
             delivered = NamedRecords(session, run).deliver(records)
             for record in sorted(delivered.blocked):
@@ -94,7 +94,7 @@ def run_scheduled(
         if not tx.scheduled_runs.begin(due_run, at=session.clock.now(), again=again):
             return None
     patience = Patience(due_run.due, job.schedule.zone)
-    run = OpenRun(session, progress, interrupt, patience=patience, due_run=due_run)
+    run = OpenRun(session, progress, interrupt, patience=patience, attempt=Attempt(due_run))
     return run.execute(session.project.selected(job.streams))
 
 
@@ -107,8 +107,8 @@ def replay(
         ConfigError: If no such stream or dead letter exists.
         CrossdockError: If the run could not begin. What stops it later is in the report.
     """
-    command = _replaying(choice)
-    with open_session(project, clock, attempt=Attempt(command=command)) as session:
+    attempt = Attempt(command=_replaying(choice))
+    with open_session(project, clock, attempt=attempt) as session:
         known = project.selected([choice.stream] if choice.stream else [])
         with session.state.look() as tx:
             identities = (dead_letter.identity for dead_letter in tx.dead_letters.chosen(choice))
@@ -122,7 +122,7 @@ def replay(
             if is_dropped:
                 hint = "it was dropped, so that only a new version from its source is processed"
             raise ConfigError(f"no rejected record {choice.key!r} of {choice.stream}", hint=hint)
-        run = OpenRun(session, progress, interrupt, "live", command=command)
+        run = OpenRun(session, progress, interrupt, "live", attempt=attempt)
 
         def dead_letters(bound: BoundStream, tally: Tally, _: int) -> Replay:
             return Replay(bound, session.state, tally, choice)

@@ -21,7 +21,7 @@ from crossdock.runs.marked_reading import marked_reading
 from crossdock.runs.platform_source.live_records import READS
 from crossdock.runs.reading_process import kills_process
 from crossdock.runs.refused_runs import Attempt
-from crossdock.state import DueRun, Intent, State
+from crossdock.state import Intent, State
 from crossdock.values.author_code import AuthorCodeError, error_of_author
 from crossdock.values.clock import Clock
 from crossdock.writing.delivery.records_in_progress import RecordsInProgress
@@ -117,12 +117,12 @@ class Session:
         return sorted(own, key=lambda intent: intent.id)
 
     @contextmanager
-    def beginning(self, due_run: DueRun | None, job: str | None, command: str) -> Iterator[None]:
+    def beginning(self, attempt: Attempt) -> Iterator[None]:
         """A run begins in the block; if it cannot, the state says why."""
         try:
             yield
         except CrossdockError as error:
-            refused_runs.record(self.project, self.clock, error, Attempt(due_run, job, command), self.state)
+            refused_runs.record(self.project, self.clock, error, attempt, self.state)
             raise
         finally:
             self.begun = True

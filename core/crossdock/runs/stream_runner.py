@@ -5,7 +5,6 @@ Its generators yield where the target is unavailable and the run has other work.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 
@@ -25,11 +24,11 @@ from crossdock.runs.missed_changes import MissedChanges
 from crossdock.runs.run_report import Report
 from crossdock.runs.source_or_replay import RecordSource
 from crossdock.runs.timings import Timings
-from crossdock.state import Scope, State
+from crossdock.state import Scope
 from crossdock.values.progress import Progress
+from crossdock.writing.delivery.delivering_run import DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.operations import Operation
-from crossdock.writing.delivery.records_in_progress import OwnRecords
 from crossdock.writing.targets.target import Target
 
 Steps = Generator[None, None, bool]
@@ -42,31 +41,27 @@ class StreamRunner:
 
     Args:
         scopes: Of all streams of the run.
-        own_records: What other runs of the session must not work on.
         matches: Of the streams that take over records of the platform.
         place: Where the report has errors that end the delivery to the target.
     """
 
     def __init__(
         self,
-        state: State,
+        run: DeliveringRun,
         target: Target,
         dispatcher: Dispatcher,
         report: Report,
         timings: Timings,
-        interrupt: threading.Event,
         scopes: Iterable[Scope],
-        own_records: OwnRecords,
         matches: RunMatches,
         place: str = "",
     ) -> None:
-        self._own_records, self._matches, self._place = own_records, matches, place
-        self._state, self._target, self._dispatcher = state, target, dispatcher
-        self._report, self._timings, self._interrupt = report, timings, interrupt
+        self._run, self._state, self._target, self._dispatcher = run, run.state, target, dispatcher
+        self._report, self._timings, self._matches, self._place = report, timings, matches, place
         self._references = References(target.name)
         self._coming = set(scopes)
         self._held: dict[str, tuple[BoundStream, HeldRecords]] = {}
-        self._referring = ReferringRecords(state, target.name, target.resources)
+        self._referring = ReferringRecords(run.state, target.name, target.resources)
         self._deferred: dict[str, RecordSource] = {}  # by the stream whose deletes come at the end
 
     def run(self, bound: BoundStream, source: RecordSource) -> Steps:
@@ -101,7 +96,7 @@ class StreamRunner:
         while not is_done:
             is_done = True
             for bound, held in self._held.values():
-                planner = self._planner(bound, held, Removals(), FailureCount(bound, None))
+                planner = self._planner(held, Removals(), FailureCount(bound, None))
                 chunks = None if bound.name in self._report.errors else planner.next_round()
                 while chunks is not None:
                     is_done = False
@@ -141,7 +136,7 @@ class StreamRunner:
     def _deleting(self, bound: BoundStream, gone: Removals) -> Planner:
         self._timings.proceed(f"deleting {bound.name}", len(gone.removed))
         nothing = HeldRecords(bound, self._state, self._references, frozenset())
-        return self._planner(bound, nothing, gone, FailureCount(bound, None))
+        return self._planner(nothing, gone, FailureCount(bound, None))
 
     def release_held(self) -> None:
         """Count what still waits, and deletes that were not begun, as carried on."""
@@ -154,7 +149,7 @@ class StreamRunner:
     def _run_part(self, bound: BoundStream, source: RecordSource, held: HeldRecords) -> Steps:
         """Read and deliver what `RecordSource.read` reads at once; returns as `run`."""
         with self._state.look() as tx:
-            unsettled = self._own_records.without_others(tx.intents.unsettled(bound.scope, source.named))
+            unsettled = self._run.own_records.without_others(tx.intents.unsettled(bound.scope, source.named))
         try:
             with code_of_stream(bound):
                 source.read(unsettled, self._advance)
@@ -172,9 +167,7 @@ class StreamRunner:
         """True if the stream would update too many records; the report and the state then have what to approve."""
         at = bound.context.run.clock.now()
         try:
-            withheld = update_limits.withheld(
-                self._state, bound, self._target, source.update_candidates(), set(), at=at
-            )
+            withheld = update_limits.withheld(self._state, bound, source.update_candidates(), set(), at=at)
         except StateError:
             raise
         except CrossdockError as error:
@@ -207,31 +200,14 @@ class StreamRunner:
         return self.deliver(partial(self._dispatcher.deliver, _advancing(chunks, self._timings)))
 
     def _planner(
-        self,
-        bound: BoundStream,
-        held: HeldRecords,
-        gone: Removals,
-        failing: FailureCount,
-        operations: Iterable[Operation] = (),
+        self, held: HeldRecords, gone: Removals, failing: FailureCount, operations: Iterable[Operation] = ()
     ) -> Planner:
-        return Planner(
-            bound,
-            self._state,
-            self._references,
-            self._report.tally(bound.name),
-            held,
-            run_id=self._report.run,
-            target=self._target,
-            gone=gone,
-            failing=failing,
-            operations=operations,
-            own_records=self._own_records,
-            matches=self._matches.of(bound),
-        )
+        tally, matches = self._report.tally(held.bound.name), self._matches.of(held.bound)
+        return Planner(held, tally, self._run, gone=gone, failing=failing, operations=operations, matches=matches)
 
     def _deliver_records(self, bound: BoundStream, source: RecordSource, held: HeldRecords) -> Steps:
         gone = self._referring.defer(bound, source.removals)
-        planner = self._planner(bound, held, gone, source.failure_count(), source.operations)
+        planner = self._planner(held, gone, source.failure_count(), source.operations)
         records = source.records()
         self._timings.proceed(f"sending {bound.name}", source.expected)
         chunks: Iterator[PlannedChunk] | None = planner.decide(records)
@@ -274,7 +250,7 @@ class StreamRunner:
             self._report.messages.fail(bound.name, source.removals.refusal)
 
     def _advance(self, rows: int) -> None:
-        if self._interrupt.is_set():
+        if self._run.interrupt.is_set():
             raise StoppedError(
                 "stopped while reading", hint="nothing from this source was imported; run again to continue"
             )

@@ -23,8 +23,11 @@ from crossdock.state import Binding, Intent, RecordIdentity, Scope, State, Trans
 from crossdock.state.tables.intents import Status
 from crossdock.targets import Client, Request
 from crossdock.values.clock import Clock, SystemClock
+from crossdock.writing.delivery.delivering_run import DeliveringRun
+from crossdock.writing.delivery.delivery_context import TakeOverRules
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.operations import Kind, Operation
+from crossdock.writing.delivery.restored_state import StateDoubts
 from crossdock.writing.delivery.senders import Senders
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.targets.merge_patch import difference
@@ -281,23 +284,20 @@ class Bench:
         with self.state.begin() as tx:
             run_id = tx.runs.start(business_date="2026-01-01", at=clock.now())
         with Senders(target, profile.in_flight) as senders:
+            run = DeliveringRun(self.state, run_id, clock, self.interrupt)
             dispatcher = Dispatcher(
-                self.state,
+                run,
                 target,
                 allowance(clock),
                 senders,
-                clock,
-                run_id=run_id,
-                settled=self.settled.append,
-                interrupt=self.interrupt,
-                adopting=self.adopting,
-                matching=self.matching,
-                state_restored=self.state_restored,
+                self.settled.append,
+                rules=TakeOverRules(self.adopting, self.matching),
+                doubts=StateDoubts(self.state_restored),
             )
             try:
                 return work(dispatcher)
             finally:
-                self.throttled = dispatcher.counters.throttled
+                self.throttled = run.counters.throttled
 
     def deliver(self, count: int) -> None:
         self.carry_out([operation(n) for n in range(count)])

@@ -14,6 +14,7 @@ from tests.integration.delivery.harness import Batch, operation
 from crossdock.platform.platform_config import Profile
 from crossdock.state import State
 from crossdock.values.clock import SystemClock
+from crossdock.writing.delivery.delivering_run import DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.senders import Senders, SendResult, SendTask
 from crossdock.writing.delivery.settlement import Settlement
@@ -48,9 +49,8 @@ def deliver(state: State, senders: Prompt, target: PlatformTarget) -> list[Settl
         run_id = tx.runs.start(business_date="2026-03-29", at=clock.now())
     given = [Batch([operation(n) for n in range(start, start + 20)]) for start in range(0, RECORDS, 20)]
     room = allowance(clock, ceiling=IN_FLIGHT)
-    Dispatcher(
-        state, target, room, senders, clock, run_id=run_id, settled=settled.append, interrupt=threading.Event()
-    ).deliver(iter(given))  # fmt: skip
+    run = DeliveringRun(state, run_id, clock, threading.Event())
+    Dispatcher(run, target, room, senders, settled.append).deliver(iter(given))
     return settled
 
 

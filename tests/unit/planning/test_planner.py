@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -26,7 +27,9 @@ from crossdock.planning.references import References, key_hashes
 from crossdock.planning.removals import Removals
 from crossdock.records import Record
 from crossdock.state import Binding, DeadLetter, Scope, State, create, parse_url
+from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.tally import Tally
+from crossdock.writing.delivery.delivering_run import DeliveringRun
 from crossdock.writing.delivery.operations import Operation
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -83,22 +86,13 @@ class Run:
     def __post_init__(self) -> None:
         with self.state.begin() as tx:
             self._id = tx.runs.start(business_date="2026-01-01", at=AT)
+        self._run = DeliveringRun(self.state, self._id, ManualClock(), threading.Event())
 
     def planner(self, gone: Removals, records: int | None = None) -> Planner:
         references = References("platform", self.planned)
         self.held = HeldRecords(self.bound, self.state, references, {self.bound.scope})
-        return Planner(
-            self.bound,
-            self.state,
-            references,
-            self.tally,
-            self.held,
-            run_id=self._id,
-            target=TARGET,
-            gone=gone,
-            failing=FailureCount(self.bound, records),
-            at_once=2,
-        )
+        failing = FailureCount(self.bound, records)
+        return Planner(self.held, self.tally, self._run, gone=gone, failing=failing, at_once=2)
 
     def execute(self, planner: Planner, reads: Iterator[KeyedRecord]) -> None:
         chunks: Iterator[PlannedChunk] | None = planner.decide(reads)

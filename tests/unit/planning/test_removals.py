@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -36,6 +37,7 @@ from crossdock.state.tables.snapshots_and_approvals import COMPARED_SNAPSHOTS
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
 from crossdock.values.tally import Tally, Term
+from crossdock.writing.delivery.delivering_run import DeliveringRun
 from crossdock.writing.delivery.operations import Operation
 from crossdock.writing.targets.platform_target import PlatformTarget
 
@@ -149,18 +151,9 @@ class Warehouse:
             run_id = tx.runs.start(business_date="2026-01-01", at=self._clock.now())
         reading = StreamInput(self._bound, self._state, tally, run_id)
         reading.read([], lambda _rows: None)
-        references = References(self._target.name)
-        planner = Planner(
-            self._bound,
-            self._state,
-            references,
-            tally,
-            HeldRecords(self._bound, self._state, references, {self._bound.scope}),
-            run_id=run_id,
-            target=self._target,
-            gone=reading.removals,
-            failing=reading.failure_count(),
-        )
+        held = HeldRecords(self._bound, self._state, References(self._target.name), {self._bound.scope})
+        run = DeliveringRun(self._state, run_id, self._clock, threading.Event())
+        planner = Planner(held, tally, run, gone=reading.removals, failing=reading.failure_count())
         chunks: Iterator[PlannedChunk] | None = planner.decide(reading.records())
         while chunks is not None:
             for decided in chunks:

@@ -45,7 +45,7 @@ def held(
     """What is withheld of accounts with these names."""
     records = [account(BOUND, key, (parents or {}).get(key), name) for key, name in names.items()]
     found = UpdateCandidates(len(records), known, lambda: iter(records), "a.csv")
-    return withheld(state, BOUND, platform_target(), found, set(), at=AT)
+    return withheld(state, BOUND, found, set(), at=AT)
 
 
 @given(
@@ -121,6 +121,6 @@ def test_a_changed_mapping_is_the_cause(state: State) -> None:
     records = [account(BOUND, key, None, "y") for key in KEYS]
     since = "since the import of 2026-03-09 01:00Z"
     found = UpdateCandidates(6, 6, lambda: iter(records), "a.csv", since)
-    refused = withheld(state, BOUND, platform_target(), found, set(), at=AT)
+    refused = withheld(state, BOUND, found, set(), at=AT)
     assert refused is not None
     assert f"the mapping of w.accounts has changed {since}: 6 of 6 known records" in refused.refusal.message

@@ -11,6 +11,7 @@ from operator import attrgetter
 
 from crossdock.runs.named_records import Delivered, NamedRecords
 from crossdock.runs.open_run import OpenRun
+from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.state_session import Session
 from crossdock.state import HintedRecord, NamedRecord, Transaction
 from crossdock.values.clock import Clock
@@ -86,7 +87,8 @@ class HintWorker:
             self._works = False
 
     def _work(self, session: Session) -> None:
-        run = OpenRun(session, self._progress(), self._interrupt, "live", job=JOB, continues=True)
+        attempt = Attempt(job=JOB, continues=True)
+        run = OpenRun(session, self._progress(), self._interrupt, "live", attempt=attempt)
         with run.opened(session.project.fetching):
             part, before = _Part(session, run, self._clock, self._interrupt), replace(run.report.counters)
             began = idle_since = self._clock.monotonic()

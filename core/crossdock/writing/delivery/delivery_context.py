@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from crossdock.state import Intent, Unchanged
+from crossdock.state import Intent
 from crossdock.values.clock import Clock
 from crossdock.writing.delivery.circuit_breaker import CircuitBreaker
+from crossdock.writing.delivery.restored_state import NO_DOUBTS, StateDoubts
 from crossdock.writing.delivery.send_queue import SendQueue
 from crossdock.writing.delivery.senders import SendTask
 from crossdock.writing.targets.target import Target
@@ -25,17 +26,30 @@ class ForgottenRecords(Protocol):
         """The id of the record that the create *intent* has made already, once; None if it made none."""
 
 
+@dataclass(frozen=True, slots=True)
+class TakeOverRules:
+    """What becomes of records that a target has already, by the settings of the streams.
+
+    Attributes:
+        adopting: Streams that take over records which the target has under our name for them.
+        matching: Streams that take over records which the target has under other names, each with the member by which
+            they are matched.
+        rejecting: Streams that overwrite no member which somebody else has changed.
+    """
+
+    adopting: frozenset[str] = frozenset()
+    matching: Mapping[str, str] = field(default_factory=dict)
+    rejecting: frozenset[str] = frozenset()
+
+
+NOTHING_TAKEN_OVER = TakeOverRules()
+
+
 @dataclass(slots=True)
 class DeliveryContext:
     """One delivery: its target, its settings, and why it must end, once it must.
 
     Attributes:
-        adopting: Streams that take over records which the target already has under our name for them.
-        matching: Streams that take over records which the target has under other names, each with the member by which
-            they are matched.
-        rejecting: Streams that overwrite no member which somebody else has changed.
-        only_unchanged: Of the operations that it adds, as of `Intent`.
-        state_restored: The state is a restored backup, so what looks new may have been delivered before.
         forgotten: What the target has of records that the state may have forgotten; None if it was not asked.
         resuming: What an earlier run left is being settled; it may consist of records that fail on every run.
         stop: The first reason to end.
@@ -43,11 +57,8 @@ class DeliveryContext:
 
     target: Target
     clock: Clock
-    adopting: frozenset[str] = frozenset()
-    matching: Mapping[str, str] = field(default_factory=dict)
-    rejecting: frozenset[str] = frozenset()
-    only_unchanged: Unchanged | None = None
-    state_restored: bool = False
+    rules: TakeOverRules = NOTHING_TAKEN_OVER
+    doubts: StateDoubts = NO_DOUBTS
     forgotten: ForgottenRecords | None = None
     resuming: bool = False
     stop: BaseException | None = None

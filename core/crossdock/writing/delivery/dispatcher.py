@@ -6,22 +6,26 @@
 from __future__ import annotations
 
 import queue
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from crossdock.errors import StoppedError
 from crossdock.pacing.allowance import Allowance
-from crossdock.state import Intent, State, Unchanged
-from crossdock.values.clock import Clock
-from crossdock.writing.delivery.delivery_context import DeliveryContext, ForgottenRecords
+from crossdock.state import Intent
+from crossdock.writing.delivery.delivering_run import DeliveringRun
+from crossdock.writing.delivery.delivery_context import (
+    NOTHING_TAKEN_OVER,
+    DeliveryContext,
+    ForgottenRecords,
+    TakeOverRules,
+)
 from crossdock.writing.delivery.outcome_policy import Policy
-from crossdock.writing.delivery.records_in_progress import OwnRecords
+from crossdock.writing.delivery.restored_state import NO_DOUBTS, StateDoubts
 from crossdock.writing.delivery.senders import Senders, SendResult, SendTask
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.delivery.turn_decisions import Decisions
-from crossdock.writing.delivery.turn_writer import Chunk, Counters, TurnWriter
+from crossdock.writing.delivery.turn_writer import Chunk, TurnWriter
 from crossdock.writing.delivery.undecided_requests import PostponedError
 from crossdock.writing.targets.outcomes import Outcome
 from crossdock.writing.targets.target import Target
@@ -34,58 +38,28 @@ class Dispatcher:
 
     Args:
         settled: Called once for each intent when this run is done with it, whatever became of it.
-        interrupt: Set when the run shall end early.
-        adopting: Streams that take over what the target already has under our name for it.
-        matching: Streams that take over records which the target has under other names, each with the member by which
-            they are matched.
-        rejecting: Streams that overwrite no member which somebody else has changed.
-        only_unchanged: As of `DeliveryContext`.
-        warn: Called when the target becomes unavailable, and when it is available again.
-        state_restored: The state is a restored backup, so what looks new may have been delivered before.
         forgotten: As of `DeliveryContext`.
-        unverified: Some bindings were not compared with the target yet.
-        own_records: What other runs of the session must not work on; None if there are none.
-        may_pause: Whether there is other work while the target is unavailable; see `deliver`.
-        counters: Of the run, to count in.
     """
 
     def __init__(
         self,
-        state: State,
+        run: DeliveringRun,
         target: Target,
         allowance: Allowance,
         senders: Senders,
-        clock: Clock,
-        *,
-        run_id: int,
         settled: Callable[[Settlement], None],
-        interrupt: threading.Event,
-        warn: Callable[[str], None] = lambda _: None,
-        adopting: frozenset[str] = frozenset(),
-        matching: Mapping[str, str] = {},
-        rejecting: frozenset[str] = frozenset(),
-        only_unchanged: Unchanged | None = None,
-        state_restored: bool = False,
+        *,
+        rules: TakeOverRules = NOTHING_TAKEN_OVER,
+        doubts: StateDoubts = NO_DOUBTS,
         forgotten: ForgottenRecords | None = None,
-        unverified: bool = False,
-        may_pause: Callable[[], bool] = lambda: False,
-        counters: Counters | None = None,
-        own_records: OwnRecords | None = None,
     ) -> None:
-        self._own_records = own_records
-        self._may_pause = may_pause
-        self._allowance, self._senders, self._clock = allowance, senders, clock
-        self._settled, self._interrupt, self._warn = settled, interrupt, warn
-        self._run = DeliveryContext(
-            target, clock, adopting, matching, rejecting, only_unchanged, state_restored, forgotten
-        )
-        self._policy, self._queue = Policy(self._run), self._run.queue
-        self._writer = TurnWriter(
-            state, target, allowance, clock, run_id, restored=state_restored, unverified=unverified
-        )
+        self._run, self._own_records, self._clock = run, run.own_records, run.clock
+        self._allowance, self._senders, self._settled = allowance, senders, settled
+        self._delivery = DeliveryContext(target, run.clock, rules, doubts, forgotten)
+        self._policy, self._queue = Policy(self._delivery), self._delivery.queue
+        self._writer = TurnWriter(run, target, allowance, doubts)
         self._in_flight: dict[int, SendTask] = {}
         self._is_unavailable = False
-        self.counters = counters or Counters()
 
     def resume(self, intents: Sequence[Intent], *, later: AbstractSet[str] = frozenset()) -> Iterator[None]:
         """Settle what an earlier run left unsettled; yields where `deliver` pauses, and fails as it does.
@@ -94,20 +68,19 @@ class Dispatcher:
             later: Streams whose unsent records that are written once are sent only when `release` is called.
         """
         decisions = Decisions()
-        if self._own_records:
-            self._own_records.work_on(intents)
+        self._own_records.work_on(intents)
         for intent in intents:
             self._policy.resume(intent, decisions)
         self._commit(decisions)
-        self._run.resuming = True
+        self._delivery.resuming = True
         try:
             yield from self._delivering()
             self._queue.release(but=later)
             yield from self._delivering()
         except PostponedError as error:
-            self._warn(f"delivery of what the last run left unsettled is postponed: {error.message}")
-            self._run.reset()
-        self._run.resuming = False
+            self._run.warn(f"delivery of what the last run left unsettled is postponed: {error.message}")
+            self._delivery.reset()
+        self._delivery.resuming = False
 
     def release(self) -> bool:
         """Deliver what `resume` held back, as `deliver` does."""
@@ -130,14 +103,14 @@ class Dispatcher:
             StoppedError: If it was interrupted; what was in flight is settled.
         """
         while self._turn(chunks):
-            if self._interrupt.is_set():
+            if self._run.interrupt.is_set():
                 hint = "requests in flight are settled; run again to continue"
-                self._run.stop_with(StoppedError("stopped before its end", hint=hint))
-            elif self._queue.circuit_breaker.is_open and not self._in_flight and self._may_pause():
+                self._delivery.stop_with(StoppedError("stopped before its end", hint=hint))
+            elif self._queue.circuit_breaker.is_open and not self._in_flight and self._run.may_pause():
                 return False
-        if self._run.stop is not None:
+        if self._delivery.stop is not None:
             self.put_back()
-            raise self._run.stop
+            raise self._delivery.stop
         return True
 
     def put_back(self) -> None:
@@ -153,23 +126,22 @@ class Dispatcher:
         goes_on = any(
             (one.scope, one.identity.key_hash) == (intent.scope, intent.identity.key_hash) for one in successors
         )
-        if self._own_records and not goes_on:
+        if not goes_on:
             self._own_records.settled(intent)
 
     def _turn(self, chunks: Iterator[Chunk]) -> bool:
         try:
             return self._decide_and_send(chunks)
         finally:
-            if self._own_records:
-                self._own_records.stored()
+            self._own_records.stored()
 
     def _decide_and_send(self, chunks: Iterator[Chunk]) -> bool:
         decisions = Decisions()
         chunk: Chunk | None = None
         fresh: list[Intent] = []
-        if self._run.stop is None and self._queue.wants_more:
+        if self._delivery.stop is None and self._queue.wants_more:
             chunk, fresh = self._next(chunks, decisions)
-            if chunk is None and self._own_records:
+            if chunk is None:
                 self._own_records.stored()  # nothing was planned: others need not wait until an answer comes
         for intent in fresh:
             if intent.status != "rejected":
@@ -179,12 +151,12 @@ class Dispatcher:
         for intent in decisions.successors:
             self._policy.admit(intent, decisions, looked_up=True)
         self._report_availability()
-        leaving = self._leaving(decisions) if self._run.stop is None else []
+        leaving = self._leaving(decisions) if self._delivery.stop is None else []
         if chunk or leaving or decisions:
             self._commit(decisions, chunk, fresh, leaving)
         if leaving:
             self._senders.put(leaving, len(self._in_flight))
-        return bool(chunk or self._in_flight or (self._run.stop is None and self._queue))
+        return bool(chunk or self._in_flight or (self._delivery.stop is None and self._queue))
 
     def _next(self, chunks: Iterator[Chunk], decisions: Decisions) -> tuple[Chunk | None, list[Intent]]:
         """The next chunk with its intents; an error there ends the run once all answers have arrived."""
@@ -195,7 +167,7 @@ class Dispatcher:
                 intent.only_unchanged = self._run.only_unchanged
             return chunk, fresh
         except BaseException as error:  # noqa: BLE001  raised again at the end of `deliver`
-            self._run.stop_with(error)
+            self._delivery.stop_with(error)
             return None, []
 
     def _take_back(self, result: SendResult, decisions: Decisions) -> None:
@@ -206,7 +178,7 @@ class Dispatcher:
             self._policy.failed(task, result.error)
             return
         throttled = outcome.kind == "throttled"
-        self.counters.throttled += throttled
+        self._run.counters.throttled += throttled
         if result.answered:
             assert task.token is not None
             self._allowance.answered(
@@ -216,7 +188,7 @@ class Dispatcher:
                 retry_after_s=outcome.retry_after_s if throttled else None,
             )
         if outcome.kind == "expired":  # it was not sent
-            self.counters.requests -= 1
+            self._run.counters.requests -= 1
             self._writer.allow_more_time()
         self._policy.decide(task, outcome, decisions)
 
@@ -227,26 +199,25 @@ class Dispatcher:
         fresh: Sequence[Intent] = (),
         leaving: Sequence[SendTask] = (),
     ) -> None:
-        self.counters.requests += len(leaving)
-        if self._own_records:
-            self._own_records.work_on([*fresh, *decisions.successors])
-        self._writer.commit(decisions, chunk, list(fresh), list(leaving), self.counters)
+        self._run.counters.requests += len(leaving)
+        self._own_records.work_on([*fresh, *decisions.successors])
+        self._writer.commit(decisions, chunk, list(fresh), list(leaving))
         self._in_flight.update((task.intent.id, task) for task in leaving)
         for item in decisions.settled:
             self._report_settled(item, decisions.successors)
 
     def _report_availability(self) -> None:
-        breaker, target = self._queue.circuit_breaker, self._run.target
-        is_unavailable = breaker.is_open and self._run.stop is None
+        breaker, target = self._queue.circuit_breaker, self._delivery.target
+        is_unavailable = breaker.is_open and self._delivery.stop is None
         if is_unavailable is self._is_unavailable:
             return
         self._is_unavailable = is_unavailable
         if is_unavailable:
             limits = target.retry
             up_to = f"{limits.give_up_after_s:.0f} s" if breaker.worked else f"{limits.attempts} times"
-            self._warn(f"{target.address} is unavailable; probing for at most {up_to}")
-        elif self._run.stop is None:
-            self._warn(f"{target.address} is available again")
+            self._run.warn(f"{target.address} is unavailable; probing for at most {up_to}")
+        elif self._delivery.stop is None:
+            self._run.warn(f"{target.address} is available again")
 
     def _leaving(self, decisions: Decisions) -> list[SendTask]:
         count = min(self._room(), self._queue.due())
@@ -282,7 +253,7 @@ class Dispatcher:
 
     def _idle_s(self) -> float:
         """How long nothing can be sent, unless an answer comes first."""
-        if self._run.stop is not None or not self._queue:
+        if self._delivery.stop is not None or not self._queue:
             return 1.0 if self._in_flight else 0.0
         if self._in_flight and self._room() == 0:
             return 1.0

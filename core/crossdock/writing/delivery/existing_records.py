@@ -38,7 +38,7 @@ class ExistingRecords:
         """True if the target may already have the record of a create although the state is sound."""
         intent = task.intent
         was_tried = task.retry_state.ambiguous or intent.counter > 1  # also if it was rejected or dropped before
-        return was_tried or self._run.state_restored or intent.identity.stream in self._run.adopting
+        return was_tried or self._run.doubts.restored or intent.identity.stream in self._run.rules.adopting
 
     def conflicts(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> bool:
         """Decide about a refused create if another record may be the reason; False if it is not.
@@ -69,7 +69,7 @@ class ExistingRecords:
         unnamed = intent.target_id is None
         intent.target_id = outcome.target_id
         write_once = self._target.resources[intent.resource].write_once  # it is ours, and cannot be changed
-        if unnamed and (write_once or (ours and intent.identity.stream not in self._run.adopting)):
+        if unnamed and (write_once or (ours and intent.identity.stream not in self._run.rules.adopting)):
             decisions.settle("delivered", intent, outcome, untouched=not ours)
             return
         if (lost := self._lost_match(intent, outcome.held)) is not None:
@@ -85,7 +85,7 @@ class ExistingRecords:
         ):
             self.changed(task, decisions)
             return
-        if intent.identity.stream in self._run.rejecting and (change := changed_by_others(intent, outcome.held)):
+        if intent.identity.stream in self._run.rules.rejecting and (change := changed_by_others(intent, outcome.held)):
             member, message = change
             refused = Outcome("rejected", message, 412, reason="conflict", pointer=f"/{member}")
             decisions.settle("rejected", intent, refused)
@@ -94,7 +94,7 @@ class ExistingRecords:
 
     def _lost_match(self, intent: Intent, held: dict[str, Any]) -> Outcome | None:
         """The refusal to take over a record that does not match any more; None without a reason."""
-        member = self._run.matching.get(intent.identity.stream)
+        member = self._run.rules.matching.get(intent.identity.stream)
         if member is None or not takes_over(intent, self._target):
             return None
         if held.get(member) == payload_after(intent).get(member):
@@ -168,7 +168,7 @@ class ExistingRecords:
         show that the state has forgotten what was sent.
         """
         assert outcome.held is not None
-        member = self._run.matching.get(task.intent.identity.stream)
+        member = self._run.rules.matching.get(task.intent.identity.stream)
         if not in_doubt_rules.is_of_others(task.intent, outcome.held, self._target, member):
             self._stop_forgetful(task, decisions)
             return
@@ -181,6 +181,6 @@ class ExistingRecords:
 
     def _stop_forgetful(self, task: SendTask, decisions: Decisions, *, others: int = 0) -> None:
         """Send nothing more: the state may also have forgotten records that are written once."""
-        matches = task.intent.identity.stream in self._run.matching
+        matches = task.intent.identity.stream in self._run.rules.matching
         self._run.stop_with(in_doubt_rules.forgotten(task.intent, self._target, matches=matches, others=others))
         self._retries.leave_out(task, Outcome("unavailable", "already exists"), decisions)

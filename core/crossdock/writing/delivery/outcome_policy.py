@@ -56,7 +56,7 @@ class Policy:
             self._run.queue.put(SendTask(intent))
 
     def _may_be_forgotten(self, intent: Intent) -> bool:
-        return self._run.state_restored and in_doubt_rules.may_be_forgotten(intent)
+        return self._run.doubts.restored and in_doubt_rules.may_be_forgotten(intent)
 
     def _admit_forgettable(self, intent: Intent, decisions: Decisions) -> None:
         """Find out whether a create was carried out before the state was restored."""
@@ -79,7 +79,7 @@ class Policy:
         replaces_unknown = intent.operation == "update" and not intent.before
         asks_always = self._target.looks_up_first(intent.resource, intent.operation)
         is_unsure = intent.only_unchanged and intent.operation != "create" and not self._is_conditional(intent)
-        must_know = self._run.state_restored or self._target.compares(intent.resource)
+        must_know = self._run.doubts.restored or self._target.compares(intent.resource)
         return takes_over or asks_always or is_unsure or (replaces_unknown and must_know)
 
     def _is_conditional(self, intent: Intent) -> bool:
@@ -117,7 +117,7 @@ class Policy:
         """
         if intent.operation == "create":
             intent.path = self._target.create(intent.resource, payload_after(intent)).path
-        if in_doubt_rules.is_held(intent, self._target, state_restored=self._run.state_restored):
+        if in_doubt_rules.is_held(intent, self._target, state_restored=self._run.doubts.restored):
             self._run.queue.hold(SendTask(intent))
         else:
             self.admit(intent, decisions)

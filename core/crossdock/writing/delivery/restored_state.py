@@ -1,9 +1,27 @@
-"""When a state that was restored from a backup is trusted again."""
+"""What a state that was restored from a backup may be wrong about, and when it is trusted again."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from crossdock.state import Transaction
 from crossdock.writing.delivery.in_doubt_rules import may_be_forgotten
+
+
+@dataclass(frozen=True, slots=True)
+class StateDoubts:
+    """Why the state may be wrong about what a target holds.
+
+    Attributes:
+        restored: It is a restored backup, so what looks new may have been delivered before.
+        unverified: Some bindings were not compared with the target yet.
+    """
+
+    restored: bool = False
+    unverified: bool = False
+
+
+NO_DOUBTS, MAY_BE_RESTORED = StateDoubts(), StateDoubts(restored=True)
 
 
 def in_doubt(tx: Transaction) -> int:

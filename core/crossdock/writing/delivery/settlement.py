@@ -9,6 +9,7 @@ from datetime import datetime
 
 from crossdock.state import Accepted, Attempt, DeadLetter, Intent, Scope, Transaction
 from crossdock.writing.delivery.operations import bytes_after, payload_after
+from crossdock.writing.delivery.restored_state import MAY_BE_RESTORED, StateDoubts
 from crossdock.writing.targets.outcomes import Outcome
 from crossdock.writing.targets.target import Target
 
@@ -32,16 +33,12 @@ def write(
     *,
     run_id: int,
     at: datetime,
-    restored: bool = True,
-    unverified: bool = False,
+    doubts: StateDoubts = MAY_BE_RESTORED,
 ) -> None:
     """Move the intents, and write bindings or dead letters for their records.
 
     Records of operations that a restored backup had left are unverified afterwards.
-
-    Args:
-        restored: The state may be a restored backup.
-        unverified: Some bindings are unverified. An operation that does not depend on what they say verifies them.
+    An operation that does not depend on what unverified bindings say verifies them.
     """
     _doubt_taken_ids(tx, settled, at=at)
     for item in settled:
@@ -51,8 +48,8 @@ def write(
             item.intent.target_id = item.intent.target_id or item.outcome.target_id
     tx.intents.move([item.intent for item in settled], at=at)
     delivered = [item for item in settled if item.intent.status == "delivered"]
-    _bind(tx, delivered, run_id=run_id, at=at, unverified=unverified)
-    if restored and delivered:
+    _bind(tx, delivered, run_id=run_id, at=at, unverified=doubts.unverified)
+    if doubts.restored and delivered:
         _distrust_restored(tx, delivered)
     refused = (_whole(tx, dead_letter(item)) for item in settled if item.intent.status == "rejected")
     dead_letters = [each for each in refused if each is not None]

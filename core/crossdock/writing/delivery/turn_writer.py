@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from crossdock.errors import RecordError
 from crossdock.pacing.allowance import Allowance
-from crossdock.state import Intent, Scope, State, Transaction
+from crossdock.state import Intent, Scope, Transaction
 from crossdock.values.author_code import AuthorCodeError
-from crossdock.values.clock import Clock
 from crossdock.writing.delivery import settlement
+from crossdock.writing.delivery.delivering_run import DeliveringRun
 from crossdock.writing.delivery.operations import Operation, mint, unsent
+from crossdock.writing.delivery.restored_state import StateDoubts
 from crossdock.writing.delivery.senders import SendTask
 from crossdock.writing.delivery.turn_decisions import Decisions
 from crossdock.writing.targets import outcomes
@@ -33,14 +33,6 @@ class Chunk(Protocol):
         """Write the rest: dead letters, waiting records, fingerprints of suppressed records."""
 
 
-@dataclass(slots=True)
-class Counters:
-    """Of a run so far. *requests* counts attempts, look-ups among them; *throttled* those that were answered 429."""
-
-    requests: int = 0
-    throttled: int = 0
-
-
 def step_after_restore(now: datetime) -> int:
     """What the next counter of a record adds to its last one, so that its idempotency key was not used before.
 
@@ -56,20 +48,10 @@ class TurnWriter:
     So one disk flush serves many requests, and after a crash at most the requests in flight are in doubt.
     """
 
-    def __init__(
-        self,
-        state: State,
-        target: Target,
-        allowance: Allowance,
-        clock: Clock,
-        run_id: int,
-        *,
-        restored: bool,
-        unverified: bool,
-    ) -> None:
-        self._state, self._target, self._allowance, self._clock = state, target, allowance, clock
-        self._run_id, self._step = run_id, step_after_restore(clock.now()) if restored else 1
-        self._restored, self._unverified = restored, unverified
+    def __init__(self, run: DeliveringRun, target: Target, allowance: Allowance, doubts: StateDoubts) -> None:
+        self._run, self._target, self._allowance, self._doubts = run, target, allowance, doubts
+        self._state, self._clock = run.state, run.clock
+        self._step = step_after_restore(run.clock.now()) if doubts.restored else 1
         self._leave_within_s = LEAVE_WITHIN_S
 
     def mint(self, operations: Sequence[Operation], decisions: Decisions) -> list[Intent]:
@@ -99,29 +81,20 @@ class TurnWriter:
                 decisions.settle("rejected", minted[-1], outcomes.of_error(error))
         return minted
 
-    def commit(
-        self,
-        decisions: Decisions,
-        chunk: Chunk | None,
-        fresh: list[Intent],
-        leaving: list[SendTask],
-        counters: Counters,
-    ) -> None:
+    def commit(self, decisions: Decisions, chunk: Chunk | None, fresh: list[Intent], leaving: list[SendTask]) -> None:
         """Commit one turn; afterwards *leaving* may be sent, within `LEAVE_WITHIN_S` of the lease's confirmation.
 
-        Args:
-            counters: Of the run, *leaving* included.
+        The counters of the run include *leaving*.
         """
-        now = self._clock.now()
+        run, now = self._run, self._clock.now()
         sending = [task.intent for task in leaving if task.purpose == "send"]
         for intent in sending:
             intent.leave(now)
         new, known = [*fresh, *decisions.successors], [intent for intent in sending if intent.id]
 
         def write(tx: Transaction) -> None:
-            tx.intents.add(new, run_id=self._run_id, fence=self._state.fence, at=now)
-            doubts = {"restored": self._restored, "unverified": self._unverified}
-            settlement.write(tx, decisions.settled, run_id=self._run_id, at=now, **doubts)
+            tx.intents.add(new, run_id=run.id, fence=run.state.fence, at=now)
+            settlement.write(tx, decisions.settled, run_id=run.id, at=now, doubts=self._doubts)
             settlement.doubt_changed(tx, decisions.settled, self._target)
             tx.intents.move(decisions.moved, at=now)
             tx.intents.note(decisions.attempts)
@@ -130,7 +103,7 @@ class TurnWriter:
             tx.intents.mark_sending(known)  # the new ones were written as sending
             if leaving:
                 tx.buckets.put(self._target.name, self._allowance.bucket_state)
-                tx.runs.count_requests(self._run_id, requests=counters.requests, throttled=counters.throttled)
+                tx.runs.count_requests(run.id, requests=run.counters.requests, throttled=run.counters.throttled)
 
         if leaving:
             self._state.mark_sending()

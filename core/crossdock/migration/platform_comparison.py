@@ -14,7 +14,7 @@ from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs.bound_records import Bound
 from crossdock.runs.control_totals import ControlTotals
-from crossdock.runs.live_comparison import LiveComparison
+from crossdock.runs.live_comparison import ComparedResource, LiveComparison
 from crossdock.runs.platform_source.live_records import LiveRecords
 from crossdock.state import Binding, Intent, Scope, State
 
@@ -95,11 +95,9 @@ class PlatformComparison:
         kind = RESOURCES[resource]
         return LiveComparison(
             self._state,
-            resource,
+            ComparedResource(resource, kind.has_external_id, kind.write_once),
             self._namespaces[resource],
             {(intent.scope, intent.identity.key_hash) for intent in self._unsettled},
-            has_names=kind.has_external_id,
-            write_once=kind.write_once,
             began=self._run.clock.now(),
         )
 

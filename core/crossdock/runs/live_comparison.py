@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -29,6 +29,21 @@ _COPY = "holds the same as a record that was delivered"
 _VERIFIED_AT_MOST = 500  # records that seem to be missing, each with a request of its own
 
 
+@dataclass(frozen=True, slots=True)
+class ComparedResource:
+    """The resource whose records are compared, as its target has them.
+
+    Attributes:
+        kept: Members that the binding of a record that is written once gets, if it was imported: they tell to which
+            records it refers.
+    """
+
+    name: str
+    has_names: bool
+    write_once: bool
+    kept: AbstractSet[str] = frozenset()
+
+
 class LiveComparison:
     """Takes the pages of a complete list, then compares what it did not name.
 
@@ -40,8 +55,6 @@ class LiveComparison:
         began: When the list was first requested.
         remembered: Records without a name that the platform created before then are none that the state has forgotten;
             None if that is unknown.
-        kept: Members that the binding of a record that is written once gets, if it was imported: they tell to which
-            records it refers.
 
     Attributes:
         differences: By scope and key.
@@ -52,20 +65,15 @@ class LiveComparison:
     def __init__(
         self,
         state: State,
-        resource: str,
+        resource: ComparedResource,
         namespaces: AbstractSet[str],
         unsettled: AbstractSet[tuple[Scope, int]],
         *,
-        has_names: bool,
-        write_once: bool,
         began: datetime,
         remembered: datetime | None = None,
-        kept: AbstractSet[str] = frozenset(),
     ) -> None:
-        self._state, self._resource, self._namespaces = state, resource, namespaces
-        self._unsettled, self._has_names, self._write_once = unsettled, has_names, write_once
+        self._state, self._resource, self._namespaces, self._unsettled = state, resource, namespaces, unsettled
         self._began, self._remembered = began - _CLOCKS_DIFFER, remembered
-        self._kept = kept if write_once else frozenset[str]()
         self._seen, self._contents = IdSet(), IdSet()
         self._named: dict[str, str] = {}  # names with an unbound record -> its id
         self._unnamed = defaultdict[str, list[str]](list)  # contents of unbound records without a name -> their ids
@@ -82,7 +90,7 @@ class LiveComparison:
         """Compare the records of one page; returns what is bound to them."""
         records = {each["id"]: each for each in page if isinstance(each.get("id"), str)}
         self._forget_relisted(records)
-        bound = bindings_to(self._state, self._resource, list(records))
+        bound = bindings_to(self._state, self._resource.name, list(records))
         for target_id, held in records.items():
             whole = [each for each in bound[target_id] if not each[0].is_contribution]
             if own := [each for each in whole if each[0].namespace in self._namespaces]:
@@ -127,7 +135,7 @@ class LiveComparison:
             contributed |= part.payload
             self._compare(each, part, held, {})
         self._compare(scope, binding, held, contributed)
-        if not self._has_names:
+        if not self._resource.has_names:
             self._contents.add([content_of(binding.payload)])
 
     def _right_owner(self, held: Held, owners: list[tuple[Scope, Binding]]) -> tuple[Scope, Binding] | None:
@@ -140,7 +148,7 @@ class LiveComparison:
         for scope, binding in owners:
             if name == f"{scope.namespace}:{binding.key}":
                 return scope, binding
-        if self._has_names and isinstance(name, str) and self._names_another(name):
+        if self._resource.has_names and isinstance(name, str) and self._names_another(name):
             return None
         return next((each for each in owners if holds(held, each[1].payload)), owners[0])
 
@@ -149,7 +157,7 @@ class LiveComparison:
         namespace, _, key = name.partition(":")
         if namespace not in self._namespaces:
             return False
-        scope, key_hash = Scope(PLATFORM, self._resource, namespace), key_hashes([key])[key]
+        scope, key_hash = Scope(PLATFORM, self._resource.name, namespace), key_hashes([key])[key]
         with self._state.look() as tx:
             return bool(tx.bindings.ids(scope, [key_hash]))
 
@@ -158,8 +166,8 @@ class LiveComparison:
         if (scope, binding.key_hash) in self._unsettled:
             self._of_unsettled[scope, binding.key_hash] = held
             return
-        if self._kept and not binding.payload:
-            found = replace(binding, payload={name: held[name] for name in sorted(self._kept & held.keys())})
+        if self._resource.kept and not binding.payload:
+            found = replace(binding, payload={name: held[name] for name in sorted(self._resource.kept & held.keys())})
             self._correct(scope, binding, found, held)
             return
         wanted = {name: value for name, value in binding.payload.items() if name not in contributed}
@@ -169,12 +177,12 @@ class LiveComparison:
         self._add(Difference("diverged", scope, binding.key, binding.target_id, tuple(differing)))
         trimmed = as_wanted(held, binding.payload)
         self._moves[binding.target_id] = binding.payload, {**binding.payload, **trimmed}
-        if not self._write_once:
+        if not self._resource.write_once:
             found = replace(binding, fingerprint=None, payload=trimmed, etag=None, changed_at=None)
             self._correct(scope, binding, found, trimmed)
 
     def _take_unbound(self, target_id: str, held: Held) -> None:
-        if not self._has_names:
+        if not self._resource.has_names:
             if self._remembered is None or changed_since(held, self._remembered, "createdAt"):
                 self._unnamed[content_of(held)].append(target_id)
             return
@@ -221,7 +229,7 @@ class LiveComparison:
         after: tuple[str, int] | None = None
         while True:
             with self._state.look() as tx:
-                page = tx.bindings.of_resource(PLATFORM, self._resource, after=after, limit=_PAGE)
+                page = tx.bindings.of_resource(PLATFORM, self._resource.name, after=after, limit=_PAGE)
             if not page:
                 return
             yield page
@@ -240,7 +248,7 @@ class LiveComparison:
 
     def _lose(self, scope: Scope, binding: Binding) -> None:
         """The platform's record is missing, or another one. Without a name it may have an id that the state forgot."""
-        if self._has_names:
+        if self._resource.has_names:
             self._correct(scope, binding, None, None)
         else:
             self._lost.append((scope, binding))
@@ -249,7 +257,7 @@ class LiveComparison:
         """Records of the platform with our name for a record that the state does not know there."""
         for name, target_id in self._named.items():
             namespace, _, key = name.partition(":")
-            scope = Scope(PLATFORM, self._resource, namespace)
+            scope = Scope(PLATFORM, self._resource.name, namespace)
             key_hash = key_hashes([key])[key]
             earlier = self.corrections.get((scope, key_hash))
             with self._state.look() as tx:
@@ -288,7 +296,7 @@ class LiveComparison:
         """Records without a name that hold the same as one that the state knows."""
         copies = self._contents.among(list(self._unnamed)) if self._unnamed else set()
         for target_id in (each for content in sorted(copies) for each in self._unnamed[content]):
-            scope = Scope(PLATFORM, self._resource, "")
+            scope = Scope(PLATFORM, self._resource.name, "")
             self._add(Difference("duplicate", scope, target_id, target_id, remark=_COPY))
             self._moves[target_id] = None, look_up(target_id)
 
@@ -310,7 +318,7 @@ class LiveComparison:
     def outcome_of(self, intent: Intent) -> InDoubt:
         """What the complete list says about an operation in doubt."""
         after, held = payload_after(intent), self._of_unsettled.get((intent.scope, intent.identity.key_hash))
-        if intent.operation == "create" and not self._has_names:
+        if intent.operation == "create" and not self._resource.has_names:
             ids = self._unnamed.get(content_of(after), [])
             return InDoubt("delivered", ids.pop()) if len(ids) == 1 else InDoubt("unknown" if ids else "not delivered")
         if intent.operation == "create":
@@ -351,7 +359,7 @@ class LiveComparison:
 
     def _of_name(self, difference: Any, name: str, target_id: str, remark: str) -> Difference:
         namespace, _, key = name.partition(":")
-        return Difference(difference, Scope(PLATFORM, self._resource, namespace), key, target_id, remark=remark)
+        return Difference(difference, Scope(PLATFORM, self._resource.name, namespace), key, target_id, remark=remark)
 
     def _add(self, found: Difference) -> None:
         self.differences[found.scope, found.key] = found

@@ -25,7 +25,7 @@ from crossdock.pacing.allowance import Allowance
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs.differences import Correction
-from crossdock.runs.live_comparison import LiveComparison
+from crossdock.runs.live_comparison import ComparedResource, LiveComparison
 from crossdock.runs.operator_look_ups import LookUps
 from crossdock.runs.platform_source.live_records import LiveRecords
 from crossdock.runs.record_content import content_of
@@ -237,16 +237,15 @@ class Verification:
         with self._state.look() as tx:
             unsettled = tx.intents.unsettled()
             remembered = tx.runs.remembered() if tx.runs.restored() else tx.bindings.newest_change(target.name)
+        members = {field.alias or name for name, field in kind.draft.model_fields.items()} if kind.write_once else set()
+        has_names = target.name_member(resource) is not None
         return LiveComparison(
             self._state,
-            resource,
+            ComparedResource(resource, has_names, kind.write_once, kept=members),
             {each.whole.namespace for each in scopes if (each.target, each.resource) == (target.name, resource)},
             {(intent.scope, intent.identity.key_hash) for intent in unsettled},
-            has_names=target.name_member(resource) is not None,
-            write_once=kind.write_once,
             began=self._now(),
             remembered=remembered,
-            kept={field.alias or name for name, field in kind.draft.model_fields.items()},
         )
 
     def _write(self, comparison: LiveComparison, compared: Sequence[tuple[Scope, Binding]]) -> None:

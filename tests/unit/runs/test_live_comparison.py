@@ -19,7 +19,7 @@ from tests.unit.state.samples import AT, binding, intent, start
 
 from crossdock.planning.references import key_hashes
 from crossdock.runs.bound_records import InDoubt
-from crossdock.runs.live_comparison import LiveComparison
+from crossdock.runs.live_comparison import ComparedResource, LiveComparison
 from crossdock.state import Binding, Scope, State, parse_url
 
 PRODUCTS, INVOICES = Scope("platform", "product", "wms"), Scope("platform", "invoice", "wms")
@@ -54,9 +54,8 @@ def comparison(
     with state.begin() as tx:
         tx.bindings.put(scope, list(bindings), run_id=run_id, at=AT)
     has_names = scope.resource != "invoice"
-    return LiveComparison(
-        state, scope.resource, {"wms"}, set(unsettled), has_names=has_names, write_once=not has_names, began=BEGAN
-    )
+    resource = ComparedResource(scope.resource, has_names=has_names, write_once=not has_names)
+    return LiveComparison(state, resource, {"wms"}, set(unsettled), began=BEGAN)
 
 
 def found(compared: LiveComparison) -> dict[str, str]:

@@ -38,7 +38,7 @@ class Session:
     Args:
         width: How many runs may be running at once.
         earlier: The state of each target's bucket at the end of the last run.
-        stack: Closes the buckets.
+        stack: Closes what the session opens.
         percent: Of each target's allowance that the runs may use; asked again and again.
 
     Attributes:
@@ -59,10 +59,10 @@ class Session:
         earlier: Mapping[str, BucketState],
         stack: ExitStack,
         percent: Callable[[], int],
-        reading: Reading,
     ) -> None:
         self.project, self.state, self.clock, self.targets = project, state, clock, targets
-        self._width, self._earlier, self._stack, self.reading = width, earlier, stack, reading
+        self._width, self._earlier, self._stack = width, earlier, stack
+        self.reading: Reading = stack.enter_context(marked_reading(state, clock, partial(kills_process, project)))
         self._buckets: dict[str, BucketStore] = {}
         self._percent, self._reduced = percent, dict[str, ReducedRate]()
         self._opening = threading.Lock()
@@ -169,8 +169,7 @@ def _opened(
     with state.begin() as tx:
         tx.runs.abandon(at=clock.now())
         earlier = {name: found for name in targets if (found := tx.buckets.get(name)) is not None}
-    reading = stack.enter_context(marked_reading(state, clock, partial(kills_process, project)))
-    session = Session(project, state, clock, targets, width, earlier, stack, percent, reading)
+    session = Session(project, state, clock, targets, width, earlier, stack, percent)
     platform = session.targets[PLATFORM]
     session.source_buckets.keep(READS, TargetBucket(clock, session.bucket(platform), session.reduced(platform)))
     return session

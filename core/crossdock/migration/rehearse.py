@@ -98,15 +98,7 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
             profiles[stream].take(batch, joined[stream])
 
     began, names = clock.now(), [name for wave in waves for name in wave.streams]
-    planned = dry_run.plan(
-        project,
-        names,
-        decisions.listener(),
-        clock=clock,
-        progress=progress,
-        summed=True,
-        observe=observe,
-    )
+    planned = dry_run.plan(project, names, decisions.listener(observe), clock=clock, progress=progress, summed=True)
     for profile in (*profiles.values(), *(part for parts in joined.values() for part in parts.values())):
         profile.finish()
     forecasts = tuple(wave_forecasts(migration, waves, planned, began))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crossdock.migration.platform_matches import PlannedCreates
+from crossdock.reading.sources.source_context import Observe
 from crossdock.runs.plan_results import PlanListener
 from crossdock.runs.waiting_groups import Parent
 from crossdock.state import DeadLetter, Intent, RecordIdentity, Scope, WaitingRecord
@@ -90,8 +91,9 @@ class Decisions:
         self._waiting: set[Parent] = set()
         self.streams: dict[str, StreamDecisions] = defaultdict(StreamDecisions)
 
-    def listener(self) -> PlanListener:
-        return PlanListener(self._operation, self._refused, self._wait, _ignore, self._doubt, self._withhold)
+    def listener(self, observe: Observe | None = None) -> PlanListener:
+        listening = self._operation, self._refused, self._wait, _ignore, self._doubt, self._withhold
+        return PlanListener(*listening, observe=observe)
 
     def becomes_of(self, parent: Parent) -> str:
         """Why a record that others wait for will not be there: ``rejected``, ``waiting``, or ``not read``."""

@@ -20,6 +20,7 @@ from crossdock.records import Record
 from crossdock.runs import dry_run
 from crossdock.runs.control_totals import ControlTotals
 from crossdock.runs.differences import UNKNOWN, Class, Correction, Difference
+from crossdock.runs.dry_run import CorrectedState
 from crossdock.runs.full_input import FROM_STATE, FullInput
 from crossdock.runs.plan_results import PlanListener
 from crossdock.runs.record_content import content_of
@@ -115,8 +116,7 @@ class SourceComparison:
             run.clock,
             run.progress,
             summed=True,
-            source=self._input,
-            corrections=corrections,
+            corrected=CorrectedState(self._input, corrections),
         )
         self._found.sources, self._found.errors = planned.sources, planned.errors
         self._rejected_before()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
 
@@ -23,7 +23,7 @@ from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
 from crossdock.planning.referring_records import ReferringRecords
 from crossdock.planning.removals import Removals, verb
-from crossdock.reading.sources.source_context import Observe, SourceContext
+from crossdock.reading.sources.source_context import SourceContext
 from crossdock.runs import api_limits
 from crossdock.runs.intake_logs import NoIntake, PlanIntake
 from crossdock.runs.left_operations import LeftOperations, cannot_be_found, expected_delivery
@@ -52,15 +52,27 @@ def plan(
     clock: Clock,
     progress: Progress,
     summed: bool = False,
-    observe: Observe | None = None,
 ) -> Planned:
-    """Pass to *listener* what `crossdock.runs.runner.sync` would do, and to *observe* each batch that a stream reads.
+    """Pass to *listener* what `crossdock.runs.runner.sync` would do.
 
     Raises:
         CrossdockError: If the state cannot be read. Errors of sources are in the result.
     """
     with closing(project.open_state(read_only=True)) as state:
-        return look_ahead(project, state, selection, listener, clock, progress, summed=summed, observe=observe)
+        return look_ahead(project, state, selection, listener, clock, progress, summed=summed)
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedState:
+    """The state as it will be once it is corrected, for streams of which everything is read.
+
+    Attributes:
+        source: Where the records of a stream come from.
+        corrections: They are written before the streams are synced.
+    """
+
+    source: PlannedSource
+    corrections: Sequence[ExpectedDelivery]
 
 
 def look_ahead(
@@ -72,39 +84,38 @@ def look_ahead(
     progress: Progress,
     *,
     summed: bool = False,
-    source: PlannedSource | None = None,
-    corrections: Iterable[ExpectedDelivery] = (),
-    observe: Observe | None = None,
+    corrected: CorrectedState | None = None,
 ) -> Planned:
     """Plan on an open state, which is only read.
 
     Args:
         summed: Hash the sources.
-        source: Where the records of a stream come from; by default from its own source, as far as that is new.
-        corrections: Of the state, which are written before.
+        corrected: Plan on this; by default on the state as it is, with what is new in the streams' own sources.
     """
     with ExitStack() as stack:
         work = run_folder(stack, None)
         names = project.selected(selection)
         with state.look() as tx:
             limits = api_limits.read(tx, {name.partition(".")[0] for name in names}, project.reading_platform)
-            refused = {} if source else undos_meanwhile.refusals(tx, names)
-        intake = PlanIntake(state) if source is None else NoIntake()  # which reads all files again
+            refused = {} if corrected else undos_meanwhile.refusals(tx, names)
+        intake = NoIntake() if corrected else PlanIntake(state)  # without an intake log, all files are read again
         folders = work / "spool", work, project.spool
-        context = SourceContext(clock, progress, intake, *folders, limits=limits, observe=observe)
+        context = SourceContext(clock, progress, intake, *folders, limits=limits, observe=listener.observe)
         stack.enter_context(context.at_end)
         targets = project.targets(clock)
         streams = project.bind(names - refused.keys(), targets=targets, run=context)
+        source = corrected.source if corrected else None
         preview = _Preview(targets, state, listener, clock.now(), streams, source)
         preview.result.errors.update(refused)
         preview.result.unread += len(refused)
-        for correction in corrections:
+        for correction in corrected.corrections if corrected else ():
             preview.expected.add(correction)
         with state.expecting(preview.expected):
             for bound in streams:
                 preview.stream(bound, summed=summed)
             preview.held()
-        for bound in streams if observe is None else ():  # a rehearsal, which observes, says it in its own words
+        # A rehearsal, which observes, says it in its own words.
+        for bound in streams if listener.observe is None else ():
             note_matches(bound, preview.result.tallies.get(bound.name, Tally()).records["created"])
             note_unverified(bound, state)
         return preview.finished()

@@ -11,6 +11,7 @@ from crossdock.delta.repeated_keys import RepeatedKeys
 from crossdock.errors import CrossdockError, most_severe
 from crossdock.pacing.forecast import Forecast
 from crossdock.planning.planned_chunk import PlannedChunk
+from crossdock.reading.sources.source_context import Observe
 from crossdock.state import Binding, DeadLetter, Intent, RecordIdentity, Scope, WaitingRecord
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations import Operation
@@ -28,6 +29,7 @@ class PlanListener:
         in_doubt: A record with an operation that is not sent, because it may have been carried out.
         withheld: A removal that needs approval.
         suppressed: A record that was mapped and of which the target holds everything already.
+        observe: Receives also what the streams read; None if nobody looks at it.
     """
 
     operation: Callable[[Operation], None]
@@ -37,6 +39,7 @@ class PlanListener:
     in_doubt: Callable[[RecordIdentity], None]
     withheld: Callable[[Operation], None]
     suppressed: Callable[[Scope, Binding], None] = field(default=lambda _scope, _binding: None, kw_only=True)
+    observe: Observe | None = field(default=None, kw_only=True)
 
     @classmethod
     def ignoring(cls) -> PlanListener:

@@ -55,7 +55,7 @@ class Client:
         ConfigError: If the address or the tenant is not valid.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  public keyword arguments
         self,
         base_url: str,
         tenant: str,

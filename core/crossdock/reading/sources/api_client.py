@@ -102,7 +102,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         """`request` with POST, for a search or a login; the request may be sent more than once."""
         return self.request("POST", path, json=json, form=form)
 
-    def pages(
+    def pages(  # noqa: PLR0913  public keyword arguments
         self,
         path: str,
         params: Params | None = None,

@@ -77,7 +77,7 @@ class FileSource:
         ignore_case: Whether files match in upper and lower case alike.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  public keyword arguments
         self,
         files: str,
         layout: FileFormat,

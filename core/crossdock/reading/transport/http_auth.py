@@ -239,7 +239,7 @@ class LoginAuth(TokenAuth):
         ConfigError: See `ClientCredentialsAuth`.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  public keyword arguments
         self,
         login_url: str,
         credentials: Mapping[str, Any],

@@ -29,7 +29,7 @@ from crossdock.reading.transport.httpcore_client import (
     HttpClient,
 )
 
-_DECODED = {b"content-encoding", b"content-length", b"transfer-encoding"}  # no longer true of the body
+_DECODED = {b"content-encoding", b"content-length", b"transfer-encoding"}  # no longer true for the decoded body
 
 _HTTPX_NOT_SENT = (
     httpx.ConnectError,
@@ -59,7 +59,6 @@ def httpx_client(
         timeout_s: Longest silence of the server.
         total_timeout_s: Limit from the start of a request to the last byte of its response.
         max_response_bytes: Limit for a response's body, before and after decompression.
-        connection: Proxy and certificates.
         on_request: Called with each request right before it is sent, after *auth*.
         transport: For tests, such as an `httpx.MockTransport`; by default a `BoundedTransport`.
         recorded: Returns what takes the place of the transport, such as one that records the answers.
@@ -82,7 +81,7 @@ def httpx_client(
 
 
 def _release(response: httpx.Response) -> None:
-    """Break the cycle of *response* and httpx's stream, which refers back to it.
+    """Break the reference cycle between *response* and httpx's stream.
 
     Commands collect garbage rarely: a thousand pages of a list would be kept until then.
     """
@@ -153,7 +152,7 @@ def unavailable_errors() -> Iterator[None]:
 def delivery_errors() -> Iterator[None]:
     """Raise `NotSentError` or `AmbiguousError` instead of the exceptions of httpx, as `HttpClient.send` does.
 
-    A token that cannot be obtained is a request that was not sent.
+    If a token cannot be obtained, the request was not sent.
     """
     try:
         yield

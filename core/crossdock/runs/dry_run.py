@@ -1,4 +1,4 @@
-"""A plan: what a sync would do now. No call to the platform, and nothing is written."""
+"""A plan: what a sync would do now. It calls no platform and writes nothing."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from crossdock.writing.delivery.operations import Operation
 from crossdock.writing.targets.target import Target
 
 PlannedSource = Callable[[BoundStream, Tally], StreamInput]
-_AT_ONCE = 1000  # records planned together: nothing is written, so no transaction waits for them
+_AT_ONCE = 1000  # records planned together; no transaction waits for them, because nothing is written
 
 
 def plan(
@@ -54,7 +54,7 @@ def plan(
     summed: bool = False,
     observe: Observe | None = None,
 ) -> Planned:
-    """Pass to *listener* what `crossdock.runs.runner.sync` would do, and to *observe* each batch that a stream reads.
+    """Report to *listener* what `crossdock.runs.runner.sync` would do, and to *observe* each batch that a stream reads.
 
     Raises:
         CrossdockError: If the state cannot be read. Errors of sources are in the result.
@@ -80,8 +80,8 @@ def look_ahead(
 
     Args:
         summed: Hash the sources.
-        source: Where the records of a stream come from; by default from its own source, as far as that is new.
-        corrections: Of the state, which are written before.
+        source: Replaces the sources of the streams, which are otherwise read as far as they are new.
+        corrections: Corrections of the state that are written first.
     """
     with ExitStack() as stack:
         work = run_folder(stack, None)
@@ -104,7 +104,7 @@ def look_ahead(
             for bound in streams:
                 preview.stream(bound, summed=summed)
             preview.held()
-        for bound in streams if observe is None else ():  # a rehearsal, which observes, says it in its own words
+        for bound in streams if observe is None else ():  # a rehearsal, which observes, reports this itself
             note_matches(bound, preview.result.tallies.get(bound.name, Tally()).records["created"])
             note_unverified(bound, state)
         return preview.finished()
@@ -114,8 +114,8 @@ class _Preview:
     """One plan.
 
     Attributes:
-        expected: What the sync delivers before the stream that is planned next, as far as it changes or removes
-            records; those that it creates from a source are many, and `References` knows them.
+        expected: Updates and removals that the sync delivers before the stream that is planned next. Creates from a
+            source are many, and `References` knows them.
     """
 
     def __init__(
@@ -130,8 +130,8 @@ class _Preview:
         self._source = source
         self._state, self._listener, self._now, self._targets = state, listener, now, targets
         self._known: set[tuple[Scope, int]] = set()
-        self._first_steps: set[tuple[Scope, int]] = set()  # records of which this run sends the first of two steps
-        self._doubtful: set[tuple[Scope, int]] = set()  # records of which a create is in doubt
+        self._first_steps: set[tuple[Scope, int]] = set()  # records for which this run sends the first of two steps
+        self._doubtful: set[tuple[Scope, int]] = set()  # records with a create in doubt
         self._references = {name: References(name, self._known) for name in targets}
         self.expected = ExpectedDeliveries()
         with state.look() as tx:
@@ -195,7 +195,7 @@ class _Preview:
             self._coming.discard(bound.scope)
 
     def held(self) -> None:
-        """Decide about what waited for records that a later stream brings, and then about deletes; the rest waits."""
+        """Decide about what waited for records that a later stream brings, and then about deletes. The rest waits."""
         is_done = False
         while not is_done:
             is_done = True
@@ -212,7 +212,9 @@ class _Preview:
             self._tally(bound.name).count("carried_on", held.release())
 
     def _part(self, bound: BoundStream, stream_input: StreamInput, held: HeldRecords, waiting: WaitingOnce) -> bool:
-        """Read and decide about a part, or a phase, of one stream; False if nothing more of it can be decided."""
+        """Read and decide about a part, or a phase, of one stream. Return False if nothing more of it can be
+        decided.
+        """
         tally, rejected = self._tally(bound.name), self._tally(bound.name).records["rejected"]
         unsettled = [intent for intent in (*self._left.in_doubt, *self._held) if intent.scope == bound.scope]
         try:
@@ -257,7 +259,9 @@ class _Preview:
             chunks = planner.next_round()
 
     def _is_refused(self, bound: BoundStream, stream_input: StreamInput) -> bool:
-        """True if the stream would update too many records: these are listed as withheld, and nothing is planned."""
+        """Return True if the stream would update too many records. They are listed as withheld, and nothing is
+        planned.
+        """
         found = stream_input.update_candidates()
         try:
             withheld = update_limits.withheld(self._state, bound, bound.target, found, self._known, at=self._now)
@@ -299,7 +303,7 @@ class _Preview:
         return self._planner(bound, tally or self._tally(bound.name), nothing, gone, FailureCount(bound, None))
 
     def _show_removals(self, bound: BoundStream, gone: Removals) -> None:
-        """Pass on the removals that need approval, and count the records that stay as they are."""
+        """Report the removals that need approval, and count the records that stay."""
         held = gone.withheld
         if gone.refusal is not None:
             self.result.errors[bound.name] = gone.refusal

@@ -1,4 +1,4 @@
-"""Runs that could not begin: rows of the state, so that they are found where people look for runs."""
+"""Runs that could not begin, stored in the state so that they are found with other runs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Attempt:
     """The run that is to begin.
 
     Attributes:
-        due_run: The scheduled run that it is; None for a manual one.
-        job: That it is a run of; None for a manual one.
-        command: That starts a manual one.
-        waits: It is tried again by itself while another process uses the state, which is then no refusal.
+        due_run: The scheduled run; None for a manual one.
+        job: The job of the run; None for a manual one.
+        command: The command that starts a manual run.
+        waits: Whether it is retried automatically while another process uses the state. That is no refusal.
     """
 
     due_run: DueRun | None = None
@@ -30,11 +30,7 @@ class Attempt:
 
 
 def record(project: Project, clock: Clock, error: CrossdockError, attempt: Attempt, state: State | None = None) -> None:
-    """Write why a run could not begin, if the state can be written.
-
-    Args:
-        state: The open one, if there is one.
-    """
+    """Store why a run could not begin, if the state can be written."""
     if attempt.waits and isinstance(error, StateBusyError):
         return
     with suppress(CrossdockError):

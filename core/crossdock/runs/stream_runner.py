@@ -38,12 +38,12 @@ Steps = Generator[None, None, bool]
 class StreamRunner:
     """Runs the streams of one run that write to one target, one at a time.
 
-    Errors of a stream are in the report, under its name.
+    The report has the errors of a stream under its name.
 
     Args:
-        scopes: Of all streams of the run.
-        own_records: What other runs of the session must not work on.
-        matches: Of the streams that take over records of the platform.
+        scopes: The scopes of all streams of the run.
+        own_records: The records that other runs of the session must not work on.
+        matches: The matches of the streams that take over records of the platform.
         place: Where the report has errors that end the delivery to the target.
     """
 
@@ -70,10 +70,10 @@ class StreamRunner:
         self._deferred: dict[str, RecordSource] = {}  # by the stream whose deletes come at the end
 
     def run(self, bound: BoundStream, source: RecordSource) -> Steps:
-        """Run one stream; returns False if nothing more can be delivered.
+        """Run one stream. Return False if nothing more can be delivered.
 
         Raises:
-            LateError: If its file is late; nothing of the stream is read or counted then.
+            LateError: If its file is late. Nothing of the stream is read or counted then.
             StateError: If the state fails.
         """
         held = HeldRecords(bound, self._state, self._references, self._coming)
@@ -92,10 +92,8 @@ class StreamRunner:
         return goes_on
 
     def deliver_held(self) -> Steps:
-        """Deliver what waited for records that a later stream has brought; returns as `run`.
-
-        Raises:
-            StateError: If the state fails.
+        """Deliver what waited for records that a later stream has brought. Returns as `run`, and fails with
+        StateError.
         """
         is_done = False
         while not is_done:
@@ -116,15 +114,13 @@ class StreamRunner:
         return True
 
     def report_defects(self) -> None:
-        """Report errors in the code of the target that harmed no record."""
+        """Report errors in the code of the target that affected no record."""
         for defect in self._target.take_defects():
             self._report.messages.fail(self._place, defect)
 
     def deliver_deletes(self) -> Steps:
-        """Delete what is gone and may be referred to, those that refer to others first; returns as `run`.
-
-        Raises:
-            StateError: If the state fails.
+        """Delete what is gone and may be referred to, referring records first. Returns as `run`, and fails with
+        StateError.
         """
         for each in self._referring.rounds(self._deleting):
             if not (yield from self._deliver_chunks(each.chunks)):
@@ -152,7 +148,7 @@ class StreamRunner:
             self._report.tally(bound.name).count("carried_on", held.release())
 
     def _run_part(self, bound: BoundStream, source: RecordSource, held: HeldRecords) -> Steps:
-        """Read and deliver what `RecordSource.read` reads at once; returns as `run`."""
+        """Read and deliver what `RecordSource.read` reads at once. Returns as `run`."""
         with self._state.look() as tx:
             unsettled = self._own_records.without_others(tx.intents.unsettled(bound.scope, source.named))
         try:
@@ -169,7 +165,7 @@ class StreamRunner:
         return True if self._refused(bound, source) else (yield from self._deliver_records(bound, source, held))
 
     def _refused(self, bound: BoundStream, source: RecordSource) -> bool:
-        """True if the stream would update too many records; the report and the state then have what to approve."""
+        """Return True if the stream would update too many records, and store what to approve."""
         at = bound.context.run.clock.now()
         try:
             withheld = update_limits.withheld(
@@ -188,11 +184,7 @@ class StreamRunner:
         return True
 
     def deliver(self, work: Callable[[], bool]) -> Steps:
-        """Do *work* of the dispatcher until it returns True; returns as `run`.
-
-        Raises:
-            StateError: If the state fails.
-        """
+        """Call *work* of the dispatcher until it returns True. Returns as `run`, and fails with StateError."""
         try:
             while not work():
                 yield
@@ -258,7 +250,7 @@ class StreamRunner:
         return True
 
     def _carry_on(self, bound: BoundStream) -> None:
-        """Count deletes that were to come at the end, and do not."""
+        """Count deletes that should have come at the end."""
         self._report.tally(bound.name).count("carried_on", self._referring.give_up(bound))
 
     def _finish(self, bound: BoundStream, source: RecordSource) -> None:
@@ -282,7 +274,7 @@ class StreamRunner:
 
 
 def _advancing(chunks: Iterator[PlannedChunk], progress: Progress) -> Iterator[PlannedChunk]:
-    """*chunks*, whose records without an operation are done once they are planned."""
+    """Report the progress of records without an operation, which are done once they are planned."""
     for chunk in chunks:
         progress.advance(chunk.size - len(chunk.operations))
         yield chunk

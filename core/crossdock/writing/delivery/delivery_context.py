@@ -1,4 +1,4 @@
-"""What the parts of one delivery share."""
+"""Objects that the parts of one delivery share."""
 
 from __future__ import annotations
 
@@ -16,28 +16,25 @@ from crossdock.writing.targets.target import Target
 
 
 class ForgottenRecords(Protocol):
-    """Records that a target has and a restored state does not know."""
-
     def knows(self, intent: Intent) -> bool:
-        """Whether all records were read of which one may be what the create *intent* makes."""
+        """Return whether all records were read that the create *intent* could have made."""
 
     def claim(self, intent: Intent) -> str | None:
-        """The id of the record that the create *intent* has made already, once; None if it made none."""
+        """Return the id of the record that the create *intent* has made already, once per record; otherwise None."""
 
 
 @dataclass(slots=True)
 class DeliveryContext:
-    """One delivery: its target, its settings, and why it must end, once it must.
+    """One delivery: its target, its settings, and the reason to end.
 
     Attributes:
-        adopting: Streams that take over records which the target already has under our name for them.
-        matching: Streams that take over records which the target has under other names, each with the member by which
-            they are matched.
-        rejecting: Streams that overwrite no member which somebody else has changed.
-        only_unchanged: Of the operations that it adds, as of `Intent`.
-        state_restored: The state is a restored backup, so what looks new may have been delivered before.
-        forgotten: What the target has of records that the state may have forgotten; None if it was not asked.
-        resuming: What an earlier run left is being settled; it may consist of records that fail on every run.
+        adopting: Streams that take over records which the target already has under their external ids.
+        matching: Streams that take over records with other names, each with the member by which they are matched.
+        rejecting: Streams that never overwrite a member which somebody else has changed.
+        only_unchanged: The value of `Intent.only_unchanged` for new operations.
+        state_restored: Whether the state is a restored backup, so that what looks new may have been delivered before.
+        forgotten: Records of the target that the state may have forgotten; None if they were not read.
+        resuming: Whether operations of an earlier run are being settled. They may fail on every run.
         stop: The first reason to end.
     """
 
@@ -61,12 +58,11 @@ class DeliveryContext:
         self.stop = self.stop or error
 
     def reset(self) -> None:
-        """Continue after a stop, with a closed circuit breaker."""
         self.stop = None
         self.queue.circuit_breaker = CircuitBreaker(self.target.in_flight, self.rng)
 
     def leave(self, task: SendTask) -> None:
-        """Leave an intent to the next run: in doubt if it may have been carried out, else pending."""
+        """Leave an intent to the next run: in doubt if it may have been executed, otherwise pending."""
         intent = task.intent
         if task.retry_state.ambiguous:
             intent.status = "in_doubt"

@@ -33,20 +33,19 @@ class Dispatcher:
     """Delivers operations; one thread calls it and owns the state.
 
     Args:
-        settled: Called once for each intent when this run is done with it, whatever became of it.
+        settled: Called once for each intent when this run is done with it, whatever the result.
         interrupt: Set when the run shall end early.
-        adopting: Streams that take over what the target already has under our name for it.
-        matching: Streams that take over records which the target has under other names, each with the member by which
-            they are matched.
-        rejecting: Streams that overwrite no member which somebody else has changed.
-        only_unchanged: As of `DeliveryContext`.
+        adopting: As for `DeliveryContext`.
+        matching: As for `DeliveryContext`.
+        rejecting: As for `DeliveryContext`.
+        only_unchanged: As for `DeliveryContext`.
         warn: Called when the target becomes unavailable, and when it is available again.
-        state_restored: The state is a restored backup, so what looks new may have been delivered before.
-        forgotten: As of `DeliveryContext`.
-        unverified: Some bindings were not compared with the target yet.
-        own_records: What other runs of the session must not work on; None if there are none.
+        state_restored: As for `DeliveryContext`.
+        forgotten: As for `DeliveryContext`.
+        unverified: Whether some bindings were not compared with the target yet.
+        own_records: The records that other runs of the session must not work on; None without other runs.
         may_pause: Whether there is other work while the target is unavailable; see `deliver`.
-        counters: Of the run, to count in.
+        counters: The counters of the run.
     """
 
     def __init__(
@@ -88,7 +87,7 @@ class Dispatcher:
         self.counters = counters or Counters()
 
     def resume(self, intents: Sequence[Intent], *, later: AbstractSet[str] = frozenset()) -> Iterator[None]:
-        """Settle what an earlier run left unsettled; yields where `deliver` pauses, and fails as it does.
+        """Settle the operations that an earlier run left. Yields where `deliver` pauses, and fails as it does.
 
         Args:
             later: Streams whose unsent records that are written once are sent only when `release` is called.
@@ -110,7 +109,7 @@ class Dispatcher:
         self._run.resuming = False
 
     def release(self) -> bool:
-        """Deliver what `resume` held back, as `deliver` does."""
+        """Deliver what `resume` held back. Returns and fails as `deliver`."""
         self._queue.release()
         return self.deliver(iter(()))
 
@@ -122,12 +121,12 @@ class Dispatcher:
         """Deliver all operations of *chunks*, in their order as far as answers allow.
 
         Returns:
-            False if the target is unavailable and there is other work: to be called again with the same *chunks*.
+            False if the target is unavailable and there is other work. Call it again then with the same *chunks*.
 
         Raises:
-            UnavailableError: If the target stays unavailable; what was not settled stays in the state.
+            UnavailableError: If the target stays unavailable. Unsettled operations stay in the state.
             UnauthorizedError: If it does not accept our credentials.
-            StoppedError: If it was interrupted; what was in flight is settled.
+            StoppedError: If it was interrupted. Requests in flight are settled.
         """
         while self._turn(chunks):
             if self._interrupt.is_set():
@@ -141,7 +140,7 @@ class Dispatcher:
         return True
 
     def put_back(self) -> None:
-        """After a stop: what was sent and may have been carried out is in doubt, everything else is pending."""
+        """After a stop, leave sent operations that may have been executed in doubt, and all others pending."""
         left = self._policy.give_back()
         self._writer.move(left)
         for intent in left:
@@ -170,7 +169,7 @@ class Dispatcher:
         if self._run.stop is None and self._queue.wants_more:
             chunk, fresh = self._next(chunks, decisions)
             if chunk is None and self._own_records:
-                self._own_records.stored()  # nothing was planned: others need not wait until an answer comes
+                self._own_records.stored()  # nothing was planned: other runs need not wait until an answer comes
         for intent in fresh:
             if intent.status != "rejected":
                 self._policy.admit(intent, decisions)
@@ -187,7 +186,7 @@ class Dispatcher:
         return bool(chunk or self._in_flight or (self._run.stop is None and self._queue))
 
     def _next(self, chunks: Iterator[Chunk], decisions: Decisions) -> tuple[Chunk | None, list[Intent]]:
-        """The next chunk with its intents; an error there ends the run once all answers have arrived."""
+        """Return the next chunk with its intents. An error there ends the run once all answers have arrived."""
         try:
             chunk = next(chunks, None)
             fresh = self._writer.mint(chunk.operations, decisions) if chunk else []
@@ -257,12 +256,11 @@ class Dispatcher:
         return [task for task in tasks if self._policy.may_leave(task, decisions)]
 
     def _room(self) -> int:
-        """How many more requests may be in flight."""
         number = len(self._in_flight)
         return min(self._allowance.room(number), self._queue.circuit_breaker.room(self._clock.monotonic(), number))
 
     def _gather(self, *, wait: bool) -> list[SendResult]:
-        """What has come back; waits for something to do if nothing can be sent now."""
+        """Return the answers that have arrived; wait for something to do if nothing can be sent now."""
         wait_s = self._idle_s() if wait else 0.0
         results, gathered = self._senders.results, []
         if wait_s > 0 and not self._in_flight:
@@ -281,7 +279,7 @@ class Dispatcher:
                 return gathered
 
     def _idle_s(self) -> float:
-        """How long nothing can be sent, unless an answer comes first."""
+        """Return how long nothing can be sent, unless an answer comes first."""
         if self._run.stop is not None or not self._queue:
             return 1.0 if self._in_flight else 0.0
         if self._in_flight and self._room() == 0:

@@ -1,4 +1,4 @@
-"""When a state that was restored from a backup is trusted again."""
+"""Trust in a state that was restored from a backup."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from crossdock.writing.delivery.in_doubt_rules import may_be_forgotten
 
 
 def in_doubt(tx: Transaction) -> int:
-    """How many creates are in doubt because the state may have forgotten them."""
     return sum(each.status == "in_doubt" and may_be_forgotten(each) for each in tx.intents.unsettled())
 
 
 def trust_if_settled(tx: Transaction) -> None:
-    """Trust the state once a complete run has compared it, and every create that was in doubt by it is settled.
+    """Trust the state again once a complete run has compared it and every create in doubt because of the backup is
+    settled.
 
     What is new after that run was not sent before the state was restored.
     """

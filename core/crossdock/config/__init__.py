@@ -1,5 +1,5 @@
-"""Config files to projects: what they say, checked, with the file, line and nearest name in each error.
+"""From config files to projects, with checks whose errors have the file, line and nearest name.
 
-Comes in: YAML, and the connectors that are installed. Goes out: a project with bound streams, targets and jobs. May
+Input: YAML, and the installed connectors. Output: a project with bound streams, targets and jobs. The package may
 import what it declares: connectors, targets, mapping, sources and the state.
 """

@@ -1,4 +1,4 @@
-"""Streams declared in a config file: the same facts as a stream in code, and a declarative mapping."""
+"""Streams declared in a config file, with the same facts as a stream in code and a declarative mapping."""
 
 from __future__ import annotations
 
@@ -84,27 +84,25 @@ class StreamConfig(ConfigModel, StreamFacts):
 
     @property
     def lists_existing(self) -> bool:
-        """As `Stream.lists_existing`."""
         return False
 
     @property
     def fetches(self) -> bool:
-        """As `Stream.fetches`."""
         return False
 
     @property
     def read_resource(self) -> str | None:
-        """As ``reads``, of the stream that is made of this section."""
+        """The resource in ``reads``, for the stream made from this section."""
         return self.reads
 
     @property
     def finds_deleted(self) -> bool:
-        """As `Stream.finds_deleted`, of the stream that is made of this section."""
+        """As `Stream.finds_deleted`, for the stream made from this section."""
         return self.deleted is not None or self.lists_existing or (self.reread is not None and self.reread.finds_gone)
 
     @property
     def resource_type(self) -> ResourceType | None:
-        """What its records become; None while the targets of the config are unknown."""
+        """The type that its records become; None while the targets of the config are unknown."""
         return self._resource_type
 
     @model_validator(mode="after")
@@ -159,12 +157,12 @@ def check_members(
     *,
     whole: bool = True,
 ) -> None:
-    """Check how members of *model* are made of the rows of *stream*.
+    """Check the forms that make members of *model* from the rows of *stream*.
 
     Args:
-        place: Of *forms* in the section of the stream.
-        kind: What the records become, for messages.
-        whole: No required member may be missing.
+        place: The place of *forms* in the section of the stream.
+        kind: The type that the records become, for messages.
+        whole: Whether all required members must be present.
 
     Raises:
         PydanticCustomError: If a member is unknown, missing, or cannot be made in this form; with its place.
@@ -191,7 +189,6 @@ def check_members(
 
 
 def _nested(form: Any, place: tuple[str, ...]) -> Iterator[tuple[Nested, tuple[str, ...]]]:
-    """Every object that *form* may give, with its place."""
     match form:
         case Nested():
             yield form, place
@@ -207,7 +204,7 @@ def _check_constants(model: type[ResourceModel], name: str, form: Any, place: tu
 
 
 def _constants(form: Any, place: tuple[str, ...]) -> Iterator[tuple[Any, tuple[str, ...]]]:
-    """Every constant that *form* may give for its member, with its place."""
+    """Yield every constant that *form* may give for its member, with its place."""
     match form:
         case bool() | int() | Decimal():
             yield form, place
@@ -224,12 +221,11 @@ def _constants(form: Any, place: tuple[str, ...]) -> Iterator[tuple[Any, tuple[s
 
 
 def members_of(model: type[ResourceModel]) -> dict[str, FieldInfo]:
-    """The fields of *model* by their names on the wire."""
     return {field.alias or name: field for name, field in model.model_fields.items()}
 
 
 def _misfit(model: type[ResourceModel], name: str, value: Any) -> str | None:
-    """Why *value* cannot be the member *name* of *model*; None if it can."""
+    """Return why *value* cannot be the member *name* of *model*, or None."""
     try:
         model.model_validate({name: value})
     except ValidationError as error:
@@ -240,7 +236,7 @@ def _misfit(model: type[ResourceModel], name: str, value: Any) -> str | None:
 
 
 def _models_of(annotation: Any) -> tuple[type[ResourceModel] | None, bool]:
-    """The model inside a field's annotation if there is one, and whether the field is a list."""
+    """Return the model inside a field's annotation, if there is one, and whether the field is a list."""
     inside = [part for each in get_args(annotation) or (annotation,) for part in get_args(each) or (each,)]
     model = next((kind for kind in inside if isinstance(kind, type) and issubclass(kind, ResourceModel)), None)
     return model, any(get_origin(part) is tuple for part in (annotation, *get_args(annotation)))
@@ -251,13 +247,13 @@ class DeclaredStream(Stream[S]):
 
     Args:
         config: Its section of the config file.
-        layout: What else decides how bytes become records, such as the file's format; part of `version`.
-        lookups: By name; their columns are ``NAME.COLUMN``.
-        joins: By name; see `crossdock.reading.sources.joined_rows` for their columns.
+        layout: Other settings that decide how bytes become records, such as the file's format; part of `version`.
+        lookups: The look-ups by name. Their columns are ``NAME.COLUMN``.
+        joins: The joins by name; see `crossdock.reading.sources.joined_rows` for their columns.
 
     Attributes:
-        mapped_members: The members that the config maps, each with the columns that it is made of; none for a function,
-            which may make any.
+        mapped_members: The members that the config maps, each with its columns; empty for a function, which may make
+            any member.
         joined_columns: The columns of each join that the mapping uses; None if it may use any.
     """
 

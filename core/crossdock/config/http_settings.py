@@ -31,14 +31,13 @@ class HttpSettings(HttpConnection, Settings):
 
     @property
     def source_host(self) -> str | None:
-        """The host of `base_url`, with its port."""
         return urlsplit(self.base_url).netloc
 
     def api(self, **more: Any) -> Api:
         """The API with these settings.
 
         Args:
-            more: Other members of `Api`, such as ``auth``.
+            more: Other arguments of `Api`, such as ``auth``.
 
         Raises:
             ConfigError: As `Api`.

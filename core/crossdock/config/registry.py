@@ -12,7 +12,7 @@ from crossdock.values.config_file import unknown
 
 
 def available() -> dict[str, EntryPoint]:
-    """Entry points of installed connectors by name; nothing is imported."""
+    """Return the entry points of installed connectors by name, without importing them."""
     return {point.name: point for point in entry_points(group=Connector.group)}
 
 
@@ -29,7 +29,7 @@ def load(name: str) -> Connector[Any]:
         raise ConfigError(f"no connector is called {name!r}; {advice}", hint=hint)
     try:
         connector = found[name].load()
-    except BaseException as error:  # of any class: the module is somebody else's
+    except BaseException as error:  # any class: the module is foreign code
         if interrupts(error):
             raise
         distribution = found[name].dist

@@ -1,4 +1,4 @@
-"""What the subscription APIs of vendors have in common: subscriptions in answers, and creating one only once."""
+"""The common parts of vendors' subscription APIs: parsing of subscriptions, and creating one only once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ S = TypeVar("S", bound="Settings")
 
 
 def read_subscription(item: Any, source: str, *, topic: str, address: str, active: bool) -> Subscription:
-    """The subscription *item* of an answer.
+    """Parse the subscription *item* of an answer.
 
     Args:
         source: The address of the answer.
@@ -48,16 +48,16 @@ def created_once(
     *,
     secret_is_known: bool,
 ) -> Subscription:
-    """The only subscription to *topic* at *address* that this call has created, or an active one that was there.
+    """Return the only subscription to *topic* at *address* that this call has created, or an existing active one.
 
     If the answer to a request is lost, `ApiClient` sends it again, and a vendor that allows duplicates has two
-    subscriptions. The list of subscriptions shows them, and the extra ones are removed. After an error it shows
-    whether the last request was carried out.
+    subscriptions. The list of subscriptions shows them, and the extra ones are removed. After an error it shows whether
+    the last request was executed.
 
     Args:
         send: Creates the subscription.
-        secret_is_known: Whether a subscription whose answer was lost can be used. One with a secret that only the
-            answer tells cannot: it is removed.
+        secret_is_known: Whether a subscription whose answer was lost can be used. It is removed if only the answer
+            contains its secret.
 
     Raises:
         RemoteError: As *send*, and as the methods of *api*.

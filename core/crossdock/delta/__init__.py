@@ -1,5 +1,5 @@
-"""What changed since the last run, in columns.
+"""The changes since the last run, computed in columns.
 
-Comes in: raw rows of a stream. Goes out: keyed records that are new, changed or gone, and those that repeat. May import
+Input: raw rows of a stream. Output: keyed records that are new, changed, gone or repeated. The package may import
 `crossdock.connector`, mapping and the state.
 """

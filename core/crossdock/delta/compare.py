@@ -1,4 +1,4 @@
-"""The latest record of each key compared with the state, in columns."""
+"""Comparison of the latest record of each key with the state, in columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from crossdock.state import DeadLetterFacts, Intent, RecordIdentity, Wait
 from crossdock.state.sidecar_files.key_index import KNOWN_FP, KNOWN_POSITION
 from crossdock.values.tally import Tally
 
-_FEW = 10  # the known keys are filtered first if they are this many times more than the keys to look up
+_FEW = 10  # the known keys are filtered first if they outnumber the keys to look up by this factor
 _PAIR = "_pair"
 # Kinds of open items: each is a column that is true where a key has such an item. The columns with the suffixes _FP and
 # _AT have its fingerprint and position.
@@ -25,25 +25,25 @@ _KEYS = ("cured", "replaced", "unmoved", "repeated")  # the lists of a `Delta`
 
 @dataclass(slots=True)
 class Delta:
-    """The records of a scan by what happens to them; the numbers are counts of records.
+    """The records of a scan, by decision. The numbers are counts of records.
 
     Attributes:
         changed: New and changed records; columns as in `Scan.latest`.
-        gone: Of a snapshot: key hashes that the state knows and the scan does not list.
+        gone: Key hashes that the state knows and the snapshot does not list.
         deleted: Key hashes that the state knows and the scan shows as deleted.
         cured: Key hashes of dead letters whose record is unchanged again or was deleted, except dead letters of a newer
             version.
         replaced: Key hashes of waiting records that a newer version replaces.
         unmoved: Those of *replaced* whose newer version needs no delivery.
         repeated: Key hashes of idle records that were read again in the same version.
-        unchanged: With the accepted fingerprint, or the one of an unsettled operation.
-        refused: With the fingerprint of their dead letter.
-        dropped: With the fingerprint of a dropped dead letter.
-        ignored: Older than what the state knows, or deleted and not known.
-        blocked: Different from an unsettled operation of the same record, which must be settled first.
-        known: With a key that the state knows.
-        mixed_zones: New and changed records whose position has another UTC offset than the one that the state has;
-            columns as in `Scan.latest`.
+        unchanged: Records with the accepted fingerprint, or that of an unsettled operation.
+        refused: Records with the fingerprint of their dead letter.
+        dropped: Records with the fingerprint of a dropped dead letter.
+        ignored: Records older than what the state knows, or deleted and not known.
+        blocked: Records with an unsettled operation of another version, which must be settled first.
+        known: Records with a key that the state knows.
+        mixed_zones: New and changed records whose position has another UTC offset than the stored one; columns as in
+            `Scan.latest`.
     """
 
     changed: pl.DataFrame
@@ -84,9 +84,9 @@ def compare(
     """Compare *latest* with the *known* bindings of the scope and the open items of the stream.
 
     Args:
-        waiting: To be decided about in any case.
-        idle: Waiting records that are decided about only in a newer version.
-        snapshot: Known records that are not in *latest* are gone.
+        waiting: Records that are decided in any case.
+        idle: Waiting records that are decided only in a newer version.
+        snapshot: Whether known records that are not in *latest* are gone.
     """
     open_items = [each for each in _open_items(dead_letters, waiting, idle, unsettled) if each.height]
     sought = _to_look_up(latest, open_items)
@@ -104,7 +104,6 @@ def compare(
 
 
 def absent(known: pl.DataFrame, listed: pl.DataFrame) -> pl.Series:
-    """The `KEY_HASH` of *known* that *listed* does not have."""
     parts = in_parts(listed.select(KEY_HASH), known.select(KEY_HASH))
     return pl.concat([theirs.join(ours, on=KEY_HASH, how="anti") for ours, theirs in parts])[KEY_HASH]
 
@@ -132,7 +131,7 @@ def _items(kind: str, rows: Iterable[tuple[int, int | None, str | None]]) -> pl.
 
 
 def _to_look_up(latest: pl.DataFrame, open_items: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """The records that are not `SAME` or have an open item; all if those are many, which saves a copy."""
+    """Return the records that are not `SAME` or have an open item; all records if those are many, to save a copy."""
     if int(latest[SAME].sum()) * 2 < latest.height:
         return latest
     others = (among(latest, other[KEY_HASH]) for other in open_items)
@@ -140,7 +139,7 @@ def _to_look_up(latest: pl.DataFrame, open_items: Sequence[pl.DataFrame]) -> pl.
 
 
 def _compare_part(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequence[pl.DataFrame]) -> Delta:
-    """The delta of one part of the keys, without `gone`."""
+    """Compute the delta of one part of the keys, without `gone`."""
     rest = _without_same(latest, known, open_items)
     same = latest.height - rest.height
     theirs = known.join(rest, on=KEY_HASH, how="semi")
@@ -207,7 +206,7 @@ def _compare_part(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequenc
 
 
 def _without_same(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """*latest* without unchanged records that have no open item, which are usually almost all.
+    """Remove unchanged records without an open item, which are usually almost all.
 
     Key hash XOR fingerprint stands for both; two pairs collide with a probability of 2**-128. Its anti-join takes half
     the time of a join that adds the known fingerprints.

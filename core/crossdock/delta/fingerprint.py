@@ -1,9 +1,9 @@
 """Stable hashes in columns; the only importer of polars-hash.
 
-XXH3 (xxhash.com), bit-identical to python-xxhash on the same bytes. A row's fingerprint is the sum of its cells'
-hashes, each column's with its own seed: the order of columns does not matter, a value that moves to another column is
-a change, and no row is concatenated. Probability of missing a change: 2**-64 per changed record with xxh3_64, 2**-128
-with xxh3_128. Keys always have 128 bits and seed 0.
+The hash is XXH3 (xxhash.com), bit-identical to python-xxhash on the same bytes. A row's fingerprint is the sum of its
+cells' hashes, with a seed for each column. So the order of columns does not matter, a value that moves to another
+column is a change, and no row is concatenated. The probability of missing a change is 2**-64 per changed record with
+xxh3_64 and 2**-128 with xxh3_128. Keys always have 128 bits and seed 0.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ HASH = pl.UInt128
 
 
 def digest(text: pl.Expr, algorithm: Algorithm, seed: int = 0) -> pl.Expr:
-    """The hash of the UTF-8 bytes of each value, as an unsigned integer."""
+    """Hash the UTF-8 bytes of each value to an unsigned integer."""
     namespace: Any = polars_hash.NonCryptographicHashingNameSpace(text)
     hashed: pl.Expr = namespace.xxh3_64(seed=seed) if algorithm == "xxh3_64" else namespace.xxh3_128(seed=seed)
     return hashed
 
 
 def seed_of(column: str, version: str) -> int:
-    """64 bits of BLAKE2b over the version and the name of a column."""
+    """Return 64 bits of BLAKE2b over the version and the name of a column."""
     return int.from_bytes(hashlib.blake2b(f"{version}|{column}".encode(), digest_size=8).digest(), "big")
 
 
 def of_rows(columns: Sequence[str], version: str, algorithm: Algorithm) -> pl.Expr:
-    """A fingerprint per row: the sum of its cells' hashes modulo 2**64 or 2**128; a null counts as its seed.
+    """Compute a fingerprint per row: the sum of its cells' hashes modulo 2**64 or 2**128. A null counts as its seed.
 
     Args:
         version: Part of every seed.
@@ -49,7 +49,7 @@ def of_rows(columns: Sequence[str], version: str, algorithm: Algorithm) -> pl.Ex
 
 
 def of_groups(rows: pl.DataFrame, key: str, fingerprint: str, algorithm: Algorithm) -> pl.DataFrame:
-    """A fingerprint per group of rows as a multiset: the order of rows does not matter, their number does.
+    """Compute a fingerprint per group of rows as a multiset: the order of rows does not matter, but their number does.
 
     Args:
         rows: With the columns *key* and *fingerprint* (of the row), `LINE`, and others, of which the maximum is kept,

@@ -1,4 +1,4 @@
-"""Which rows form a group where rows can say that their record was deleted."""
+"""The rows that form a group when rows can mark their record as deleted."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from crossdock.records import LINE
 
 
 def rows_of_groups(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows of one unit that form groups: without deleted rows, and without rows that are older than one of their
-    key, because a record that was created again does not have them.
+    """Return the rows of one unit that form groups, without deleted rows and rows older than a deletion of their key.
+
+    A record that was created again does not have these rows.
 
     Args:
         rows: With `KEY_HASH`, `LINE`, `POSITION` where the stream has ``order_by``, and `DELETED` where rows can say

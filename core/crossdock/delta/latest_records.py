@@ -1,4 +1,4 @@
-"""First pass over a stream's rows: which rows form which record, and which record of a key is the latest.
+"""First pass over a stream's rows: determines the rows of each record, and the latest record of each key.
 
 Hashes, positions and places are held in memory, and rows that may have changed while they are few. The second pass
 reads the rows of changed records: from the source by their lines if it can be read again, else from files on disk.
@@ -63,8 +63,8 @@ class Scan:
             change), `LINE` (of its first row), `UNIT` (index of its file or page); `POSITION` and `TIE` with
             ``order_by``; `ROWS` (number of rows) with ``group_by``; `DELETED` (true if its latest row says so) if the
             stream finds deleted records.
-        cursor: Of the last batch that had one.
-        key_order: Compares rows with the known keys while they are read; None without them or with ``group_by``.
+        cursor: The cursor of the last batch that had one.
+        key_order: Compares rows with the known keys while they are read; None without known keys or with ``group_by``.
     """
 
     def __init__(self, stream: Stream[Any], name: str, work: Path, *, lists_all: bool | None = None) -> None:
@@ -104,8 +104,8 @@ class Scan:
 
         Args:
             advance: Called with the number of rows of each batch.
-            known: Returns the known keys and fingerprints, to recognise unchanged rows while they are read; None if
-                that does not pay.
+            known: Returns the known keys and fingerprints, to recognize unchanged rows while they are read; None if a
+                join is faster.
 
         Raises:
             RefusedError: If a used column is missing, a snapshot has no rows or, without ``order_by``, contradicting
@@ -120,7 +120,7 @@ class Scan:
             begins = self._add_to_unit(number, batch)
             self._add_deleted(batch, tally)
             is_small = begins and self._small.fits(batch)
-            parts = [*self._small.take_back(len(self._units) - 1), batch]  # all of its unit
+            parts = [*self._small.take_back(len(self._units) - 1), batch]  # all batches of its unit
             if not (is_small and self._small.has_room(batch)):
                 self._add_small(tally, advance)
             if is_small:
@@ -138,7 +138,7 @@ class Scan:
         tally.count("read", self.latest.height)
 
     def _add_to_unit(self, number: int, batch: RawBatch) -> bool:
-        """Store the rows of *batch* if they cannot be read again; whether it begins a unit or continues one."""
+        """Store the rows of *batch* if they cannot be read again. Return whether it begins a unit."""
         again = None if self._stream.group_by else batch.again  # a group needs all its rows, wherever they are
         last = self._units[-1] if self._units else None
         continues = self._stream.group_by if again is None else last and last.again is again  # names are not unique
@@ -184,7 +184,6 @@ class Scan:
             self._units[unit].held, self._units[unit].block = None, block
 
     def _keyed(self, frame: pl.DataFrame, tally: Tally, advance: Callable[[int], None]) -> pl.DataFrame:
-        """The prepared rows of *frame* that pass the filters and have a key."""
         tally.rows_read += frame.height
         advance(frame.height)
         if self._stream.skip:
@@ -196,7 +195,7 @@ class Scan:
         return self.suspicious.checked(self._units[-1].source, frame)
 
     def _with_key(self, frame: pl.DataFrame, tally: Tally) -> pl.DataFrame:
-        """The rows of *frame*, of the last unit or each of its `UNIT`, that have a key; the others are rejected."""
+        """Return the rows of *frame* (of the last unit, or of each `UNIT`) that have a key, and reject the others."""
         if not frame[KEY].null_count():
             return frame
         without_key = frame.filter(pl.col(KEY).is_null())
@@ -208,7 +207,7 @@ class Scan:
 
     def _add_rows(self, rows: pl.DataFrame) -> None:
         if self._stream.group_by:
-            if DELETED in rows.columns:  # they are no part of a group
+            if DELETED in rows.columns:  # they belong to no group
                 self._parts.append(self._candidates(rows.filter(DELETED)))
             columns = [pl.col(name).cast(kind) for name, kind in self._schema.items() if name in rows.columns]
             self._group.append(rows.select(columns))
@@ -220,7 +219,7 @@ class Scan:
             self._parts.append(self._candidates(rows))
 
     def _hold(self, unit: SourceUnit, rows: pl.DataFrame, same: pl.Series) -> None:
-        """Hold the rows that may have changed until they exceed the bound."""
+        """Hold the rows that may have changed, up to the bound."""
         if unit.held is None:
             return
         few = without_other_rows(rows.filter(~same))
@@ -230,7 +229,7 @@ class Scan:
             unit.held = None
 
     def _close_group(self) -> None:
-        """Make records of the current unit's rows: groups never span units."""
+        """Make records of the current unit's rows. Groups never span units."""
         if self._group:
             rows = rows_of_groups(read := pl.concat(self._group))
             deleted = int(read[DELETED].sum()) if DELETED in read.columns else 0
@@ -251,7 +250,7 @@ class Scan:
         return rows.select(columns[name].cast(kind).alias(name) for name, kind in self._schema.items())
 
     def _select_latest(self, tally: Tally) -> None:
-        """Keep the last candidate of each key and count the others as superseded."""
+        """Keep the last candidate of each key, and count the others as superseded."""
         if not self._parts:
             return
         candidates = pl.concat(self._parts, rechunk=False)
@@ -282,24 +281,22 @@ class Scan:
 
     @property
     def keyless(self) -> list[DeadLetter]:
-        """Rows without a key, as dead letters."""
         return self._without_key.dead_letters
 
     @property
     def sources(self) -> list[str]:
-        """The names of the files or pages that were read."""
         return list(dict.fromkeys(unit.source for unit in self._units))
 
     def place(self, unit: int, line: int) -> str:
-        """``FILE:LINE`` of a row of `latest`."""
+        """Return ``FILE:LINE`` of a row of `latest`."""
         return f"{self._units[unit].source}:{line}"
 
     def repeated_keys(self, *, with_examples: bool) -> RepeatedKeys:
-        """The keys that were listed several times; rows of one group are one listing."""
+        """Return the keys that were listed several times. The rows of one group are one listing."""
         return self._repeated.found(self.records, self.place, with_examples=with_examples)
 
     def digest(self, more: bytes) -> str:
-        """A hash over `latest`, whatever its order, the stream's version and *more*."""
+        """Hash `latest`, independent of its order, with the stream's version and *more*."""
         ordered = self.latest.select(KEY_HASH, FP).sort(KEY_HASH)
         summed = hashlib.sha256(self._stream.version.encode())
         for name in (KEY_HASH, FP):
@@ -309,11 +306,14 @@ class Scan:
         return summed.hexdigest()
 
     def forget(self) -> None:
-        """Release the hashes once they are compared."""
+        """Release the hashes after the comparison."""
         self.latest, self.key_order = self.latest.clear(), None
 
     def filtered(self, keys: pl.Series) -> tuple[pl.Series, int]:
-        """Which of *keys* (hashes) the filtered rows have, and how many of those rows have no key. Reads all rows."""
+        """Return those of *keys* (hashes) that the filtered rows have, and how many of those rows have no key.
+
+        This reads all rows.
+        """
         wanted, found, without_key = keys.to_frame(KEY_HASH), [keys.clear()], 0
         for unit in self._units:
             for frame in unit.rows():
@@ -323,12 +323,12 @@ class Scan:
         return pl.concat(found), without_key
 
     def records(self, chosen: pl.DataFrame) -> Iterator[KeyedRecord]:
-        """The records of *chosen*, which are rows of `latest`, in source order."""
+        """Yield the records of *chosen*, which are rows of `latest`, in source order."""
         ordered, start = chosen.sort(UNIT, LINE), 0
         runs = ordered[UNIT].rle().struct.unnest().iter_rows()
         for _, of_holder in groupby(runs, key=lambda run: id(self._units[run[1]].holder)):
             lengths, units = zip(*of_holder, strict=True)
-            wanted = ordered.slice(start, sum(lengths))  # without a copy, as `group_by` would make
+            wanted = ordered.slice(start, sum(lengths))  # without a copy, which `group_by` would make
             start += sum(lengths)
             unit = self._units[units[0]]
             if unit.block is None:

@@ -1,4 +1,4 @@
-"""What to do about columns that a stream uses and a file or page does not have, without showing a cell."""
+"""Errors for columns that a stream uses and a file or page does not have, without showing a cell."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import polars as pl
 
 from crossdock.records import LINE
 
-_LISTED = 50  # columns in a message, and characters of each
+_LISTED = 50  # columns in a message, and characters of each column
 _COLUMN_NAME = re.compile(r"[^\W\d][\w .#%/()-]{0,63}")
 _NUMBER = r"^\s*[-+]?[0-9][0-9.,:/ T-]*$"  # or a date
 _FEWEST_ROWS = 3
 
 
 def hint_for(needed: Collection[str], frame: pl.DataFrame) -> str:
-    """The hint of an error about missing columns.
+    """Return the hint of an error about missing columns.
 
     If none of the *needed* columns is there, the first line may be a record, whose cells must not be shown. So its
     cells are only listed if one of them is a needed name in another spelling, or if they differ in form from the rows.

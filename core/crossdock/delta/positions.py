@@ -22,7 +22,8 @@ _HINT = "declare what the column holds: order_by: [{column: COLUMN, as: instant}
 
 
 def of_rows(columns: Sequence[OrderBy], frame: pl.DataFrame) -> pl.Expr:
-    """What orders the rows of a record; null where a cell does not convert, so that its record is rejected.
+    """Compute the text that orders the rows of a record; null if a cell does not convert, so that its record is
+    rejected.
 
     NUL becomes the next character, because PostgreSQL does not store it.
     """
@@ -40,7 +41,7 @@ def _converted(item: OrderBy, column: pl.Series) -> pl.Expr:
 
 
 def _usual_instants(column: pl.Series) -> list[str | None]:
-    """`OrderBy.position` of instants as most programs write them, in columns, which is faster; None for other text."""
+    """Convert usual notations of instants as `OrderBy.position` does, in fast columns; None for other text."""
     parts = column.str.extract_groups(_USUAL).struct.unnest()
     local = (parts["day"] + " " + parts["clock"]).str.to_datetime("%Y-%m-%d %H:%M:%S", strict=False)
     minutes = parts["hours"].cast(pl.Int64) * 60 + parts["minutes"].cast(pl.Int64)
@@ -59,13 +60,13 @@ def _position(item: OrderBy, cell: str | None) -> str | None:
 
 
 def comparable(one: str, other: str) -> pl.Expr:
-    """Whether the positions in two columns were made by the same ``order_by``; those of text always are."""
+    """Return whether two positions were made by the same ``order_by``. Those of text always are."""
     kinds = (pl.col(name).str.extract(f"^(\x1e[0-9a-f]{{{KIND_LENGTH}}})").fill_null("") for name in (one, other))
     return next(kinds) == next(kinds)
 
 
 def zones_differ(one: str, other: str) -> pl.Expr:
-    """Whether the positions in two columns contain times with different UTC offsets."""
+    """Return whether two positions contain times with different UTC offsets."""
 
     def zones(name: str) -> pl.Expr:
         times = pl.col(name).str.extract_all(_CLOCK + _ZONE)
@@ -75,13 +76,12 @@ def zones_differ(one: str, other: str) -> pl.Expr:
 
 
 def mixed_zones(where: str) -> RefusedError:
-    """The refusal of a record whose position cannot be compared with the stored one."""
     message = "order_by compares text, and this time has another UTC offset than the one stored for the record"
     return RefusedError(message, where=where, hint=_HINT)
 
 
 class TimeNotations:
-    """Checks that the times in each column that is compared as text are written alike in all input of a run."""
+    """Checks that the times in each column that is compared as text have one notation in all input of a run."""
 
     def __init__(self, columns: Sequence[OrderBy]) -> None:
         self._columns = [item.column for item in columns if item.as_ == "text"]
@@ -91,7 +91,7 @@ class TimeNotations:
         """Check the rows of *source*.
 
         Raises:
-            RefusedError: If times in a column are written in ways that do not sort as text.
+            RefusedError: If times in a column have notations that do not sort as text.
         """
         for column in self._columns:
             times = frame.filter(pl.col(column).str.contains(_TIME)).select(_notation(column), LINE)
@@ -105,7 +105,7 @@ class TimeNotations:
 
 
 def _notation(column: str) -> pl.Expr:
-    """How a time is written. With an offset, the number of its digits does not matter; before ``Z`` it does."""
+    """Return the notation of a time. With an offset, the number of its digits does not matter; before ``Z`` it does."""
     text = pl.col(column)
     with_offset = text.str.replace(_TIME, "0000-00-00${1}00:00:00${2}")
     return pl.when(text.str.ends_with("Z")).then(text.str.replace_all("[0-9]", "0")).otherwise(with_offset)

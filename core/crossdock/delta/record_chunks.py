@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from crossdock.delta.records_of_rows import KeyedRecord
 
 MAX_BYTES = 8 << 20  # of the records of a chunk
-_CELL_BYTES = 64  # of each cell, besides its text
+_CELL_BYTES = 64  # for each cell, in addition to its text
 
 
 def in_chunks(reads: Iterator[KeyedRecord], most: int) -> Iterator[list[KeyedRecord]]:
-    """*reads* in lists of *most* records, or fewer where records are large."""
+    """Yield *reads* in lists of *most* records, or fewer if records are large."""
     chunk, free_bytes = list[KeyedRecord](), MAX_BYTES
     for read in reads:
         chunk.append(read)

@@ -1,4 +1,4 @@
-"""Second pass over a stream's rows: the records that changed, read from their file or page."""
+"""Second pass over a stream's rows: reads the changed records from their file or page."""
 
 from __future__ import annotations
 
@@ -25,17 +25,15 @@ _AT_ONCE = 1_000  # kept records that are repaired
 
 @dataclass(slots=True)
 class KeyedRecord:
-    """A record to decide about."""
-
     record: Record
     identity: RecordIdentity
 
 
 def keyed_records(stream: Stream[Any], name: str, unit: SourceUnit, wanted: pl.DataFrame) -> Iterator[KeyedRecord]:
-    """The records of *wanted*, which are rows of `Scan.latest` of one unit, in their order.
+    """Yield the records of *wanted*, which are rows of `Scan.latest` of one unit, in their order.
 
     Args:
-        name: Of the stream, in full.
+        name: The full name of the stream.
 
     Raises:
         InternalError: If the unit returns other rows than before.
@@ -47,7 +45,7 @@ def keyed_records(stream: Stream[Any], name: str, unit: SourceUnit, wanted: pl.D
 def _single_row_records(
     stream: Stream[Any], name: str, unit: SourceUnit, wanted: pl.DataFrame
 ) -> Iterator[KeyedRecord]:
-    """Records of one row, found by line; by columns, which is faster."""
+    """Yield records of one row, found by line, in columns, which is faster."""
     done, message = 0, f"{unit.source} returned different rows when it was read again"
     for rows in unit.rows_at(wanted[LINE].cast(pl.UInt64)):
         part = wanted.slice(done, rows.height)
@@ -63,7 +61,7 @@ def _single_row_records(
 def held_records(
     stream: Stream[Any], name: str, held: pl.DataFrame, wanted: pl.DataFrame, sources: Sequence[str]
 ) -> Iterator[KeyedRecord]:
-    """The records of *wanted*, which are rows of `Scan.latest` and, prepared, of *held*; *sources* has that of each."""
+    """Yield the records of *wanted*, which are rows of `Scan.latest`, from the prepared rows *held*."""
     places = wanted.select(UNIT, pl.col(LINE).cast(pl.UInt64))
     for start in range(0, wanted.height, AT_ONCE):
         part = wanted.slice(start, AT_ONCE)
@@ -76,7 +74,6 @@ def held_records(
 def _of_rows(
     stream: Stream[Any], name: str, found: pl.DataFrame, wanted: pl.DataFrame, sources: Sequence[str]
 ) -> Iterator[KeyedRecord]:
-    """The records of *found* rows, which are those of *wanted*, with their source each."""
     text = [name for name in found.columns if not is_ours(name)]
     keys, lines = found[KEY].to_list(), wanted[LINE].to_list()
     positions = wanted[POSITION].to_list() if stream.order_by else repeat(None)
@@ -89,7 +86,7 @@ def _of_rows(
 
 
 def filtered_keys(stream: Stream[Any], kept: Sequence[tuple[RecordIdentity, dict[str, Any]]]) -> set[int]:
-    """The key hashes of those records that the state keeps, of which the filters of *stream* leave no row now."""
+    """Return the key hashes of stored records of which the filters of *stream* leave no row now."""
     if not stream.skip:
         return set()
     left = {each.identity.key_hash for each in kept_records(stream, kept)}
@@ -97,9 +94,9 @@ def filtered_keys(stream: Stream[Any], kept: Sequence[tuple[RecordIdentity, dict
 
 
 def kept_records(stream: Stream[Any], kept: Iterable[tuple[RecordIdentity, dict[str, Any]]]) -> Iterator[KeyedRecord]:
-    """Records that the state keeps, with the repairs and filters of *stream* as they are now, as if read again.
+    """Yield stored records with the current repairs and filters of *stream*, as if they were read again.
 
-    The columns of the key stay as they were: they are what the record is known by. `filtered_keys` are left out.
+    The columns of the key do not change, because they identify the record. `filtered_keys` are left out.
     """
     repairs = {name: repair for name, repair in stream.columns.items() if name not in stream.key}
     remaining, is_left = iter(kept), _is_left(stream) if stream.skip else None
@@ -119,7 +116,6 @@ def kept_records(stream: Stream[Any], kept: Iterable[tuple[RecordIdentity, dict[
 
 
 def _is_left(stream: Stream[Any]) -> Callable[[Row], bool]:
-    """Whether no filter of *stream* matches a row."""
     filters = [each.predicate() for each in stream.skip.values()]
     incomplete = None if stream.incomplete is None else stream.incomplete.predicate()
     without = dict.fromkeys(stream.used_columns)
@@ -132,7 +128,7 @@ def _is_left(stream: Stream[Any]) -> Callable[[Row], bool]:
 
 
 def _with_rows(record: Record, is_left: Callable[[Row], bool]) -> Record | None:
-    """*record* with those of its rows that are left; None if there is none."""
+    """Keep the rows of *record* that no filter matches; None if there is none."""
     left = [number for number, row in enumerate(record.rows) if is_left(row)]
     if not left:
         return None
@@ -141,7 +137,7 @@ def _with_rows(record: Record, is_left: Callable[[Row], bool]) -> Record | None:
 
 
 def _as_read(record: Record, stream: Stream[Any]) -> Record:
-    """*record* before its repairs, and with the paths that the stream has declared since."""
+    """Return *record* before its repairs, and with paths that the stream has declared since."""
     copied = record.with_paths(stream.used_columns)
     before: tuple[dict[str, str], ...] = tuple({} for _ in copied.rows)
     for row, was, new in zip(copied.rows, record.before, before, strict=False):
@@ -155,7 +151,7 @@ def _rows(record: Record) -> Iterator[tuple[dict[str, str | None], dict[str, str
 
 
 def _before(rows: pl.DataFrame) -> Iterator[dict[str, str]]:
-    """What the cells of each row held that repairs have changed."""
+    """Yield the cells of each row as they were before repairs."""
     names = [name for column in rows.columns if (name := column.removeprefix(BEFORE)) != column]
     if not names:
         return repeat({})
@@ -168,7 +164,6 @@ def _before(rows: pl.DataFrame) -> Iterator[dict[str, str]]:
 
 
 def _grouped_records(stream: Stream[Any], name: str, unit: SourceUnit, wanted: pl.DataFrame) -> Iterator[KeyedRecord]:
-    """Records of several rows, found by key."""
     parts = (prepare(stream, unit.source, frame).filter(pl.col(SKIP).is_null()) for frame in unit.rows())
     keys = wanted.select(KEY_HASH)
     read = pl.concat([part.join(keys, on=KEY_HASH, how="semi", maintain_order="left") for part in parts])

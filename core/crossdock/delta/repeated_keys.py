@@ -18,15 +18,13 @@ _PLACES = 3  # of each example
 
 
 class RepeatedKey(NamedTuple):
-    """One key, and where it is listed: the first places, and the one that counts last."""
+    """A key and the places where it is listed: the first places, and the last one that counts."""
 
     key: str
     places: tuple[str, ...]
 
 
 class RepeatedKeys(NamedTuple):
-    """How many keys were listed several times, and the first of them."""
-
     number: int = 0
     examples: tuple[RepeatedKey, ...] = ()
 
@@ -35,8 +33,8 @@ class RepeatedRows:
     """Rows of a scan with the same key.
 
     Args:
-        last: Of each key the row that counts; columns as in `Scan.latest`.
-        listed: All of them.
+        last: The row that counts for each key; columns as in `Scan.latest`.
+        listed: All rows.
     """
 
     def __init__(self, last: pl.DataFrame | None = None, listed: pl.DataFrame | None = None) -> None:
@@ -54,7 +52,7 @@ class RepeatedRows:
         *,
         with_examples: bool,
     ) -> RepeatedKeys:
-        """The number; *with_examples*, which are read again, also the first keys with their places."""
+        """Return the number of repeated keys; *with_examples*, also the first keys with their places."""
         if not with_examples or not self._last.height:
             return RepeatedKeys(self._number)
         examples = []
@@ -67,7 +65,7 @@ class RepeatedRows:
 
 
 def refuse_contradictions(listed: pl.DataFrame, place: Callable[[int, int], str]) -> None:
-    """Check the rows of a list of everything whose keys are repeated: identical ones are accepted.
+    """Check rows with repeated keys in a list of everything. Identical rows are accepted.
 
     Args:
         listed: Columns as in `Scan.latest`.
@@ -85,7 +83,7 @@ def refuse_contradictions(listed: pl.DataFrame, place: Callable[[int, int], str]
 
 
 def in_batch_order(candidates: pl.DataFrame) -> pl.DataFrame:
-    """*candidates* of equal keys without what a batch contradicts: keys named as deleted, and rows, of earlier batches.
+    """Remove candidates that a later batch contradicts: keys named as deleted, and rows, of earlier batches.
 
     Keys that a batch names have `LINE` 0 and no position.
     """
@@ -101,10 +99,10 @@ def in_batch_order(candidates: pl.DataFrame) -> pl.DataFrame:
 
 
 def has_unique_keys(candidates: pl.DataFrame, *, matched_once: bool) -> bool:
-    """Whether no key occurs twice.
+    """Return whether no key occurs twice.
 
     Args:
-        matched_once: No key is `SAME` twice, so that only the other rows are searched for.
+        matched_once: Whether no key is `SAME` twice, so that only the other rows are searched.
     """
     keys = candidates[KEY_HASH].to_frame()  # `select` would copy its many chunks
     others = keys.filter(~candidates[SAME])[KEY_HASH]

@@ -1,4 +1,4 @@
-"""Raw rows -> repaired and filtered rows with keys and fingerprints, in columns."""
+"""Preparation of raw rows: repairs, filters, keys and fingerprints, in columns."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ UNIT = "_unit"
 OURS = {KEY, KEY_HASH, SKIP, FP, POSITION, DELETED, UNIT, LINE}
 """Columns that do not come from the source, besides those that begin with `BEFORE`."""
 BEFORE = "_before:"
-"""Begins the names of columns that hold what repaired columns held before."""
+"""The prefix of columns with the cells before repairs."""
 MAX_KEY_BYTES = 1_000
-"""Of each part of a key, in UTF-8; twice the limit of the platform's externalId."""
+"""The limit for each part of a key, in UTF-8: twice the limit of the platform's externalId."""
 _TRIM = Repair(strip="both")
 _AT_ONCE = 500_000  # keys per comparison, which needs several times their memory
 _UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.~-"  # RFC 3986, 2.3
@@ -39,9 +39,9 @@ def prepare(
         trimmed_rows: Called with the number of rows whose key was trimmed.
 
     Returns:
-        The rows with repaired text columns, and: `SKIP` (name of the first matching filter, or null), `KEY` (text, null
-        if a part of the key is empty or too long), `KEY_HASH`, `FP`, with ``order_by`` `POSITION` (null
-        if a cell does not convert, or the row is incomplete), and with ``deleted`` `DELETED`.
+        The rows with repaired text columns, and: `SKIP` (the name of the first matching filter, or null), `KEY` (text,
+        null if a part of the key is empty or too long), `KEY_HASH`, `FP`, with ``order_by`` `POSITION` (null if a cell
+        does not convert, or the row is incomplete), and with ``deleted`` `DELETED`.
 
     Raises:
         RefusedError: If a column that the stream uses is missing.
@@ -67,13 +67,12 @@ def _position(order_by: Sequence[OrderBy], frame: pl.DataFrame, incomplete: pl.E
 
 
 def named(stream: Stream[Any], frame: pl.DataFrame) -> pl.DataFrame:
-    """Rows with repaired text columns, `KEY` and `KEY_HASH`."""
     frame, plain = _repaired(stream, with_paths(frame, stream.used_columns))
     return frame.with_columns(_key_columns(stream, frame, plain))
 
 
 def keys_only(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataFrame:
-    """`KEY`, null if a part of the key is empty or too long, and `KEY_HASH` of rows that need no other column.
+    """Compute `KEY` (null if a part of the key is empty or too long) and `KEY_HASH` of rows without other columns.
 
     Raises:
         RefusedError: If a column of the key is missing.
@@ -86,12 +85,11 @@ def keys_only(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataF
 
 
 def is_ours(column: str) -> bool:
-    """Whether *column* of prepared rows does not come from the source."""
     return column in OURS or column.startswith(BEFORE)
 
 
 def in_parts(*frames: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, ...]]:
-    """*frames* split by `KEY_HASH` into parts of at most some hundred thousand rows; each key is in one part."""
+    """Split *frames* by `KEY_HASH` into parts of at most some hundred thousand rows. Each key is in one part."""
     parts = 1 << (max(frame.height for frame in frames) // _AT_ONCE).bit_length()
     last_bits = pl.col(KEY_HASH).cast(pl.UInt16, wrap_numerical=True) & (parts - 1)  # without 128-bit intermediates
     for number in range(parts):
@@ -99,19 +97,18 @@ def in_parts(*frames: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, ...]]:
 
 
 def where(frame: pl.DataFrame, condition: pl.Expr) -> pl.DataFrame:
-    """The rows of *frame* that meet *condition*; by slices, because polars would copy a frame of many chunks first."""
+    """Filter by slices, because polars would first copy a frame of many chunks."""
     return pl.concat([frame.clear(), *(part.filter(condition) for part in frame.iter_slices(_AT_ONCE))])
 
 
 def among(frame: pl.DataFrame, keys: pl.Series) -> pl.DataFrame:
-    """The rows of *frame* whose `KEY_HASH` is one of *keys*, which are few."""
     return where(frame, pl.col(KEY_HASH).is_in(keys.implode()))
 
 
 def _repaired(
     stream: Stream[Any], frame: pl.DataFrame, trimmed_rows: Callable[[int], object] = int
 ) -> tuple[pl.DataFrame, Collection[str]]:
-    """*frame* with its texts repaired, and the columns of the key that hold unreserved characters alone."""
+    """Repair the texts of *frame*. Also return the columns of the key with only unreserved characters."""
     repairs = {name: repair for name, repair in stream.columns.items() if name in frame.columns}
     if repairs:
         before = (pl.col(name).alias(f"{BEFORE}{name}") for name in repairs)
@@ -158,7 +155,7 @@ def _with_used_columns(stream: Stream[Any], source: str, frame: pl.DataFrame) ->
 
 
 def _key(frame: pl.DataFrame, names: Sequence[str], plain: Collection[str]) -> pl.Expr:
-    """`crossdock.records.key_text` in columns; null where a part is null, empty or too long."""
+    """Compute `crossdock.records.key_text` in columns; null where a part is null, empty or too long."""
     parts = [pl.col(name) if name in plain else pl.lit(_encoded(frame[name])) for name in names]
     valid = [pl.col(name).str.len_bytes().is_between(1, MAX_KEY_BYTES) for name in names]
     filled = [pl.when(is_valid).then(part) for is_valid, part in zip(valid, parts, strict=True)]
@@ -166,7 +163,7 @@ def _key(frame: pl.DataFrame, names: Sequence[str], plain: Collection[str]) -> p
 
 
 def _is_unreserved(column: pl.Series) -> bool:
-    text: str = column.str.join("").item()  # a pattern for each value takes five times as long
+    text: str = column.str.join("").item()  # one pattern for each value takes five times as long
     return not text.encode().translate(None, _UNRESERVED)
 
 

@@ -17,8 +17,6 @@ _DEAD_LETTER_BYTES, _CELL_BYTES = 1_000, 64  # of each dead letter and each of i
 
 
 class RowsWithoutKey:
-    """The rows without a key of one stream in one run."""
-
     def __init__(self, stream: Stream[Any], name: str) -> None:
         self._stream, self._name = stream, name
         self._bytes = 0
@@ -28,7 +26,7 @@ class RowsWithoutKey:
         """Add *rows* of *source*.
 
         Raises:
-            RefusedError: If they exceed `MAX_HELD_BYTES`.
+            RefusedError: If the rows exceed `MAX_HELD_BYTES`.
         """
         text = rows.select(pl.col(pl.String).str.len_bytes().sum()).sum_horizontal().sum()
         self._bytes += int(text) + rows.height * (_DEAD_LETTER_BYTES + _CELL_BYTES * rows.width)

@@ -1,4 +1,4 @@
-"""The rows of many small files together: polars takes about as long for one row as for a thousand."""
+"""Batches of many small files together: polars takes about as long for one row as for a thousand."""
 
 from __future__ import annotations
 
@@ -19,11 +19,7 @@ _ROWS_AT_ONCE, _FILES_AT_ONCE, _BYTES_AT_ONCE = 10_000, 1_000, 4 << 20
 
 @dataclass
 class SmallBatches:
-    """Batches that are prepared together.
-
-    Attributes:
-        units: The number of the unit of each, in order.
-    """
+    """Batches that are prepared together."""
 
     stream: Stream[Any]
     units: list[int] = field(default_factory=list)
@@ -32,13 +28,12 @@ class SmallBatches:
     _bytes: int = 0
 
     def fits(self, batch: RawBatch) -> bool:
-        """Whether *batch* is small and can be read again, and its rows need no other look than those of any other."""
+        """Return whether *batch* is small, can be read again, and needs no special check."""
         stream = self.stream
         is_plain = not (stream.group_by or stream.order_by or stream.suspicious or batch.deleted or not batch.again)
         return is_plain and isinstance(batch.rows, pl.DataFrame) and batch.rows.height <= SMALL
 
     def has_room(self, batch: RawBatch) -> bool:
-        """Whether *batch* can be added."""
         rows = batch.load()
         return not self._batches or (
             self._rows + rows.height <= _ROWS_AT_ONCE
@@ -55,7 +50,7 @@ class SmallBatches:
         self._bytes += int(rows.estimated_size())
 
     def take_back(self, unit: int) -> list[RawBatch]:
-        """The batch of *unit*, which is removed because others of the same unit follow, if it is here."""
+        """Remove and return the batch of *unit*, because others of the same unit follow."""
         if not self.units or self.units[-1] != unit:
             return []
         self.units.pop()
@@ -64,7 +59,7 @@ class SmallBatches:
         return [batch]
 
     def prepared(self, trimmed_rows: Callable[[int], object]) -> pl.DataFrame:
-        """All rows as `prepare` gives them, each with its `UNIT`; then there are none.
+        """Prepare all rows as `prepare` does, each with its `UNIT`, and empty the collection.
 
         Raises:
             RefusedError: See `prepare`.
@@ -79,7 +74,7 @@ class SmallBatches:
             frame = prepare(self.stream, batches[0].source, pl.concat(frames), trimmed.append)
         except CrossdockError:
             for batch, rows in zip(batches, frames, strict=True):
-                prepare(self.stream, batch.source, rows)  # the error has the name of its file
+                prepare(self.stream, batch.source, rows)  # raises the error with the name of the file
             raise
         for number in trimmed:
             trimmed_rows(number)

@@ -1,4 +1,4 @@
-"""A file or page that was read, and how its rows are read a second time."""
+"""A file or page that was read, and the way to read its rows again."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from crossdock.records import LINE, Again, kept
 from crossdock.values.local_files import create_private
 
 AT_ONCE = 10_000  # rows per frame
-_VIEW_BYTES = 16  # of each cell, besides its text
+_VIEW_BYTES = 16  # for each cell, in addition to its text
 
 
 @dataclass(slots=True)
 class SourceUnit:
-    """A file or page, or what a source returned at once.
+    """A file or page, or another batch of a source.
 
     Attributes:
         again: Reads the source again; None if its rows are stored.
         stored: Arrow files with its rows.
-        held: Its rows that may have changed, prepared; None if they were too many to hold.
-        block: Holds them with those of other small files instead; None without.
+        held: Its prepared rows that may have changed; None if they were too many to hold.
+        block: Holds them together with those of other small files instead; otherwise None.
     """
 
     source: str
@@ -35,7 +35,7 @@ class SourceUnit:
     block: pl.DataFrame | None = None
 
     def store(self, rows: pl.DataFrame | Path, path: Path) -> None:
-        """Keep *rows*, which cannot be read again, at *path*, unless they are in a file."""
+        """Store *rows*, which cannot be read again, at *path*, unless they are in a file."""
         if isinstance(rows, pl.DataFrame):
             path.unlink(missing_ok=True)  # of an earlier attempt in this run
             with writing(path.parent), create_private(path) as part:
@@ -44,15 +44,14 @@ class SourceUnit:
 
     @property
     def holder(self) -> object:
-        """What its records are read from: the block, or the unit itself."""
+        """The source of its records: the block, or the unit itself."""
         return self if self.block is None else self.block
 
     def rows(self) -> Iterator[pl.DataFrame]:
-        """All rows."""
         return self.again(None) if self.again else map(kept, self.stored)
 
     def rows_at(self, lines: pl.Series) -> Iterator[pl.DataFrame]:
-        """The rows at *lines*, which are ascending and exist; held rows are prepared already."""
+        """Yield the rows at *lines*, which are ascending and exist. Held rows are prepared already."""
         if self.held is None and self.again:
             yield from self.again(lines.to_list())
             return
@@ -64,10 +63,10 @@ class SourceUnit:
 
 
 def without_other_rows(few: pl.DataFrame) -> pl.DataFrame:
-    """*few* with texts of their own: the buffers of the rows that they were filtered from keep all of them alive."""
+    """Copy the texts of *few*: otherwise they keep the buffers of all rows alive that they were filtered from."""
     return few.with_columns(pl.col(pl.String) + "")
 
 
 def size_in_memory(rows: pl.DataFrame) -> int:
-    """The bytes that *rows* take, with those of their empty cells."""
+    """Return the bytes that *rows* take, including those of their empty cells."""
     return int(rows.estimated_size()) + _VIEW_BYTES * rows.height * rows.width

@@ -17,7 +17,7 @@ class SuspiciousCells:
     """Counts them, if the stream declares a limit.
 
     Attributes:
-        found: Those of each frame that was looked at.
+        found: The suspicious cells of each examined frame.
     """
 
     def __init__(self, stream: Stream[Any]) -> None:
@@ -25,10 +25,10 @@ class SuspiciousCells:
         self.found: list[Suspicion] = []
 
     def checked(self, source: str, rows: pl.DataFrame) -> pl.DataFrame:
-        """*rows* of *source*, whose columns were looked at: those that the stream uses, or all if it may use any.
+        """Return *rows* of *source* after examining the columns that the stream uses, or all if it may use any.
 
         Raises:
-            RefusedError: If there are more than the limit allows.
+            RefusedError: If there are more suspicious cells than the limit allows.
         """
         if self._limit is None:
             return rows

@@ -1,4 +1,4 @@
-"""Unchanged rows recognised by their position: most files list their records in the same order every time."""
+"""Recognition of unchanged rows by their position: most files list their records in the same order every time."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class KeyOrder:
         known: `KEY_HASH` and `KNOWN_FP`, preferably in the order of an earlier snapshot.
 
     Attributes:
-        known: As given; None once too many rows are out of order, so that it need not be held.
+        known: The argument; None once too many rows are out of order, to release its memory.
         steps: Approximate number of times that the rows and the known keys were out of order.
-        once: No known key was matched twice.
+        once: Whether no known key was matched twice.
     """
 
     def __init__(self, known: pl.DataFrame) -> None:
@@ -31,7 +31,9 @@ class KeyOrder:
         self.steps, self.once = 0, True
 
     def same(self, rows: pl.DataFrame) -> pl.Series:
-        """For each of *rows* (`KEY_HASH`, `FP`), true if it is known to be unchanged; false is no proof of a change."""
+        """Return true for each of *rows* (`KEY_HASH`, `FP`) that is known to be unchanged. False is no proof of a
+        change.
+        """
         rows = rows.select(KEY_HASH, FP)
         found, done = [pl.Series(dtype=pl.Boolean)], 0
         while self.known is not None and done < rows.height:
@@ -50,12 +52,14 @@ class KeyOrder:
         return pl.concat(found)
 
     def new_order(self, keys: pl.Series, known: int) -> pl.Series | None:
-        """The *keys* as listed, of which *known* are known, if too many are out of order; None after a first load."""
+        """Return the *keys* in the listed order if too many of the *known* ones are out of order; None after a first
+        load.
+        """
         new = len(keys) - known
         return None if new > known or (self.steps + new) * _IN_ORDER <= len(keys) else keys
 
     def _realign(self, rows: pl.DataFrame, known: pl.Series) -> int:
-        """Move to the first of *rows* that is a known key; returns how many rows precede it."""
+        """Move to the first of *rows* that is a known key. Return how many rows precede it."""
         keys = rows[KEY_HASH].head(_AHEAD).to_list()
         near = known.slice(self._position, _AHEAD).to_list()
         offsets = {key: offset for offset, key in enumerate(near)}
@@ -75,7 +79,6 @@ class KeyOrder:
 
 
 def _common_length(ours: pl.DataFrame, theirs: pl.DataFrame) -> int:
-    """How many leading keys are equal."""
     length = min(ours.height, theirs.height)
     equal = ours[KEY_HASH].head(length) == theirs[KEY_HASH].head(length)
     return length if equal.all() else (~equal).arg_max() or 0

@@ -1,5 +1,5 @@
-"""What a stream declares about its records, and how a record becomes a draft: pure functions without I/O or clock.
+"""The declarations of a stream about its records, and the mapping of a record to a draft. All functions are pure.
 
-Comes in: records, and declarations of a connector or a config. Goes out: drafts of resources, or record errors. May
-import formats, resources and values.
+Input: records, and declarations of a connector or a config. Output: drafts of resources, or record errors. The package
+may import formats, resources and values.
 """

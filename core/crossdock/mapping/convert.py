@@ -1,4 +1,6 @@
-"""Text -> values, exact and strict; a failure is a dead letter with the column, never the cell's content."""
+"""Exact and strict conversions of text to values. A failure is a dead letter with the column, never the cell's
+content.
+"""
 
 from __future__ import annotations
 

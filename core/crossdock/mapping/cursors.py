@@ -1,4 +1,4 @@
-"""Where an incremental stream continues: its cursor, checkpoints while it reads, and windows of time."""
+"""Cursors: where an incremental stream continues, checkpoints while it reads, and windows of time."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ OverlapS = Annotated[float, Field(ge=0, le=30 * 86_400)]
 
 
 class Cursor(OrderBy):
-    """The column that tells how far a stream has read.
+    """The column that shows how far a stream has read.
 
     `pull` gets the value to continue from, as text: an instant in UTC as ISO 8601, other values as the source wrote
     them. It must ask for records from that value on, the value itself included: records with the value at which an
-    earlier run ended are read again, and recognised.
+    earlier run ended are read again and recognized.
     """
 
     sorted: bool = True
@@ -42,11 +42,13 @@ class Cursor(OrderBy):
 
     @property
     def _times(self) -> TimeFormat:
-        """Of two instants the earlier one: records are then read again, and none is missed."""
+        """The format that reads the earlier of two possible instants: records are then read again, and none is
+        missed.
+        """
         return TimeFormat(self.format, self.timezone, self.ambiguous or "earlier", self.hour_24)
 
     def value(self, row: dict[str, str | None]) -> str:
-        """What the state stores for *row*; empty if the column is.
+        """Return the text that the state stores for *row*; empty if the column is.
 
         Raises:
             RecordError: If the cell does not convert.
@@ -54,12 +56,14 @@ class Cursor(OrderBy):
         return self.position(row) if self.as_ == "instant" else row.get(self.column) or ""
 
     def settled(self, at: datetime) -> str:
-        """The instant up to which the source shows all changes to who asks *at* that time; as the state stores it."""
+        """Return the instant up to which the source shows all changes when it is read *at* that time, as stored
+        text.
+        """
         moment = at.astimezone(UTC) - timedelta(seconds=self.overlap_s)
         return f"{moment.replace(tzinfo=None).isoformat(timespec='microseconds')}000Z"
 
     def since(self, stored: str | None) -> str | None:
-        """What `pull` is given for a stored value."""
+        """Return the argument of `pull` for a stored value."""
         if stored is None or self.as_ != "instant":
             return stored
         seconds, _, fraction = stored.removesuffix("Z").partition(".")
@@ -68,7 +72,6 @@ class Cursor(OrderBy):
 
 
 def instant_cursor(moment: datetime) -> str:
-    """*moment* as ISO 8601 in UTC, with microseconds only where it has them."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
@@ -81,7 +84,7 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A span of time to ask a source for; *end* is excluded."""
+    """A span of time to request from a source; *end* is excluded."""
 
     start: datetime
     end: datetime
@@ -102,11 +105,11 @@ def windows(
     """Consecutive windows from *since* to *until*.
 
     Args:
-        since: What `pull` is given: an instant as ISO 8601, or None at first.
-        size: Of each window; the last one may be shorter.
+        since: The argument of `pull`: an instant as ISO 8601, or None at first.
+        size: The length of each window; the last one may be shorter.
         first: Where the first run begins.
         overlap: How long before *since* the first window begins: more than the difference of the clocks and the delay
-            with which the source shows changes. Records that are read again and did not change send nothing.
+            with which the source shows changes. Nothing is sent for records that are read again unchanged.
 
     Raises:
         ValueError: If *since* is no instant, or *size* is not positive.

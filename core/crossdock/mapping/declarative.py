@@ -1,4 +1,4 @@
-"""Mappings written in a config file: each form is one model, compiled once to a function of a row.
+"""Mappings in a config file. Each form is one model, which is compiled once to a function of a row.
 
 They use the same functions as mapping code (`crossdock.mapping.convert`).
 """
@@ -95,7 +95,7 @@ def _form(value: Any) -> str | None:
         forms = tuple(_FORMS.values())
         near = (match for key in value for match in get_close_matches(str(key), forms, n=1))
         return next((form for form in forms if form in value), next(near, "from"))
-    others = None if isinstance(value, list) else "column"  # a value without quotes: the message says which it needs
+    others = None if isinstance(value, list) else "column"  # a value without quotes: the message says which needs them
     return next((form for kind, form in _FORMS.items() if isinstance(value, kind)), others)
 
 
@@ -167,7 +167,6 @@ class Each(ConfigModel):
     """The rows or elements that are meant; by default all."""
 
     def columns(self) -> Iterator[str]:
-        """Of each row or element."""
         yield from _columns(self.each)
         yield from self.where.columns() if self.where is not None else ()
 
@@ -217,8 +216,6 @@ def _columns(forms: Mapping[str, Any]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _CompiledEach:
-    """What is made of each row or element that is *wanted*."""
-
     member: str
     of: str | None
     wanted: Callable[[Row], bool]
@@ -226,7 +223,7 @@ class _CompiledEach:
 
 
 def _elements(record: Record, path: str, columns: Sequence[str], form: _CompiledEach) -> Any:
-    """The members made of each element of the list at *path*; None without a list."""
+    """Return the members made from each element of the list at *path*; None without a list."""
     document = record.json()
     found = at_path(document, path)
     if found is None or found is MISSING:
@@ -247,7 +244,6 @@ def _elements(record: Record, path: str, columns: Sequence[str], form: _Compiled
 
 
 def _joined_columns(forms: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """The columns of each join that are used."""
     columns: dict[str, list[str]] = {}
     for form in forms.values():
         if isinstance(form, Each) and form.of is not None:
@@ -270,10 +266,10 @@ class RecordMap:
     """A compiled ``map:`` section.
 
     Args:
-        forms: How each member is made, by its name on the wire.
+        forms: The form of each member, by its name on the wire.
 
     Attributes:
-        columns_by_member: What each member is made of: columns, and the list or join whose elements it has.
+        columns_by_member: The columns that each member uses, and the list or join whose elements it has.
     """
 
     def __init__(self, forms: Mapping[str, Any]) -> None:
@@ -291,7 +287,7 @@ class RecordMap:
         self.joined_columns = _joined_columns(forms)
 
     def __call__(self, record: Record) -> dict[str, Any]:
-        """The members of a draft.
+        """Return the members of a draft.
 
         Raises:
             RecordError: If a cell does not convert, or rows of the record disagree outside ``each``.

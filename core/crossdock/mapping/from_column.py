@@ -53,7 +53,7 @@ Scalar = StrictStr | StrictBool | Number
 
 
 def _units_of(code: str) -> int | None:
-    """The digits after the decimal point of a currency; None for any other text, and for one without minor units."""
+    """Return the digits after the decimal point of a currency; None for other text, and if it has no minor units."""
     with suppress(ValueError):
         return minor_unit(code)
     return None

@@ -1,4 +1,4 @@
-"""Look-ups and joins of a declared stream, and what is wrong with a joined record."""
+"""Look-ups and joins of a declared stream, and errors in joined records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_SHOWN = 3  # places of rows in a message
 MAX_WITHIN = timedelta(days=90)
 
 NO_MAIN_ROW = "no_main_row"
-"""The problem of a row that stands for joined rows without a row of the main source."""
+"""The problem of a row that represents joined rows without a row of the main source."""
 _PROBLEMS: Mapping[str, tuple[Reason, str]] = {
     NO_MAIN_ROW: ("unmatched", "has rows, but the record itself is missing"),
     "several_files": (
@@ -47,7 +47,7 @@ class Lookup(ConfigModel):
 
     @property
     def columns(self) -> dict[str, str]:
-        """The columns of the source, by those of the stream."""
+        """Map the columns of the stream to those of the source."""
         return dict(self.on) if isinstance(self.on, Mapping) else {name: name for name in self.on}
 
 
@@ -65,18 +65,18 @@ class Join(Lookup):
 
     @property
     def kept_for(self) -> timedelta:
-        """How long a record may be completed."""
+        """How long a record may be completed after its own arrival."""
         return span(self.within)
 
 
 def without_main_row(joins: Mapping[str, Join]) -> Filter | None:
-    """The rows that stand for joined rows without a row of the main source; None without joins."""
+    """Return the filter for rows that represent joined rows without a row of the main source; None without joins."""
     rows = [Filter(field=f"{name}.problem", equals=NO_MAIN_ROW) for name in joins]
     return Filter(any=tuple(rows)) if rows else None
 
 
 def check(record: Record, lookups: Mapping[str, Lookup], joins: Mapping[str, Join]) -> None:
-    """Check that everything was found.
+    """Check that all look-ups and joins of *record* succeeded.
 
     Raises:
         RecordError: With the reason ``unmatched`` or ``rows_disagree``.
@@ -96,7 +96,7 @@ def check(record: Record, lookups: Mapping[str, Lookup], joins: Mapping[str, Joi
 
 
 def place(record: Record, name: str, number: int) -> str:
-    """``FILE:LINE`` of the *number*-th row of join *name*, counted from 0."""
+    """Return ``FILE:LINE`` of the *number*-th row of join *name*, counted from 0."""
     return (record.row[f"{name}.at"] or "").split("\n")[number]
 
 

@@ -16,7 +16,7 @@ class MemberOverrides:
     """Replaces some members of a draft.
 
     Args:
-        forms: How each of these members is made, by its name on the wire.
+        forms: The form of each of these members, by its name on the wire.
 
     Attributes:
         columns: The columns that are read.
@@ -27,7 +27,7 @@ class MemberOverrides:
         self.columns = self._map.columns
 
     def applied_to(self, made: ResourceModel | Mapping[str, Any], record: Record) -> dict[str, Any]:
-        """The members of *made* with these ones in their place; one without a value is left out.
+        """Replace these members in *made*. One without a value is left out.
 
         Raises:
             RecordError: If a cell does not convert, or rows of the record disagree outside ``each``.

@@ -1,4 +1,4 @@
-"""How numbers are written in a source, and text -> exact numbers."""
+"""The notation of numbers in a source, and exact conversion of text."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ MAX_DECIMALS = 18
 
 @dataclass(frozen=True, slots=True)
 class NumberFormat:
-    """How the numbers of a column are written. Nothing of it is guessed.
+    """The notation of the numbers in a column. Nothing is guessed.
 
     Attributes:
-        thousands: The mark between groups of three digits; numbers without any mark are read too. A space stands for
-            no-break spaces too, and an apostrophe for U+2019.
+        thousands: The mark between groups of three digits. Numbers without a mark are also read. A space also stands
+            for no-break spaces, and an apostrophe for U+2019.
         sign: Where the sign is, ``+`` or ``-``; with ``parentheses``, ``(12.50)`` is negative and no sign is read; with
             ``overpunch``, the last digit has it: ``{`` and ``A`` to ``I`` are positive, ``}`` and ``J`` to ``R``
             negative.
@@ -54,10 +54,10 @@ class NumberFormat:
             raise ValueError(f"thousands and decimal_mark are both {self.thousands!r}")
 
     def decimal(self, text: str) -> Decimal:
-        """The number, without zeros after the fourth digit; white space around it is ignored.
+        """Return the number, without zeros after the fourth digit. White space around it is ignored.
 
         Raises:
-            ValueError: If *text* is not written like this, or the number has more than 15 digits before or, without
+            ValueError: If *text* has another notation, or the number has more than 15 digits before or, without
                 ``round``, 4 after the mark.
         """
         sign, unsigned = self._split(text.strip())
@@ -74,7 +74,6 @@ class NumberFormat:
         return number
 
     def _digits(self, unsigned: str) -> tuple[str, str]:
-        """The digits before and after the mark."""
         if self.decimals is not None:
             if not _DIGITS.fullmatch(unsigned):
                 raise ValueError(f"is not a number with {self._described()}")
@@ -86,10 +85,10 @@ class NumberFormat:
         return re.sub("[^0-9]", "", match["whole"]).lstrip("0"), match["fraction"] or ""
 
     def integer(self, text: str) -> int:
-        """The whole number, which may be written with zeros after the decimal mark.
+        """Return the whole number, which may have zeros after the decimal mark.
 
         Raises:
-            ValueError: See `decimal`; or if it is not whole.
+            ValueError: See `decimal`; also if it is not whole.
         """
         number = self.decimal(text)
         if number != (whole := int(number)):
@@ -97,7 +96,6 @@ class NumberFormat:
         return whole
 
     def _split(self, text: str) -> tuple[str, str]:
-        """The sign, and the text without it."""
         match self.sign:
             case "leading" if text[:1] in {"+", "-"}:
                 return text[0], text[1:]
@@ -135,7 +133,7 @@ class NumberFormat:
 
 
 def _without_zeros(number: Decimal) -> Decimal:
-    """*number* without zeros at the end of its decimals, which a factor may have given."""
+    """Remove zeros at the end of the decimals, which a factor may have added."""
     text = f"{number:f}"
     return Decimal(text.rstrip("0").rstrip(".")) if "." in text else number
 
@@ -146,7 +144,7 @@ _TOO_LONG = f"has more than {MAX_DIGITS_BEFORE_POINT} digits before the decimal 
 
 @cache
 def _pattern(decimal_mark: DecimalMark, thousands: Thousands | None) -> re.Pattern[str]:
-    r"""Digits are those of ASCII only; \d would match those of every script."""
+    r"""Compile the pattern. It has ASCII digits only; \d would match those of every script."""
     mark = f"[{re.escape(thousands + _ALSO.get(thousands, ''))}]" if thousands else None
     grouped = f"[0-9]{{1,3}}(?:{mark}[0-9]{{3}})+|" if mark else ""
     return re.compile(f"(?P<whole>{grouped}[0-9]*)(?:{re.escape(decimal_mark)}(?P<fraction>[0-9]*))?")

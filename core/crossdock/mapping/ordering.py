@@ -1,4 +1,4 @@
-"""Columns that order the rows of a record, and positions: text that sorts as their values do.
+"""Columns that order the rows of a record, and positions: texts that sort as their values do.
 
 A position is stored with each record, so its form never changes.
 """
@@ -48,7 +48,7 @@ class OrderBy(ConfigModel):
         return self
 
     def position(self, row: Row) -> str:
-        """Text that sorts as the values of the column do.
+        """Return text that sorts as the values of the column do.
 
         Raises:
             RecordError: If the cell does not convert.
@@ -73,14 +73,13 @@ class OrderBy(ConfigModel):
 
 
 def declared(order_by: Sequence[str | OrderBy] | None) -> list[OrderBy]:
-    """The columns of ``order_by``, each with what its text means."""
     return [OrderBy(column=item) if isinstance(item, str) else item for item in order_by or ()]
 
 
 def kind_of(columns: Sequence[OrderBy]) -> str:
-    """What a position begins with: positions with different beginnings are not comparable.
+    """Return the prefix of a position. Positions with different prefixes are not comparable.
 
-    Positions of columns that are compared as text begin with nothing.
+    Positions of columns that are compared as text have an empty prefix.
     """
     if all(item.as_ == "text" for item in columns):
         return ""
@@ -89,10 +88,10 @@ def kind_of(columns: Sequence[OrderBy]) -> str:
 
 
 def _utc_text(moment: datetime, fraction: str) -> str:
-    """A time in UTC with nine digits after the second; *fraction* has those of the source."""
+    """Format a time in UTC with nine digits after the second; *fraction* has those of the source."""
     return f"{moment.replace(tzinfo=None).isoformat(timespec='seconds')}.{fraction:0<9}Z"
 
 
 def _number_text(number: Decimal) -> str:
-    """Twenty digits that sort as the numbers do, negative ones too."""
+    """Format twenty digits that sort as the numbers do, including negative ones."""
     return f"{int(number.scaleb(MAX_DIGITS_AFTER_POINT)) + _SHIFT:020}"

@@ -22,8 +22,8 @@ class PythonFunction:
     """A loaded function.
 
     Attributes:
-        reference: As in the config.
-        digest: SHA-256 of the file: a change of it maps all records again.
+        reference: The text in the config.
+        digest: SHA-256 of the file. If it changes, all records are mapped again.
     """
 
     reference: str
@@ -32,7 +32,7 @@ class PythonFunction:
 
 
 def load(reference: str, folder: Path) -> PythonFunction:
-    """Load ``FILE.py:FUNCTION``, where the file is relative to *folder*; the file is executed.
+    """Load ``FILE.py:FUNCTION``, where the file is relative to *folder*. The file is executed.
 
     Raises:
         ValueError: If the file or the function does not exist, or the file fails.
@@ -74,6 +74,6 @@ def _module(path: Path, digest: str) -> Any:
 
 
 def _line(error: BaseException, path: Path) -> int | None:
-    """The last line of *path* in the traceback."""
+    """Return the last line of *path* in the traceback."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     return lines[-1] if lines else None

@@ -19,13 +19,13 @@ from crossdock.values.config_file import ConfigModel, GivenText
 MAX_ZFILL = 100
 _LINE_BREAKS = "[\r\n\u0085\u2028\u2029]+"
 MAX_DEPTH = 5
-"""Levels of a condition made of others."""
+"""The nesting depth of conditions."""
 _COMPARISONS = ("equals", "one_of", "starts_with", "ends_with", "empty")
 _KEYS = [*(("field", name) for name in _COMPARISONS), ("not",), ("any",), ("all",)]
 
 
 def _percent_decoded(text: str) -> str:
-    """*text* itself if it is not UTF-8: with replacement characters, two ids could become one."""
+    """Decode percent-encoding, but return *text* if it is not UTF-8: replacement characters could merge two ids."""
     try:
         return unquote(text, errors="strict")
     except UnicodeDecodeError:
@@ -113,14 +113,13 @@ class Filter(ConfigModel):
         return (self.not_,) if self.not_ is not None else (self.any or self.all or ())
 
     def columns(self) -> Iterator[str]:
-        """The columns that the condition reads."""
         if self.field is not None:
             yield self.field
         for inner in self._inner():
             yield from inner.columns()
 
     def expression(self) -> pl.Expr:
-        """True for rows that meet the condition; never null."""
+        """Return an expression that is true for rows that meet the condition, and never null."""
         if inner := [each.expression() for each in self._inner()]:
             if self.not_ is not None:
                 return ~inner[0]
@@ -139,7 +138,7 @@ class Filter(ConfigModel):
         return (text == "") if self.empty else (text != "")
 
     def predicate(self) -> Callable[[Row], bool]:
-        """The condition on one row; the same as `expression`."""
+        """Return the condition on one row, equivalent to `expression`."""
         if inner := [each.predicate() for each in self._inner()]:
             if self.not_ is not None:
                 return lambda row: not inner[0](row)
@@ -162,7 +161,7 @@ class Filter(ConfigModel):
 
 
 def first_match(filters: Mapping[str, Filter]) -> pl.Expr:
-    """The name of the first filter that matches a row; null for rows that stay."""
+    """Return the name of the first filter that matches a row; null for rows that stay."""
     chain: pl.Expr = pl.lit(None, dtype=pl.String)
     for name, condition in reversed(list(filters.items())):
         chain = pl.when(condition.expression()).then(pl.lit(name)).otherwise(chain)

@@ -1,4 +1,4 @@
-"""The types of records at a target; those of the platform, by name."""
+"""The types of records at a target, including those of the platform."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from crossdock.resources import (
 
 
 def external_id(namespace: str, key: str) -> str:
-    """The ``externalId`` of a record. A namespace contains no colon and a key is percent-encoded, so it is unique."""
+    """Return the ``externalId`` of a record. It is unique: a namespace has no colon, and a key is percent-encoded."""
     return f"{namespace}:{key}"
 
 
@@ -62,7 +62,6 @@ class ResourceType:
 
     @property
     def personal(self) -> frozenset[str]:
-        """The members that are or contain personal data."""
         return personal_members(self.draft)
 
 
@@ -98,16 +97,16 @@ RESOURCES: Mapping[str, PlatformResource] = {
     "order": PlatformResource("order", OrderDraft, False, _refers("customer", "product"), Order),
     "invoice": PlatformResource("invoice", InvoiceDraft, True, _refers("customer", "product"), Invoice, deletes=False),
 }
-"""In the order of their references: parents first."""
+"""The platform's resources, parents before those that refer to them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Action(ResourceType):
-    """Something that is done to a record of the platform, once.
+    """An operation on an existing record of the platform that is executed once.
 
     Attributes:
         acts_on: The resource of that record.
-        verb: What is done, in plans.
+        verb: The word for it in plans.
     """
 
     acts_on: ResourceName = "invoice"
@@ -128,7 +127,7 @@ WRITTEN: Mapping[str, ResourceType] = {**RESOURCES, **ACTIONS}
 
 @cache
 def part_of(model: type[ResourceModel], members: tuple[str, ...]) -> type[ResourceModel]:
-    """A model with only these members of *model*, by their wire names, none of them required.
+    """Make a model with only these members of *model*, by their wire names. None of them is required.
 
     Rules that compare members of *model* are not checked: the rest of the record is unknown.
     """
@@ -150,14 +149,13 @@ def _optional(field: FieldInfo) -> FieldInfo:
 
 @cache
 def personal_members(model: type[ResourceModel]) -> frozenset[str]:
-    """The wire names of the members of *model* that are or contain personal data."""
     fields = model.model_fields.items()
     return frozenset(field.alias or name for name, field in fields if any(map(_is_personal, (field, field.annotation))))
 
 
 @cache
 def text_members(model: type[ResourceModel]) -> tuple[str, ...]:
-    """The wire names of the members of *model* that hold any text; ids of other records and fixed values are none."""
+    """Return the wire names of the members of *model* that hold free text. Ids and fixed values do not count."""
     return tuple(field.alias or name for name, field in model.model_fields.items() if _is_text(field.annotation))
 
 

@@ -1,4 +1,4 @@
-"""What is declared about a stream, in code or in a config file: keys, order, filters, and limits."""
+"""The declared facts about a stream, in code or in a config file: keys, order, filters and limits."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ MARKS_IN_SNAPSHOT = "is for other modes; a snapshot lists every record that exis
 def no_second_look(
     mode: Mode, reread: Reread | None, open_until: OpenUntil | None, *, fetches: bool, finds_deleted: str
 ) -> tuple[tuple[str, ...], str] | None:
-    """Why a stream cannot read what its cursor misses, with the key; None if it can, or does not want to.
+    """Return why a stream cannot read what its cursor misses, with the key, or None.
 
     Args:
         finds_deleted: The other way in which it finds deleted records; empty without one.
@@ -114,7 +114,7 @@ def no_second_look(
 
 
 def no_removal(kind: ResourceType, mode: Mode, on_gone: OnGone, *, finds_deleted: bool) -> str | None:
-    """Why records of such a stream cannot be removed as *on_gone* says; None if they can.
+    """Return why records of such a stream cannot be removed as *on_gone* says, or None.
 
     Args:
         finds_deleted: `Stream.finds_deleted`.
@@ -162,7 +162,7 @@ Destinations = Mapping[str, Mapping[str, ResourceType]]
 
 
 def destination(resource: str | None, to: str, targets: Destinations) -> ResourceType:
-    """What the records of a stream become.
+    """Return the type that the records of a stream become.
 
     Raises:
         PydanticCustomError: If there is no such resource or target, with the key to correct.
@@ -186,7 +186,7 @@ Members = Annotated[Sequence[str], _AsTuple]
 
 
 def unknown_read(facts: StreamFacts, reads: str | None, targets: Destinations) -> str | None:
-    """What is wrong with *reads*, or with ``matches``, which may need it; None if nothing is."""
+    """Return what is wrong with *reads*, or with ``matches``, which may need it, or None."""
     if reads is None:
         return "matches: origin needs reads: the resource that the records are" if facts.matches == "origin" else None
     system, _, resource = reads.partition(".")
@@ -199,7 +199,7 @@ def unknown_read(facts: StreamFacts, reads: str | None, targets: Destinations) -
 
 
 def no_empty(mode: Mode, empty: Empty) -> str | None:
-    """Why an empty export cannot be what *empty* says; None if it can."""
+    """Return why an empty export cannot be treated as *empty* says, or None."""
     if empty == "all_gone" and mode != "snapshot":
         return "all_gone needs mode: snapshot, which lists everything"
     if empty == "no_change" and mode == "snapshot":
@@ -208,7 +208,7 @@ def no_empty(mode: Mode, empty: Empty) -> str | None:
 
 
 def no_contribution(kind: ResourceType, contributes: Sequence[str], matches: str, on_gone: OnGone) -> str | None:
-    """Why a stream cannot contribute these members; None if it can, or contributes none."""
+    """Return why a stream cannot contribute these members, or None."""
     if not contributes and not kind.creates:
         return f"is missing: the target has no request that creates {kind.name}"
     if not contributes:
@@ -246,7 +246,7 @@ Adopt = Annotated[
 def no_adoption(
     kind: ResourceType, adopt: Adopt, to: str, contributes: Sequence[str], mapped: Collection[str] | None = None
 ) -> str | None:
-    """Why records cannot be matched as ``adopt: {by: MEMBER}`` says; None if they can, or it says something else.
+    """Return why records cannot be matched by ``adopt: {by: MEMBER}``, or None.
 
     Args:
         mapped: The members that a config maps; None if they are not known.
@@ -273,7 +273,7 @@ def _not_matched_by(member: str, kind: ResourceType, mapped: Collection[str] | N
 
 
 class StreamFacts:
-    """What is declared about a stream: attributes of a class in code, keys of a section in a config file.
+    """The declared facts about a stream: attributes of a class in code, or keys of a section in a config file.
 
     The facts of `Stream`, `StreamConfig` and `DeclaredStream`, declared once.
     """

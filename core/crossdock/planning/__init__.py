@@ -1,5 +1,5 @@
-"""Records to operations: drafts, references, creates, updates and deletes.
+"""From records to operations: drafts, references, creates, updates and deletes.
 
-Comes in: keyed records of the delta. Goes out: operations in the order of their references, records that wait, and
-removals within their limits. May import the delta, the config, delivery's rules and the state.
+Input: keyed records of the delta. Output: operations in the order of their references, waiting records, and removals
+within their limits. The package may import the delta, the config, delivery's rules and the state.
 """

@@ -27,7 +27,7 @@ _Row = tuple[str, str, str]  # place in the file, key, target id
 
 
 def export(tx: Transaction, out: TextIO, *, raw: bool = False) -> int:
-    """Write all live bindings as CSV with `COLUMNS`, with formulas as they are if *raw*; returns their number."""
+    """Write all live bindings as CSV with `COLUMNS`, with unescaped formulas if *raw*, and return their number."""
     listed = tx.bindings.listed()
     rows = ((scope.target, scope.resource, scope.namespace, key, target_id) for scope, key, target_id in listed)
     return write_rows(out, chain([COLUMNS], rows), raw=raw) - 1
@@ -40,7 +40,7 @@ def import_bindings(
 
     What the target holds is unknown, so the next sync compares the records with it first. Then it sends every member of
     a record that can be updated, and nothing for one that is written once. A record that the target does not have is
-    bound no more. If any row is refused, no record is bound.
+    unbound. If any row is refused, no record is bound.
 
     Returns:
         The number of new bindings.
@@ -56,7 +56,7 @@ def import_bindings(
         for start in range(0, len(rows), PART):
             fresh = _new_bindings(tx, scope, rows[start : start + PART])
             tx.bindings.put(scope, fresh, run_id=run_id, at=at)
-            if not isinstance(targets[scope.target].resources[scope.resource], Action):  # which holds nothing
+            if not isinstance(targets[scope.target].resources[scope.resource], Action):  # actions hold nothing
                 tx.unverified.distrust(scope, fresh)
             number += len(fresh)
     tx.runs.finish(run_id, RunResult("done"), at=at)
@@ -108,7 +108,6 @@ def _read(path: Path, targets: Mapping[str, Target], *, raw: bool) -> dict[Scope
 
 
 def _lines(path: Path, *, raw: bool) -> Iterator[tuple[int, list[str]]]:
-    """Line number and cells of each row."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
             reader = csv.reader(file, strict=True)

@@ -1,4 +1,4 @@
-"""Which record has claimed a value first, in 24 to 48 bytes for each value."""
+"""The first record to claim each value, in 24 to 48 bytes for each value."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ClaimedValues:
         return self._used
 
     def claim(self, value: str, key_hash: int) -> bool:
-        """Whether *value* belongs to the record of *key_hash*, which has claimed it before or does so as the first."""
+        """Return whether the record of *key_hash* is the first to claim *value*, now or earlier."""
         if 3 * self._used >= 2 * len(self._values):
             self._grow()
         hashed, owner = _hash(value), key_hash & _HALF
@@ -32,7 +32,6 @@ class ClaimedValues:
         return self._owners[place] == owner
 
     def _place(self, hashed: int) -> int:
-        """Where *hashed* is, or where it belongs."""
         size = len(self._values)
         place = hashed % size
         while self._values[place] not in {_FREE, hashed}:

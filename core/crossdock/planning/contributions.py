@@ -1,4 +1,4 @@
-"""Records that one stream creates and another completes: what a contribution needs of the whole record."""
+"""Contributions to records that another stream creates, and what they need of the whole record."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from crossdock.state import Binding, Transaction
 
 
 class Contributions:
-    """The records of a target that a stream contributes members to."""
-
     def __init__(self, bound: BoundStream) -> None:
         self._scope, self._by_id = bound.scope, bound.stream.matches != "key"
         self.needed = bool(bound.stream.contributes)
 
     def awaited(self, read: KeyedRecord) -> list[ScopedKey]:
-        """The record that must exist first; none if the key is the target's id, or the stream creates records."""
+        """Return the record that must exist first; none if the key is the target's id, or the stream creates
+        records.
+        """
         return [(self._scope.whole, read.identity.key)] if self.needed and not self._by_id else []
 
     def bindings(
         self, tx: Transaction, reads: Sequence[KeyedRecord], origins: Mapping[int, Origin]
     ) -> dict[int, Binding]:
-        """What this stream contributed to each record of *reads* that exists, by key hash.
+        """Return what this stream contributed to each existing record of *reads*, by key hash.
 
-        One to which it contributed nothing yet, or that was created again since, has an empty payload.
+        A record without a contribution, or one that was created again since, has an empty payload.
         """
         key_hashes = [read.identity.key_hash for read in reads]
         own = tx.bindings.get(self._scope, key_hashes)
@@ -47,7 +47,7 @@ class Contributions:
         return found
 
     def to_planned(self, read: KeyedRecord) -> Binding:
-        """As `bindings`, for a record that the plan creates before."""
+        """Do the same as `bindings` for a record that the plan creates before."""
         return _nothing_yet(read, placeholder(self._scope.whole, read.identity.key), 0)
 
 

@@ -1,4 +1,4 @@
-"""Cycles among waiting records: which record of each is created first so that the others can follow."""
+"""Cycles among waiting records, and the record of each that is created first."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 
 def cycle_breakers(waits_for: Mapping[int, Sequence[int]], can_open: Sequence[int]) -> list[int]:
-    """At most one record of each cycle, to be created before the records that it waits for.
+    """Return at most one record of each cycle, to be created before the records that it waits for.
 
     A record that waits, directly or not, for one that is not a key of *waits_for* is in no cycle that can be broken.
 
@@ -31,7 +31,6 @@ def cycle_breakers(waits_for: Mapping[int, Sequence[int]], can_open: Sequence[in
 
 
 def _stuck(waits_for: Mapping[int, Sequence[int]]) -> set[int]:
-    """Records that wait only for stuck records."""
     stuck = set(waits_for)
     while lost := {key for key in stuck if not stuck.issuperset(waits_for[key])}:
         stuck -= lost

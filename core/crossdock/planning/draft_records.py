@@ -1,4 +1,4 @@
-"""Record -> members of a draft; every exception of a mapping becomes the record's dead letter."""
+"""Drafts of records. Every exception of a mapping becomes the record's dead letter."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _QUOTING = {"datetime_object_invalid", "get_attribute_error", "iteration_error",
 
 
 def drafted(bound: BoundStream, record: Record) -> tuple[dict[str, Any], list[Reference]]:
-    """The members of the record's draft, and the references among them.
+    """Return the members of the record's draft, and the references in it.
 
     Raises:
         RecordError: If the record has no valid draft, with a code of `crossdock.records.REASONS`.
@@ -46,7 +46,6 @@ def drafted(bound: BoundStream, record: Record) -> tuple[dict[str, Any], list[Re
 
 
 def _mapping_failed(error: BaseException, bound: BoundStream, record: Record) -> RecordError:
-    """The reason of the dead letter after any exception of `to_resource` other than a valid `RecordError`."""
     settings = getattr(bound.context, "settings", None)
     what = described(error, bound.stream, "to_resource", settings=settings, data=_texts_of(record))
     return RecordError("mapping_failed", f"the mapping raised {what}")
@@ -62,7 +61,6 @@ def failing_target(record: Record) -> Iterator[None]:
 
 
 def _texts_of(record: Record) -> Iterator[Any]:
-    """The values of *record*."""
     for row in record.rows:
         for name, cell in row.items():
             with suppress(ValueError):
@@ -70,7 +68,7 @@ def _texts_of(record: Record) -> Iterator[Any]:
 
 
 def _invalid_draft(error: ValidationError, draft: type[ResourceModel]) -> RecordError:
-    is_camel = draft.model_config.get("alias_generator") is to_camel  # else the wire has the names of the fields
+    is_camel = draft.model_config.get("alias_generator") is to_camel  # otherwise the wire has the names of the fields
     finding = error.errors(include_url=False, include_input=False)[0]
     place = finding.get("ctx", {}).get("place") or "/".join(
         to_camel(str(part)) if is_camel else str(part) for part in finding["loc"]
@@ -81,7 +79,7 @@ def _invalid_draft(error: ValidationError, draft: type[ResourceModel]) -> Record
 
 
 def _titles(model: type[ResourceModel]) -> Iterator[str]:
-    """The names of *model* and its subclasses; any other model is an author's, whose errors may quote data."""
+    """Yield the names of *model* and its subclasses. Other models are an author's, and their errors may quote data."""
     yield model.__name__
     for subclass in model.__subclasses__():
         yield from _titles(subclass)

@@ -1,4 +1,4 @@
-"""Counts the records of a run on which an author's code failed, and stops the stream beyond its limits."""
+"""Counts the records on which an author's code failed, and stops the stream beyond its limits."""
 
 from __future__ import annotations
 
@@ -7,21 +7,15 @@ from crossdock.errors import RecordError, RefusedError
 from crossdock.records import Record
 
 _FAILED = {"mapping_failed": "the mapping", "target_failed": "the code of the target"}
-"""The reasons that count, with whose code it was."""
+"""The reasons that count, each with the failing code."""
 
 
 class FailureCount:
-    """Counts the records of a stream on which the mapping or the code of the target failed.
-
-    Args:
-        records: The number of records to map; None for no limit.
-    """
-
     def __init__(self, bound: BoundStream, records: int | None) -> None:
         self._bound, self._records, self._failed = bound, records, 0
 
     def refusal(self, record: Record, error: RecordError) -> RefusedError | None:
-        """Count *error*; returns why the stream stops, or None if it continues."""
+        """Count *error*. Return why the stream stops, or None if it continues."""
         if error.code not in _FAILED:
             return None
         self._failed += 1

@@ -1,4 +1,4 @@
-"""Records of one stream that wait for other records which the same run may deliver."""
+"""Records of one stream that wait for records which the same run may deliver."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class HeldRecord:
     """A record that waits for others.
 
     Attributes:
-        members: Of its draft, with references.
-        missing: What it refers to and is not delivered yet.
-        can_open: It can be created without the missing references, to break a cycle.
-        opened: That create was planned; the record is not decided about again until its binding exists.
+        members: The members of its draft, with references.
+        missing: The references that are not delivered yet.
+        can_open: Whether it can be created without the missing references, to break a cycle.
+        opened: Whether that create was planned. The record is not decided again until its binding exists.
     """
 
     read: KeyedRecord
@@ -39,7 +39,7 @@ class HeldRecords:
     """The held records of one stream, by key hash.
 
     Args:
-        coming: The scopes whose records the run may still deliver; the caller removes those of streams that end and
+        coming: The scopes whose records the run may still deliver. The caller removes those of streams that end and
             hold no record.
 
     Attributes:
@@ -52,7 +52,7 @@ class HeldRecords:
         self._held: dict[int, HeldRecord] = {}
         self._idle: dict[int, list[ScopedKey]] = {}
         self.version: str | None = None
-        self._stamps: dict[Scope, int] = {}  # of what idle records wait for, when it was looked up last
+        self._stamps: dict[Scope, int] = {}  # of what idle records wait for, at the last look-up
 
     def __len__(self) -> int:
         return len(self._held) + len(self._idle)
@@ -64,10 +64,10 @@ class HeldRecords:
         self._stamps = {} if added else self._stamps
 
     def add(self, read: KeyedRecord, members: dict[str, Any], missing: list[ScopedKey], *, is_bound: bool) -> bool:
-        """Hold a record until the next round; False if this run cannot deliver what it waits for.
+        """Hold a record until the next round. Return False if this run cannot deliver what it waits for.
 
         Args:
-            is_bound: The target has it already, so it cannot be created to break a cycle.
+            is_bound: Whether the target has it already, so that it cannot be created to break a cycle.
         """
         if all(other not in self._coming for other, _ in missing):
             return False
@@ -78,9 +78,8 @@ class HeldRecords:
         return True
 
     def ready(self) -> list[int]:
-        """The records whose references are all delivered now, and idle ones that wait for a held one of their kind.
-
-        `taken` removes them.
+        """Return the records whose references are all delivered now, and idle ones that wait for a held one of their
+        kind.
         """
         if not self:
             return []
@@ -99,7 +98,7 @@ class HeldRecords:
         ] + (self._ready_idle() if has_news or self._held else [])
 
     def _has_news(self, tx: Transaction) -> bool:
-        """True if records of a kind that idle records wait for have been delivered since the last time."""
+        """Return whether records of a kind that idle records wait for have been delivered since the last time."""
         scopes = self._stamps or {scope for missing in self._idle.values() for scope, _ in missing}
         before, self._stamps = self._stamps, {scope: tx.stamps.of(scope) for scope in scopes}
         return self._stamps != before
@@ -114,7 +113,6 @@ class HeldRecords:
         ]
 
     def taken(self, ready: Sequence[int]) -> Iterator[KeyedRecord]:
-        """Remove the *ready* records, and give each."""
         for start in range(0, len(ready), _AT_ONCE):
             some = ready[start : start + _AT_ONCE]
             yield from [self._held.pop(each).read for each in some if each in self._held]
@@ -124,17 +122,16 @@ class HeldRecords:
             yield from kept_records(self.bound.stream, ((each.identity, each.raw) for each in waiting))
 
     def take(self, key_hash: int) -> KeyedRecord:
-        """Remove one that is not idle."""
         return self._held.pop(key_hash).read
 
     def cycle_breakers(self) -> list[int]:
-        """One record of each cycle, to be created without its missing references; see `open`."""
+        """Return one record of each cycle, to be created without its missing references; see `open`."""
         if not self._held:
             return []
         return cycles.cycle_breakers(self._waits_for(), [key for key, held in self._held.items() if held.can_open])
 
     def open(self, key_hash: int) -> tuple[KeyedRecord, dict[str, Any]]:
-        """Mark a record as opened; the record stays held.
+        """Mark a record as opened. It stays held.
 
         Returns:
             The record, and its members without those that have a missing reference.
@@ -144,7 +141,7 @@ class HeldRecords:
         return held.read, {name: value for name, value in held.members.items() if not self._has_missing(value)}
 
     def forget(self, key_hashes: Iterable[int]) -> int:
-        """Forget those of *key_hashes* that are held, because their stream has read them again; returns how many."""
+        """Forget those of *key_hashes* that are held, because their stream has read them again, and count them."""
         found = [each for each in key_hashes if each in self._held or each in self._idle]
         for each in found:
             self._held.pop(each, None)
@@ -152,7 +149,7 @@ class HeldRecords:
         return len(found)
 
     def settle(self) -> None:
-        """The run can decide nothing more: what is held is idle from now on, except second steps that are to come."""
+        """Make held records idle at the end of the run, except those with a second step to come."""
         if not self._held:
             return
         with self.state.look() as tx:
@@ -163,7 +160,7 @@ class HeldRecords:
                 tx.waiting_records.put_idle(self.bound.name, idle, self.version)
 
     def release(self) -> int:
-        """Forget all records; returns how many still wait."""
+        """Forget all records. Return how many still wait."""
         if not self:
             return 0
         with self.state.look() as tx:
@@ -188,7 +185,7 @@ class HeldRecords:
         return bool(self.references.missing(keys))
 
     def _waits_for(self) -> dict[int, list[int]]:
-        """The key hashes that each held record waits for; 0 stands for any record of another scope."""
+        """Return the key hashes that each held record waits for; 0 stands for any record of another scope."""
         hashes = key_hashes(sorted({key for held in self._held.values() for _, key in held.missing}))
         own = self.bound.scope
         return {

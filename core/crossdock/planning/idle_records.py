@@ -1,4 +1,4 @@
-"""Waiting records that need no decision: nothing that they wait for has come, and their mapping is the same."""
+"""Waiting records that need no decision: nothing that they wait for has come, and their mapping has not changed."""
 
 from __future__ import annotations
 
@@ -23,25 +23,21 @@ from crossdock.values import exact_json
 
 
 class Idle(NamedTuple):
-    """Waiting records about which nothing is decided.
-
-    Attributes:
-        version: Under which further records of their stream may be idle; see `idle_version`.
-    """
+    """Waiting records about which nothing is decided."""
 
     records: Collection[Wait] = ()
     version: str | None = None
 
 
 class IdleRecords:
-    """The waiting records of a stream, as one part of its reading finds them.
+    """The waiting records of a stream in one part of its reading.
 
     Args:
-        takes_up_all: No record is idle.
+        takes_up_all: Treat no record as idle.
 
     Attributes:
-        left: The idle ones, by key hash.
-        found: The key hashes of all.
+        left: The idle records, by key hash.
+        found: The key hashes of all waiting records.
     """
 
     def __init__(self, bound: BoundStream, *, takes_up_all: bool) -> None:
@@ -50,7 +46,6 @@ class IdleRecords:
         self.reset()
 
     def reset(self) -> None:
-        """Begin with another part."""
         self.left: dict[int, Wait] = {}
         self.found: frozenset[int] = frozenset()
 
@@ -66,7 +61,7 @@ class IdleRecords:
         among: Sequence[int] | None = None,
         seen: AbstractSet[int] = frozenset(),
     ) -> list[WaitingRecord]:
-        """The waiting records to decide about, longest waiting first; the others are `left`.
+        """Return the waiting records to decide about, longest waiting first. The others are `left`.
 
         Args:
             unsettled: Operations of the stream; their records are not idle.
@@ -74,7 +69,8 @@ class IdleRecords:
             seen: Key hashes that are passed over.
 
         Raises:
-            AuthorCodeError: If a fact of the stream cannot be read; or whatever it raises, without `code_of_stream`.
+            AuthorCodeError: If a fact of the stream cannot be read. Without `code_of_stream`, its own exception is
+                raised.
         """
         if self._is_to_ask:
             self._version, self._is_to_ask = idle_version(self._bound), False
@@ -87,12 +83,12 @@ class IdleRecords:
         return self._loaded(tx, [_key(each) for each in found if _key(each) not in self.left])
 
     def follow(self, tx: Transaction, found: Delta, waiting: Sequence[Wait]) -> list[WaitingRecord]:
-        """Those of `left` that wait for a record of their own kind about which is decided now, and so on.
+        """Return those of `left` that wait, directly or not, for a record of their own kind that is decided now.
 
-        Idle records with a newer version are left out of `left` too: *found* has them.
+        Idle records with a newer version are removed from `left`, too: *found* has them.
 
         Args:
-            waiting: About which is decided.
+            waiting: The waiting records that are decided.
         """
         for key_hash in found.replaced:
             self.left.pop(key_hash, None)
@@ -110,7 +106,7 @@ class IdleRecords:
         return self._loaded(tx, list(taken))
 
     def _children(self) -> dict[int, list[int]]:
-        """The idle records that wait for records of their own kind, by the key hashes of these."""
+        """Group the idle records that wait for records of their own kind by the key hashes of these."""
         own = self._bound.scope.whole
         waits = [
             (each["key"], key_hash)
@@ -133,7 +129,7 @@ def _key(each: Wait) -> int:
 
 
 def _come(tx: Transaction, target: str, idle: Iterable[Wait]) -> set[int]:
-    """The key hashes of those for which a record that they wait for exists."""
+    """Return the key hashes of those for which an awaited record exists."""
     keys = awaited(target, idle)
     references = References(target)
     references.look_up((each for names in keys.values() for each in names), tx)
@@ -141,7 +137,7 @@ def _come(tx: Transaction, target: str, idle: Iterable[Wait]) -> set[int]:
 
 
 def awaited(target: str, records: Iterable[Wait]) -> dict[int, list[ScopedKey]]:
-    """What each of *records* waits for, by its key hash."""
+    """Return what each of *records* waits for, by its key hash."""
     scope = cache(partial(Scope, target))
     return {
         _key(record): [(scope(each["resource"], each["namespace"]), each["key"]) for each in record.waits_for]
@@ -150,10 +146,10 @@ def awaited(target: str, records: Iterable[Wait]) -> dict[int, list[ScopedKey]]:
 
 
 def idle_version(bound: BoundStream) -> str | None:
-    """A hash that changes whenever a waiting record could be mapped otherwise, or wait for others.
+    """Return a hash that changes whenever a waiting record could be mapped differently or wait for other records.
 
-    None if that cannot be known: then each run decides about the stream's waiting records. More than the stream's own
-    version counts, because the mapping of a connector may use its settings, and its code may have changed.
+    None means that no such hash exists, and each run decides about the stream's waiting records. The stream's own
+    version is not sufficient, because the mapping of a connector may use its settings, and its code may have changed.
     """
     if bound.read is not None and bound.origins:
         return None  # what crossdock wrote itself counts as well
@@ -175,20 +171,20 @@ def idle_version(bound: BoundStream) -> str | None:
 
 
 def _text(fact: object) -> str:
-    """*fact* as each process shows it: without the addresses of objects."""
+    """Return *fact* as text without the addresses of objects, which differ between processes."""
     return re.sub(r" at 0x[0-9a-f]+", "", repr(fact))
 
 
 @cache
 def installed() -> str:
-    """The names and versions of all installed packages, crossdock among them, as their folders are named."""
+    """Return the names and versions of all installed packages, including crossdock, from their folder names."""
     folders = (each for place in sys.path for each in Path(place or ".").glob("*.dist-info"))
     return "".join(sorted({each.name for each in folders}))
 
 
 @cache
 def _content(module: str) -> str:
-    """A hash of the code that *module* may use: that of its whole package, or what is beside it."""
+    """Return a hash of the code that *module* may use: that of its whole package, or of its folder."""
     package = getattr(sys.modules.get(module.partition(".")[0]), "__path__", None)
     file = getattr(sys.modules.get(module), "__file__", None)
     found = hashlib.sha256()

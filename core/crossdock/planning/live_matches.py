@@ -1,4 +1,4 @@
-"""Which records that the target has under other names are the ones that a stream would create."""
+"""Records that the target has under other names and that a stream takes over instead of creating them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class LiveValue:
     """The value of the compared member of one record of the target.
 
     Attributes:
-        value: None without a text, or if the record belongs to another stream, which is never taken over.
-        taken: It belongs to a record of this stream already.
+        value: None if it is no text, or if the record belongs to another stream and is never taken over.
+        taken: Whether it belongs to a record of this stream already.
     """
 
     id: str
@@ -39,7 +39,7 @@ class LiveIndex:
         self._read: list[pl.DataFrame] = []
 
     def add(self, page: Sequence[LiveValue]) -> None:
-        """Take a page of a list; a record that comes again replaces the earlier one. `sort` must follow."""
+        """Add a page of a list. A record that comes again replaces the earlier one. Call `sort` afterwards."""
         values = pl.Series([each.value for each in page], dtype=pl.String)
         hashes = pl.DataFrame({"value": values}).select(pl.when(pl.col("value").is_not_null()).then(values.hash()))
         columns = hashes.to_series().alias("value"), pl.Series("id", [each.id for each in page], dtype=pl.String)
@@ -47,7 +47,7 @@ class LiveIndex:
         self._read.append(pl.DataFrame([*columns, taken]))
 
     def sort(self) -> None:
-        """Make what was added since findable."""
+        """Sort new values so that they can be found."""
         if not self._read:
             return
         rows = pl.concat([self._rows, *self._read]).unique("id", keep="last", maintain_order=True)
@@ -57,7 +57,7 @@ class LiveIndex:
         return self._rows.height
 
     def found(self, value: str) -> list[tuple[str, bool]]:
-        """The id of each record that has this value, and whether it is taken."""
+        """Return the id of each record with this value, and whether it is taken."""
         (wanted,) = pl.Series([value]).hash()
         values = self._rows["value"]
         first, behind = (int(values.search_sorted(wanted, side)) for side in ("left", "right"))
@@ -65,27 +65,27 @@ class LiveIndex:
 
 
 class LiveMatches:
-    """Decides for each record that a stream would create whether it takes over one that is there.
+    """Decides for each record that a stream would create whether it takes over an existing one.
 
     Args:
-        member: Of the resource, by its name on the wire.
+        member: The compared member, by its name on the wire.
         read: Called before the first decision, and again after `expire`, to read what has changed into the index.
     """
 
     def __init__(self, member: str, index: LiveIndex, read: Callable[[LiveIndex], None] = lambda _: None) -> None:
         self.member, self._index, self._read = member, index, read
         self._is_current = False
-        self._claimed = ClaimedValues()  # by the record that was decided about first
+        self._claimed = ClaimedValues()  # by the record that was decided first
 
     def expire(self) -> None:
-        """Read what has changed since, before the next decision."""
+        """Read changes before the next decision."""
         self._is_current = False
 
     def refresh(self) -> None:
         """Read the records of the target, unless that was done since `expire`.
 
         Raises:
-            CrossdockError: If they cannot be read; nothing can be decided then.
+            CrossdockError: If they cannot be read. Nothing can be decided then.
         """
         if not self._is_current:
             self._read(self._index)
@@ -93,11 +93,11 @@ class LiveMatches:
             self._is_current = True
 
     def match(self, key_hash: int, value: str | None) -> str | None:
-        """The id of the record that is taken over; None if the target has none, so that it is created.
+        """Return the id of the record to take over; None if the target has none, so that it is created.
 
         Args:
-            key_hash: Of the record that has *value*; of several with the same value only the first gets an answer.
-            value: None without one: such a record is created.
+            key_hash: The record that has *value*. Only the first of several records with the same value gets an id.
+            value: None if the record has no value: it is created.
 
         Raises:
             RecordError: If several records have the value, or the only one belongs to another record of the stream.
@@ -120,13 +120,14 @@ class LiveMatches:
 
 @dataclass(frozen=True, slots=True)
 class MatchCounts:
-    """What becomes of records that a stream would create.
+    """The numbers of records that a stream would create, by decision.
 
     Attributes:
         one: Each takes over the one record that has its value.
         several: Each becomes a dead letter, because several records have its value, or another record has taken it.
         none: They are created.
-        conflicts: By their place among the records: each becomes a dead letter, because another record has its name.
+        conflicts: By their place among the records: each becomes a dead letter, because another record has its external
+            id.
     """
 
     one: int = 0
@@ -142,13 +143,12 @@ def counted(
     decided: Callable[[int, str | None, str], None] = lambda _number, _id, _why: None,
     named: Callable[[int], str | None] = lambda _: None,
 ) -> MatchCounts:
-    """What `LiveMatches` would decide about records with these values of the member, in their order.
+    """Count what `LiveMatches` would decide about records with these values of the member, in their order.
 
     Args:
         decided: Called for each record that takes over another, with its number from 0 and the other's id, and for each
             that is ambiguous, with the reason.
-        named: The id of the target's record that has our name for a record, by the number of this one; None without
-            one.
+        named: Returns the id of the target's record with the external id of the record of this number, or None.
     """
     matches, one, several, none = LiveMatches(member, index), 0, 0, 0
     conflicts = list[int]()

@@ -1,4 +1,4 @@
-"""Recognizes what crossdock itself wrote to the system that a stream reads, so that nothing goes round in circles."""
+"""Recognizes records that crossdock itself wrote to the system that a stream reads, so that they do not circulate."""
 
 from __future__ import annotations
 
@@ -17,25 +17,19 @@ from crossdock.writing.targets.merge_patch import holds
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The record from which crossdock created one that is read now.
-
-    Attributes:
-        key: Its key in the system that the stream writes to.
-        is_unchanged: Nobody else has changed what was created since.
-    """
+    """The record from which crossdock created one that is read now."""
 
     key: str
     is_unchanged: bool
 
 
 class OwnWrites:
-    """What crossdock wrote to the system that a stream reads, of records of the system that the stream writes to."""
+    """The records that crossdock wrote to the source system from records of the target system."""
 
     def __init__(self, bound: BoundStream) -> None:
         self._read, self._origins = bound.read, bound.origins
 
     def origins_of(self, state: State, reads: Sequence[KeyedRecord]) -> dict[int, Origin]:
-        """The origin of each of *reads* that has one, by key hash."""
         if self._read is None or not self._origins:
             return {}
         with state.look() as tx:
@@ -56,7 +50,7 @@ class OwnWrites:
     def _written(
         self, tx: Transaction, target: str, resource: str, target_ids: Sequence[str]
     ) -> dict[str, tuple[str, dict[str, Any]]]:
-        """The key, and what crossdock last wrote, of each record that it created there from the other system; by id."""
+        """Return the key and the last written payload of each record that crossdock created there, by id."""
         owned: dict[str, list[int]] = defaultdict(list)
         for _, namespace, key_hash, _ in tx.bindings.owners(target, resource, target_ids):
             if namespace in self._origins:
@@ -71,6 +65,6 @@ class OwnWrites:
 
 
 def _is_unchanged(held: dict[str, Any], written: dict[str, Any], members: set[str]) -> bool:
-    """True if *held* is what was *written*: no member of the resource differs, and none was added."""
+    """Return whether *held* equals *written*: no member of the resource differs, and none was added."""
     added = {name for name in members - written.keys() if held.get(name) is not None}
     return bool(written) and not added and holds(held, written)

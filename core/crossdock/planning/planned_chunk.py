@@ -1,4 +1,4 @@
-"""The decisions about a chunk of records, and what they change in the state."""
+"""The decisions about a chunk of records, and their changes in the state."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class PlannedChunk:
     Attributes:
         waits: Records with a reference that is not delivered yet.
         suppressed: Bindings of records whose mapped payload the target already has, as they are to be stored.
-        refetched: Records that are to be fetched, because another run has worked on them since this one read them.
+        refetched: Records to fetch again, because another run has worked on them since this run read them.
     """
 
     bound: BoundStream
@@ -34,12 +34,11 @@ class PlannedChunk:
 
     @property
     def size(self) -> int:
-        """The number of records decided about."""
         kept = len(self.dead_letters) + len(self.waits) + len(self.suppressed) + len(self.refetched)
         return len(self.operations) + kept
 
     def wait(self, read: KeyedRecord, missing: Sequence[ScopedKey], idle_under: str | None) -> None:
-        """The record waits for those that are *missing*; *idle_under* as in `Wait`."""
+        """Record that *read* waits for *missing*; *idle_under* is as in `Wait`."""
         waits_for = [{"resource": scope.resource, "namespace": scope.namespace, "key": key} for scope, key in missing]
         self.waits.append(WaitingRecord(read.identity, waits_for, read.record.raw(), idle_under=idle_under))
 

@@ -1,4 +1,4 @@
-"""Records -> decisions, in chunks: one generator that plan and sync share."""
+"""The planner: turns records into decisions, in chunks, for plan and sync alike."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Planner:
         at_once: Records per chunk.
 
     Attributes:
-        stopped: Why no further record is decided about; None while the planner continues.
+        stopped: Why the planner has stopped; None while it continues.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Planner:
         self._contributions, self._own_writes = Contributions(held.bound), OwnWrites(held.bound)
 
     def decide(self, reads: Iterator[KeyedRecord]) -> Iterator[PlannedChunk]:
-        """Decisions about *reads*, in their order; each chunk uses the state as it is when the chunk is requested."""
+        """Yield decisions about *reads* in their order. Each chunk uses the state at the time when it is requested."""
         for chunk in in_chunks(self._until_failure(reads), self._at_once):
             yield self._decide(chunk)
             if self.stopped is not None:
@@ -80,7 +80,7 @@ class Planner:
             self._tally.count("carried_on")
 
     def next_round(self) -> Iterator[PlannedChunk] | None:
-        """Decisions about records that waited for others of this run, once the previous ones are delivered.
+        """Return decisions about records that waited for others of this run, once the previous ones are delivered.
 
         Where such records form a cycle, one of them is created without the reference that closes it, and completed in
         a later round. The last round plans removals, when no record of this run refers to the removed ones any more.
@@ -100,11 +100,11 @@ class Planner:
         return self._removals() if self._to_remove else None
 
     def finish(self) -> None:
-        """Count removals that were not planned as carried on."""
+        """Count unplanned removals as carried on."""
         self._tally.count("carried_on", len(self._to_remove))
 
     def _until_failure(self, reads: Iterator[KeyedRecord]) -> Iterator[KeyedRecord]:
-        """*reads* until their source fails; the source has counted the records that it does not yield."""
+        """Yield *reads* until their source fails. The source has counted the records that it does not yield."""
         try:
             with code_of_stream(self._bound):
                 for read in reads:  # noqa: UP028  `yield from` would close `reads` with this; `pass_over` may need it
@@ -153,7 +153,9 @@ class Planner:
     def _decide_one(
         self, planned: PlannedChunk, read: KeyedRecord, members: dict[str, Any], binding: Binding | None
     ) -> bool:
-        """As `_compare`; a record on which the code of the target fails is rejected. False after too many of them."""
+        """Decide as `_compare`, and reject a record if the target's code fails on it. Return False after too many
+        failures.
+        """
         try:
             self._compare(planned, read, self._payload(read, members), binding)
         except RecordError as error:
@@ -167,12 +169,14 @@ class Planner:
         return self._run.own_records.of_others(self._bound.scope, key_hashes) if self._run else set()
 
     def _leave(self, planned: PlannedChunk, identity: RecordIdentity) -> None:
-        """Have the record fetched, since another run has worked on it: what was read of it may be older."""
+        """Schedule a fetch of the record, since another run has worked on it and this run may have read an older
+        version.
+        """
         self._tally.count("carried_on")
         planned.refetched.append(NamedRecord(identity.stream, identity.key, identity.key_hash))
 
     def _left_over(self, chunk: Sequence[KeyedRecord], origins: Mapping[int, Origin]) -> Sequence[KeyedRecord]:
-        """*chunk* without records that come back: they are not created where they come from, or sent back unchanged."""
+        """Remove records that come back from *chunk*: they are not created at their origin, or sent back unchanged."""
         by_origin = self._bound.stream.matches == "origin"
         kept = []
         for read in chunk:
@@ -188,7 +192,7 @@ class Planner:
     def _drafts(
         self, planned: PlannedChunk, chunk: Sequence[KeyedRecord]
     ) -> list[tuple[KeyedRecord, dict[str, Any], list[ScopedKey]]]:
-        """The draft members of each record and what they refer to; a record without a draft is rejected."""
+        """Return the draft members of each record and what they refer to. A record without a draft is rejected."""
         drafts = []
         for number, read in enumerate(chunk, 1):
             try:
@@ -207,7 +211,6 @@ class Planner:
     def _compare(
         self, planned: PlannedChunk, read: KeyedRecord, after: dict[str, Any], binding: Binding | None
     ) -> None:
-        """Create, update or suppress a record whose references are all known."""
         write_once = self._bound.kind.write_once
         if binding is None:
             self._add(planned, read, after)
@@ -223,7 +226,7 @@ class Planner:
             planned.operations.append(self._checked(self._operation(read, after, binding)))
 
     def _may_match(self, number: int) -> bool:
-        """False if the records that may be taken over cannot be read: the stream stops, and *number* are carried on."""
+        """Return False if the matches cannot be read: the stream stops, and *number* records are carried on."""
         try:
             if self._matches is not None:
                 self._matches.refresh()
@@ -236,7 +239,7 @@ class Planner:
         return True
 
     def _add(self, planned: PlannedChunk, read: KeyedRecord, after: dict[str, Any], step: Step = "whole") -> bool:
-        """Create a record, or take over the one that is there; False if it is rejected."""
+        """Create a record, or take over the existing one. Return False if it is rejected."""
         operation = self._operation(read, after, None, step=step)
         if self._matches is not None:
             try:
@@ -266,7 +269,7 @@ class Planner:
             yield planned
 
     def _first_steps(self, breakers: Sequence[int]) -> Iterator[PlannedChunk]:
-        """Creates without the members that close a cycle; their records wait until they are complete."""
+        """Yield creates without the members that close a cycle. Their records wait until they are complete."""
         for start in range(0, len(breakers), CHUNK):
             planned, chunk = self._chunk(), breakers[start : start + CHUNK]
             if not self._may_match(0):
@@ -289,7 +292,6 @@ class Planner:
             yield planned
 
     def reject(self, kept: Iterator[DeadLetter]) -> Iterator[PlannedChunk]:
-        """Decisions to reject what *kept* says."""
         while dead_letters := list(islice(kept, CHUNK)):
             self._tally.count("rejected", len(dead_letters))
             planned = self._chunk()
@@ -302,7 +304,7 @@ class Planner:
             others = self._of_others(chunk)
             with self._state.look() as tx:
                 bindings = tx.bindings.get(self._bound.scope, chunk).values()
-            self._tally.count("ignored", len(chunk) - len(bindings))  # replayed removals that were done meanwhile
+            self._tally.count("ignored", len(chunk) - len(bindings))  # replayed removals that were executed meanwhile
             planned = self._chunk()
             for binding in bindings:
                 operation = removal(self._bound, binding, self._snapshot)
@@ -337,7 +339,6 @@ class Planner:
         return Operation(kind, read.identity, self._bound.scope, read.record, after, changes, binding, step)
 
     def _checked(self, operation: Operation) -> Operation:
-        """*operation*, if the code of its target can make the request."""
         if self._target.is_of_author:
             with failing_target(operation.record):
                 mint(operation, self._target, 0)

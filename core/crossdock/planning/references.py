@@ -1,4 +1,4 @@
-"""External keys -> target ids, for a chunk of drafts at a time."""
+"""Resolution of references: external keys become target ids, for a chunk of drafts at a time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ NameOf = Callable[[Reference], tuple[str, str]]  # the namespace of what a refer
 
 
 def found_in(value: Any) -> list[Reference]:
-    """Every reference in the members of a draft."""
     if isinstance(value, Reference):
         return [value]
     members = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
@@ -36,7 +35,7 @@ class References:
     """Resolves references with the bindings; one instance per run.
 
     Args:
-        planned: In a plan, the records that earlier operations of it create; they resolve to a placeholder.
+        planned: In a plan, the records that earlier operations create. They resolve to a placeholder.
     """
 
     def __init__(self, target: str, planned: set[tuple[Scope, int]] | None = None) -> None:
@@ -48,7 +47,7 @@ class References:
 
     @property
     def plans(self) -> bool:
-        """True in a plan, where nothing is delivered."""
+        """Whether this is a plan, in which nothing is delivered."""
         return self._planned is not None
 
     def plan_first_step(self, operation: Operation) -> None:
@@ -69,15 +68,15 @@ class References:
         )
 
     def planned_binding(self, scope: Scope, key_hash: int) -> Binding | None:
-        """The binding of a planned first step; None in a sync, where the state has it."""
+        """Return the binding of a planned first step; None in a sync, where the state has it."""
         return self._first_steps.get((scope, key_hash))
 
     def scoped_keys(self, references: Iterable[Reference], name_of: NameOf) -> list[ScopedKey]:
-        """What *references* point to, without duplicates."""
+        """Return the targets of *references*, without duplicates."""
         return list(dict.fromkeys(self._scoped_key(reference, name_of) for reference in references))
 
     def look_up(self, keys: Iterable[ScopedKey], tx: Transaction) -> None:
-        """Fetch the ids of *keys* as far as they exist."""
+        """Fetch the existing ids of *keys*."""
         if len(self._ids) > CACHED:
             self._ids.clear()
         unknown: dict[Scope, set[str]] = defaultdict(set)
@@ -98,11 +97,10 @@ class References:
                     self._ids[scope, key] = placeholder(scope, key)
 
     def missing(self, keys: Iterable[ScopedKey]) -> list[ScopedKey]:
-        """Those of *keys* for which `look_up` found no id."""
         return [key for key in keys if key not in self._ids]
 
     def resolved(self, value: Any, name_of: NameOf) -> Any:
-        """*value* with each reference replaced by its id, and dates and times by their text; no id may be missing."""
+        """Replace each reference in *value* by its id, and dates and times by their text. No id may be missing."""
         if isinstance(value, dict):
             return {
                 name: member if type(member) in _PLAIN else self.resolved(member, name_of)
@@ -120,13 +118,13 @@ class References:
 
 
 def earlier_keys(tx: Transaction, scope: Scope, stream: str | None = None) -> dict[str, str]:
-    """The keys under which records were stored before keys were trimmed, by their trimmed keys.
+    """Return the keys under which records were stored before keys were trimmed, by their trimmed keys.
 
-    Without them, such a record would be created a second time. A record that is stored under its trimmed key too
-    has that one.
+    Without them, such a record would be created a second time. A record that is also stored under its trimmed key has
+    that one.
 
     Args:
-        stream: Whose rejected and waiting records count as well.
+        stream: The stream whose rejected and waiting records count as well.
     """
     stored = [*tx.untrimmed_keys.of(scope), *(tx.untrimmed_keys.of_stream(stream) if stream else ())]
     if not stored:
@@ -138,18 +136,17 @@ def earlier_keys(tx: Transaction, scope: Scope, stream: str | None = None) -> di
 
 
 def placeholder(scope: Scope, key: str) -> str:
-    """What a plan shows as the id of a record that has none yet."""
+    """Return the text that a plan shows for the id of a record that does not exist yet."""
     return f"<{scope.resource} {scope.namespace}:{key}>"
 
 
 def name_in_placeholder(record_id: str) -> str | None:
-    """The external id that a `placeholder` names; None for the id of a record that has one."""
+    """Return the external id in a `placeholder`; None for a real id."""
     is_placeholder = record_id.startswith("<") and record_id.endswith(">") and " " in record_id
     return record_id[1:-1].partition(" ")[2] if is_placeholder else None
 
 
 def key_hashes(keys: list[str]) -> dict[str, int]:
-    """The key hash of each of *keys*."""
     column = pl.Series(keys, dtype=pl.String)
     hashes = pl.select(fingerprint.digest(pl.lit(column), "xxh3_128"))
     return dict(zip(keys, hashes.to_series().to_list(), strict=True))

@@ -1,4 +1,4 @@
-"""The ids that a payload holds: those of the records that it refers to."""
+"""The ids in a payload of the records that it refers to."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, get_args
 from crossdock.mapping.resource_types import ResourceType
 from crossdock.resources import Reference, ResourceModel
 
-_Members = Mapping[str, Mapping[str, Any] | None]  # by wire name: None for a reference, else those inside
+_Members = Mapping[str, Mapping[str, Any] | None]  # by wire name: None for a reference, otherwise its inner members
 
 
 def referred_ids(kind: ResourceType, payload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The resource and id of each record that a *payload* of *kind* refers to.
+    """Yield the resource and id of each record that a *payload* of *kind* refers to.
 
-    Where the name of a member does not tell the resource, the id counts for each that the kind may refer to.
+    If the name of a member does not determine the resource, the id counts for each that the kind may refer to.
     """
     for name, found in _ids(_references(kind.draft), payload):
         for resource in _resources(kind, name):
@@ -36,7 +36,7 @@ def _ids(members: _Members, payload: Mapping[str, Any]) -> Iterator[tuple[str, s
 
 @cache
 def _references(model: type[ResourceModel]) -> _Members:
-    """The members of *model* that are references, or that hold some."""
+    """Return the members of *model* that are references or contain some."""
     found: dict[str, Mapping[str, Any] | None] = {}
     for name, field in model.model_fields.items():
         kinds = set(_types(field.annotation))

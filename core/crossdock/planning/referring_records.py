@@ -1,8 +1,8 @@
-"""Deletes of records that others refer to: at the end of the run, those that refer to others first.
+"""Deletes of records that others refer to, at the end of the run. Referring records are deleted first.
 
-A record that remains and refers to one that is gone keeps it: the delete is held back, and decided about again when the
-source shows again that the record is gone, or by a replay. References count from everything that the state has of the
-target, whichever stream, namespace or contribution wrote it, and from operations that are not settled.
+A gone record is kept while a remaining record refers to it. Its delete is held back until the source shows again that
+the record is gone, or until a replay. All references in the state for the target count, of any stream, namespace or
+contribution, and those of unsettled operations.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Referrer(NamedTuple):
     """A record that refers to another one.
 
     Attributes:
-        is_open: An operation on it is not settled, so it may still come to refer to the other.
+        is_open: Whether an operation on it is unsettled, so that it may yet refer to the other record.
     """
 
     scope: Scope
@@ -41,7 +41,7 @@ class Round(NamedTuple):
     """Deletes that may be sent together, or records that are kept.
 
     Attributes:
-        left: How many records of the stream later rounds decide about.
+        left: The number of records of the stream that later rounds decide.
     """
 
     bound: BoundStream
@@ -55,11 +55,7 @@ PlannerOf = Callable[[BoundStream, Removals], Planner]
 
 
 class ReferringRecords:
-    """Which records of one target refer to those that a run is about to delete.
-
-    Args:
-        kinds: The target's resources.
-    """
+    """The references of one target's records to those that a run is about to delete."""
 
     def __init__(self, state: State, target: str, kinds: Mapping[str, ResourceType]) -> None:
         self._state, self._target, self._kinds = state, target, kinds
@@ -68,7 +64,7 @@ class ReferringRecords:
         self._planned: dict[tuple[Scope, int], tuple[str, set[tuple[str, str]]]] = {}
 
     def defer(self, bound: BoundStream, gone: Removals) -> Removals:
-        """Keep the deletes of *gone* for `rounds` if records may refer to them; returns what is removed at once."""
+        """Keep the deletes of *gone* for `rounds` if records may refer to them. Return what is removed at once."""
         resource = bound.scope.resource
         is_parent = any(resource in kind.parents for kind in self._kinds.values())
         if bound.stream.on_gone != "delete" or not gone.removed or not is_parent:
@@ -80,12 +76,12 @@ class ReferringRecords:
         return replace(gone, removed=())
 
     def give_up(self, bound: BoundStream) -> int:
-        """The stream has stopped: forget its deletes; returns their number."""
+        """Forget the deletes of a stopped stream, and return their number."""
         deferred = self._deferred.pop(bound.name, None)
         return 0 if deferred is None else len(deferred[1].removed)
 
     def plan(self, operation: Operation) -> None:
-        """In a plan, note what the record of *operation* will refer to, of the records that are to be deleted."""
+        """In a plan, note the references of *operation* to records that are to be deleted."""
         kind = self._kinds[operation.scope.resource]
         if not kind.parents & self._deleted.keys():
             return
@@ -109,10 +105,10 @@ class ReferringRecords:
             self._deleted[resource][target_id].add(referrer)
 
     def rounds(self, planner: PlannerOf) -> Iterator[Round]:
-        """Decisions about all deferred deletes, after all streams of the run: streams that refer to others first.
+        """Yield decisions about all deferred deletes, after all streams of the run, referring streams first.
 
-        Of each stream first the records to which nothing refers, again and again, and then those that are kept. What
-        one round deletes must be delivered before the next is asked for.
+        For each stream, rounds delete records without references until none is left, and the last one keeps the others.
+        The deletes of a round must be delivered before the next is requested.
         """
         if self._deferred:
             self._find()
@@ -151,7 +147,7 @@ class ReferringRecords:
             yield Round(bound, planned, planned.next_round() or iter(()), len(left))
 
     def _referring(self, tx: Transaction, bound: BoundStream, key_hashes: Sequence[int]) -> dict[int, list[Referrer]]:
-        """What still refers to each of these records; a record does not keep itself."""
+        """Return what still refers to each of these records. A record's reference to itself does not count."""
         of_resource = self._deleted[bound.scope.resource]
         found = {
             key_hash: [who for who in of_resource.get(each.target_id, ()) if not _is(who, bound.scope, key_hash)]
@@ -177,7 +173,7 @@ def _dead_letter(bound: BoundStream, kept: Operation, referring: Sequence[Referr
 
 
 def _said(bound: BoundStream, referring: Sequence[Referrer]) -> str:
-    """Which records refer to it, and what deletes it nevertheless."""
+    """Describe the referring records, and how to delete the record nevertheless."""
     names = sorted(
         f"{each.scope.resource.replace('_', ' ')} {each.scope.whole.namespace}:{each.key}" for each in referring
     )

@@ -1,4 +1,4 @@
-"""Removals: which records that are gone are archived or deleted now (law 4).
+"""Removals: decides which gone records are archived or deleted now (law 4).
 
 A record is removed if the stream is configured to, crossdock delivered it, nothing of it is open, and the number of
 removals is within both limits or exactly these records are approved. It is gone if the source names it as deleted, or
@@ -34,17 +34,18 @@ _STEP = "_step"
 
 @dataclass(frozen=True, slots=True)
 class Removals:
-    """What happens to the records that are gone.
+    """The decisions about the records that are gone.
 
     Attributes:
         removed: Key hashes of the records to remove in this run.
         withheld: The removals that need approval.
-        refusal: Why it needs approval, or why no record may be removed.
-        warning: Why no record is removed yet, where a later snapshot settles it.
-        source: The file or page that shows it.
-        terms: Tally of the records about which nothing else is decided.
-        unsettled: Operations on some of the records must be settled first: the source must name these records again.
-        unproved: The snapshot does not prove that they are gone: it is read again.
+        refusal: Why they need approval, or why no record may be removed.
+        warning: Why no record is removed yet, if a later snapshot will decide.
+        source: The file or page that shows that they are gone.
+        terms: The tally of the other records.
+        unsettled: Whether operations on some of the records must be settled first, so that the source must name them
+            again.
+        unproved: Whether the snapshot does not prove that they are gone. It is then read again.
     """
 
     removed: tuple[int, ...] = ()
@@ -63,7 +64,7 @@ def decide(state: State, bound: BoundStream, gone: pl.Series, found: SnapshotFac
         return Removals(terms=Counter({"gone": len(gone), "ignored": len(gone)}))
     with state.look() as tx:
         facts = _steps(tx, bound, gone)
-        if bound.stream.on_gone == "archive":  # those that an earlier run archived are not counted again
+        if bound.stream.on_gone == "archive":  # earlier archives are not counted again
             facts = facts.filter(pl.col(_STEP) != "remove")
         terms: Counter[Term] = Counter({"gone": facts.height})
         open_keys = [w.identity.key_hash for w in found.waiting] + [i.identity.key_hash for i in found.unsettled]
@@ -71,7 +72,7 @@ def decide(state: State, bound: BoundStream, gone: pl.Series, found: SnapshotFac
         removable = _without(candidates, _keys(open_keys), terms, "ignored")
     without_key, is_open = 0, found.name == "snapshot" and len(removable) < len(candidates)
     if not removable.is_empty() and found.filtered is not None:
-        filtered, without_key = found.filtered(removable)  # no transaction is open
+        filtered, without_key = found.filtered(removable)  # no transaction is open here
         removable = _without(removable, filtered, terms, "ignored")
     if removable.is_empty():
         return Removals(terms=terms, unsettled=is_open)
@@ -119,7 +120,7 @@ def decide_deleted(
 def _proved(
     tx: Transaction, bound: BoundStream, removable: pl.Series, found: SnapshotFacts, without_key: int, at: datetime
 ) -> Removals:
-    """Remove all of *removable* or none, after the checks of the snapshot, the limits and the approval."""
+    """Remove all of *removable* or none, after checking the snapshot, the limits and the approval."""
     reason = blocker(tx, bound, found, without_key)
     if reason is None:
         past = tx.snapshots.latest(bound.name, 1, without=found.completeness.export())
@@ -152,9 +153,9 @@ def _within_limits(
     before: int = 0,
     past: Sequence[PastSnapshot] = (),
 ) -> Removals:
-    """Remove all of *removable* or none, after the checks of the limits and the approval.
+    """Remove all of *removable* or none, after checking the limits and the approval.
 
-    Records whose delete was held back were within the limits when they went, and do not count again.
+    Records whose delete was held back do not count again.
 
     Args:
         past: The previous snapshot, so that a repeated run has the same limit; empty without any.
@@ -169,7 +170,7 @@ def _within_limits(
 
 
 def removal(bound: BoundStream, binding: Binding, source: str) -> Operation:
-    """The operation that removes a record; an archive without changes if the record is inactive already."""
+    """Make the operation that removes a record: an archive without changes if the record is inactive already."""
     archives = bound.stream.on_gone == "archive"
     return Operation(
         kind="update" if archives else "delete",
@@ -184,7 +185,7 @@ def removal(bound: BoundStream, binding: Binding, source: str) -> Operation:
 
 
 def verb(operation: Operation) -> str:
-    """The operation's name in plans and reports: its kind, or ``archive``."""
+    """Return the operation's name in plans and reports: its kind, or ``archive``."""
     return "archive" if operation.kind == "update" and operation.step == "remove" else operation.kind
 
 
@@ -192,9 +193,9 @@ def verb(operation: Operation) -> str:
 
 
 def _removable(tx: Transaction, bound: BoundStream, facts: pl.DataFrame, terms: Counter[Term]) -> pl.Series:
-    """The records of *facts* that crossdock delivered and whose removal was not rejected; the others are counted.
+    """Return the records of *facts* that crossdock delivered and whose removal was not rejected, and count the others.
 
-    Those that others referred to are tried again.
+    Removals that were held back because of references are tried again.
     """
     delivered = facts.filter(pl.col(_STEP) != "import")[KEY_HASH]
     terms["ignored"] += facts.height - len(delivered)
@@ -206,7 +207,7 @@ def _removable(tx: Transaction, bound: BoundStream, facts: pl.DataFrame, terms: 
 
 
 def _held_back(tx: Transaction, bound: BoundStream) -> set[int]:
-    """The records whose delete was held back, because others referred to them."""
+    """Return the records whose delete was held back because others referred to them."""
     rejected = (e for e in tx.dead_letters.facts(bound.name) if e.step == "remove" and e.status == "rejected")
     codes = tx.dead_letters.codes(bound.name, [each.key_hash for each in rejected])
     return {key_hash for key_hash, code in codes.items() if code == REFERENCED_BY}
@@ -225,7 +226,6 @@ def _keys(hashes: Iterable[int]) -> pl.Series:
 
 
 def _without(keys: pl.Series, others: pl.Series, terms: Counter[Term], term: Term) -> pl.Series:
-    """*keys* without *others*, which are counted as *term*."""
     rest = keys.to_frame(KEY_HASH).join(others.to_frame(KEY_HASH), on=KEY_HASH, how="anti")[KEY_HASH]
     terms[term] += len(keys) - len(rest)
     return rest
@@ -235,7 +235,7 @@ def _without(keys: pl.Series, others: pl.Series, terms: Counter[Term], term: Ter
 
 
 def _excess(tx: Transaction, bound: BoundStream, number: int, past: Sequence[PastSnapshot]) -> str | None:
-    """A clause that says by which limit *number* removals are too many; None if they are within both."""
+    """Return a clause that names the limit that *number* removals exceed; None if they are within both."""
     present = past[0].present or 0 if past else tx.snapshots.present(bound.scope)
     limits, present = bound.stream.gone, max(present, number)  # a restored state has found some again
     if number > limits.at_most:
@@ -246,7 +246,7 @@ def _excess(tx: Transaction, bound: BoundStream, number: int, past: Sequence[Pas
 
 
 def _is_approved(tx: Transaction, bound: BoundStream, wanted: PendingApproval, unsettled: Sequence[Intent]) -> bool:
-    """True if exactly these records are approved, or these and others that a stopped run has removed already."""
+    """Return whether exactly these records are approved, or these and others that a stopped run has removed already."""
     approved = tx.snapshots.get(bound.name)
     if approved is None or approved.approved_at is None or approved.what != wanted.what:
         return False

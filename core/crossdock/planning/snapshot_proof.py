@@ -1,4 +1,4 @@
-"""Whether a snapshot proves that a record is gone: it must be complete, new, and hide no key (law 4).
+"""The proof that a record is gone: the snapshot must be complete, new, and hide no key (law 4).
 
 The list of existing records of an incremental stream (`Stream.existing`) is a snapshot of keys.
 """
@@ -22,11 +22,11 @@ FEWER_ROWS = 10  # a snapshot that lacks fewer rows is never called short, so th
 
 
 class Completeness:
-    """Collects what a source knows about the completeness of a snapshot while its batches are read.
+    """Collects facts about the completeness of a snapshot while its batches are read.
 
     Attributes:
         doubt: Why records may be missing; None if there is no reason.
-        look_again: Looks at the source once more for such a reason, before a record counts as gone; slow.
+        look_again: Looks once more for such a reason at the source, before a record counts as gone. It is slow.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Completeness:
             yield batch
 
     def confirm(self, bound: BoundStream) -> None:
-        """Look at the source once more; a doubt is an error of the stream."""
+        """Look at the source once more. A doubt is an error of the stream."""
         if self.doubt is None and (doubt := self.look_again()) is not None:
             self.doubt = bound.context.run.failures.setdefault(bound.name, doubt)
 
@@ -53,12 +53,12 @@ class Completeness:
         return any(proof is not None and proof.cut for proof in self._proofs)
 
     def content(self) -> str | None:
-        """The content name of the snapshot; None if its parts have none, or several."""
+        """Return the content name of the snapshot; None if its parts have none, or several."""
         names = {proof.content() if proof else None for proof in self._proofs}
         return names.pop() if len(names) == 1 else None
 
     def export(self) -> str | None:
-        """The name of this export, or of the content where exports cannot be told apart; None as of `content`."""
+        """Return the name of this export, or of the content if exports have no names; None as for `content`."""
         names = {(proof.export or proof.content()) if proof else None for proof in self._proofs}
         name = names.pop() if len(names) == 1 else None
         return None if name is None else hashlib.sha256(name.encode()).hexdigest()
@@ -66,17 +66,17 @@ class Completeness:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFacts:
-    """A snapshot that was read, and what the stream has open.
+    """A snapshot that was read, and the open items of the stream.
 
     Attributes:
         source: The first file or page.
-        rows: How many it has.
+        rows: The number of its rows.
         without_key: Rows that passed the filters and have no key.
-        records: How many records it lists.
-        filtered: Which of these key hashes the filtered rows have, and how many of those rows have no key; slow. None
-            if no row was filtered.
+        records: The number of listed records.
+        filtered: Returns those of given key hashes that the filtered rows have, and the number of filtered rows without
+            a key. It is slow, and None if no row was filtered.
         unsettled: Intents of the stream's records.
-        name: What messages call it.
+        name: The word for it in messages.
     """
 
     source: str
@@ -95,7 +95,7 @@ class Blocker:
     """Why a snapshot does not prove that a record is gone.
 
     Attributes:
-        ends_by_itself: Whether a later snapshot settles it.
+        ends_by_itself: Whether a later snapshot resolves it.
         may_be_approved: Whether an operator may decide that the records are gone nevertheless.
     """
 
@@ -106,7 +106,7 @@ class Blocker:
 
 
 def blocker(tx: Transaction, bound: BoundStream, found: SnapshotFacts, filtered_without_key: int) -> Blocker | None:
-    """What keeps the snapshot from removing records; None if it may.
+    """Return what prevents the snapshot from removing records, or None.
 
     Args:
         filtered_without_key: Rows without a key that a filter excluded.
@@ -133,7 +133,6 @@ def blocker(tx: Transaction, bound: BoundStream, found: SnapshotFacts, filtered_
 
 
 def _blocker_without_count(bound: BoundStream, found: SnapshotFacts, past: Sequence[PastSnapshot]) -> Blocker | None:
-    """What keeps a snapshot without a row count from removing records."""
     if found.completeness.cut:
         hint = "a trailer with the number of rows proves that a file is complete"
         return Blocker("the last line has no line break, so the file may be truncated", hint)
@@ -152,7 +151,7 @@ def _blocker_without_count(bound: BoundStream, found: SnapshotFacts, past: Seque
 
 
 def fewer_rows(bound: BoundStream, rows: int, past: Sequence[PastSnapshot]) -> str | None:
-    """A sentence about a snapshot of *rows* that is much shorter than each of the *past* ones; None if it is not."""
+    """Return a sentence if a snapshot of *rows* is much shorter than each of the *past* ones, or None."""
     percent = bound.stream.fewer_rows_percent
     if not past or any((earlier.rows - rows) * 100 <= percent * earlier.rows for earlier in past):
         return None
@@ -166,7 +165,7 @@ def fewer_rows(bound: BoundStream, rows: int, past: Sequence[PastSnapshot]) -> s
 
 
 def other_keys(known: int, gone: int, new: int) -> str | None:
-    """A sentence about a snapshot that lists other keys than the *known* ones; None if it does not.
+    """Return a sentence if a snapshot lists other keys than the *known* ones, or None.
 
     Args:
         gone: Known records that it does not list.
@@ -186,7 +185,8 @@ def remember_snapshot(
     """Store the facts that later snapshots are compared with.
 
     Args:
-        unproved: It does not prove what is gone: its content does not count as known, but each export of it counts.
+        unproved: Whether it does not prove what is gone. Its content then does not count as known, but each export of
+            it counts.
     """
     content, export = completeness.content(), completeness.export()
     name = (export if unproved else content) or f"run-{run_id}"
@@ -198,7 +198,6 @@ def remember_snapshot(
 def warn_about_snapshot(
     bound: BoundStream, state: State, completeness: Completeness, rows: int, known: int, gone: int, new: int
 ) -> None:
-    """Warn if a snapshot of *rows* is much shorter than the last ones, or lists other keys; see `other_keys`."""
     with state.look() as tx:
         past = tx.snapshots.latest(bound.name, COMPARED_SNAPSHOTS, without=completeness.export())
     for text in (fewer_rows(bound, rows, past), other_keys(known, gone, new)):

@@ -1,4 +1,6 @@
-"""Streams that are being undone: nothing else works on their records until the undo has ended or was given up."""
+"""Protection of streams that are being undone: nothing else works on their records until the undo ends or is
+abandoned.
+"""
 
 from __future__ import annotations
 
@@ -13,27 +15,19 @@ ADVICE = f"complete the undo: {RESUME}; or end it as it is: crossdock apply --gi
 
 
 def refusals(tx: Transaction, names: Iterable[str]) -> dict[str, RefusedError]:
-    """Why those of the streams *names* that are being undone are not read, by stream."""
+    """Return why those of the streams *names* that are being undone are not read, by stream."""
     since = tx.begun_undos.since()
     return {name: _refusal(name, instant_text(since[name])) for name in sorted({*names} & since.keys())}
 
 
 def check_not_undone(tx: Transaction, names: Iterable[str]) -> None:
-    """Refuse to work on streams that are being undone.
-
-    Raises:
-        RefusedError: If one of *names* is.
-    """
+    """Raise RefusedError if one of the streams *names* is being undone."""
     for refusal in refusals(tx, names).values():
         raise refusal
 
 
 def check_no_undo(tx: Transaction) -> None:
-    """Refuse to begin something else while an undo has begun and not ended.
-
-    Raises:
-        RefusedError: If one has.
-    """
+    """Raise RefusedError if an undo has begun and not ended."""
     since = tx.begun_undos.since()
     check_not_undone(tx, list(since)[:1])
 

@@ -28,20 +28,20 @@ from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations import Operation
 
 _AT_ONCE = 1000  # records planned together: nothing is written, so no transaction waits for them
-_NOT_COUNTED = frozenset({"open", "import"})  # the second step of a create; bindings whose content is unknown
+_NOT_COUNTED = frozenset({"open", "import"})  # the second step of a create, and bindings with unknown content
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateCandidates:
-    """What a stream read, before any of it is planned.
+    """The input of a stream before any of it is planned.
 
     Attributes:
         number: The most records that could be updated: known ones with another content, and waiting ones.
         known: The records that the state knows.
-        records: Returns the records to plan; called for each time they are planned.
+        records: Returns the records to plan; called each time they are planned.
         source: The first file or page that was read.
         before: Updates that the run has delivered of earlier parts of the source.
-        mapping_changed: Since when the stream has another mapping, such as "since the last run"; empty if it has not.
+        mapping_changed: Since when the stream has a changed mapping, such as "since the last run"; empty if it has not.
     """
 
     number: int
@@ -54,7 +54,7 @@ class UpdateCandidates:
 
 @dataclass(frozen=True, slots=True)
 class WithheldUpdates:
-    """Updates that need an approval, and the refusal that says so."""
+    """Updates that need an approval, and the refusal that asks for it."""
 
     pending: PendingApproval
     refusal: RefusedError
@@ -63,7 +63,7 @@ class WithheldUpdates:
 def withheld(
     state: State, bound: BoundStream, found: UpdateCandidates, planned: set[tuple[Scope, int]], *, at: datetime
 ) -> WithheldUpdates | None:
-    """The updates of *found* if they exceed the limits and are not approved. Writes nothing.
+    """Return the updates of *found* if they exceed the limits and are not approved. Nothing is written.
 
     Args:
         planned: In a plan, the records that it creates before this stream.
@@ -93,7 +93,7 @@ def withheld(
 def updates(
     state: State, bound: BoundStream, found: UpdateCandidates, planned: set[tuple[Scope, int]]
 ) -> Iterator[Operation]:
-    """The updates that count: those of records whose content crossdock delivered before.
+    """Yield the updates that count: those of records whose content crossdock delivered before.
 
     Raises:
         CrossdockError: If the source fails when it is read again.
@@ -118,13 +118,13 @@ def updates(
 
 
 def _digest(operation: Operation) -> int:
-    """Of the record and its new content, so that an approval covers exactly this update."""
+    """Hash the record and its new content, so that an approval covers exactly this update."""
     content = exact_json.dumps([f"{operation.identity.key_hash:032x}", operation.after])
     return int.from_bytes(hashlib.sha256(content).digest()[:KEY_BYTES], "big")
 
 
 def _is_approved(state: State, wanted: PendingApproval) -> bool:
-    """True if each of these updates is approved; a run that was stopped has carried out the others."""
+    """Return whether each of these updates is approved. A stopped run has executed the others."""
     with state.look() as tx:
         approved = tx.snapshots.get(wanted.stream)
     if approved is None or approved.approved_at is None or approved.what != wanted.what:

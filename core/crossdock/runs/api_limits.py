@@ -1,4 +1,4 @@
-"""Keeps the rate limits of HTTP APIs that are read, from run to run."""
+"""Storage of the rate limits of HTTP sources between runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from crossdock.state import Transaction
 
 
 def read(tx: Transaction, connections: Iterable[str], reading_platform: Collection[str]) -> dict[str, BucketState]:
-    """The token buckets of the APIs of these connections as the last run left them.
+    """Return the token buckets of these connections' APIs as the last run left them.
 
     Args:
         reading_platform: Connections that spend from the platform's bucket; they begin with what was learned about it.
@@ -23,7 +23,6 @@ def read(tx: Transaction, connections: Iterable[str], reading_platform: Collecti
 
 
 def write(tx: Transaction, limits: Mapping[str, BucketState]) -> None:
-    """Keep the token buckets of APIs by connection."""
     for name, bucket_state in limits.items():
         tx.buckets.put(_bucket(name), bucket_state)
 

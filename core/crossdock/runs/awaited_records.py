@@ -1,4 +1,4 @@
-"""Which named records to fetch besides others: those that they refer to, and those that waited for them."""
+"""Records to fetch in addition to named ones: those that they refer to, and those that waited for them."""
 
 from __future__ import annotations
 
@@ -9,22 +9,18 @@ from crossdock.config.project.connector_instances import BoundStream
 from crossdock.planning.references import key_hashes
 from crossdock.state import NamedRecord, Scope, State
 
-WAITING_AT_MOST = 1_000  # of one stream, among which those are searched that waited for a record
+WAITING_AT_MOST = 1_000  # waiting records of one stream that are searched
 
 
 class AwaitedRecords:
-    """The references between records of streams that fetch.
-
-    Args:
-        streams: That fetch.
-    """
+    """The references between records of streams that fetch."""
 
     def __init__(self, state: State, streams: Iterable[BoundStream]) -> None:
         self._state, self._streams = state, {bound.name: bound for bound in streams}
         self._writers = {bound.scope: bound for bound in self._streams.values()}
 
     def missing(self, fetched: Mapping[str, Collection[int]]) -> Iterator[NamedRecord]:
-        """The records for which records with the key hashes *fetched*, by stream, wait."""
+        """Yield the records for which records with the key hashes *fetched*, by stream, wait."""
         for name, hashes in fetched.items():
             with self._state.look() as tx:
                 waits = tx.waiting_records.waits_of(name, list(hashes)).values()
@@ -34,7 +30,7 @@ class AwaitedRecords:
                     yield NamedRecord(writer.name, key, key_hash)
 
     def waits(self, records: Iterable[NamedRecord]) -> Iterator[tuple[NamedRecord, list[NamedRecord]]]:
-        """Each of *records* that waits, with the records for which it does."""
+        """Yield each of *records* that waits, with the records for which it waits."""
         by_stream: dict[str, dict[int, NamedRecord]] = {}
         for record in records:
             by_stream.setdefault(record.stream, {})[record.key_hash] = record
@@ -47,12 +43,12 @@ class AwaitedRecords:
                 yield asked[key_hash], [NamedRecord(each.name, key, awaited) for each, key, awaited in writers if each]
 
     def waiting(self, fetched: Mapping[str, Collection[int]]) -> set[str]:
-        """The streams of which records with the key hashes *fetched* wait."""
+        """Return the streams with records that wait among the key hashes *fetched*."""
         with self._state.look() as tx:
             return {name for name, hashes in fetched.items() if tx.waiting_records.waits_of(name, list(hashes))}
 
     def released(self, fetched: Mapping[str, Collection[int]]) -> Iterator[NamedRecord]:
-        """The records that wait for records with the key hashes *fetched*."""
+        """Yield the records that wait for records with the key hashes *fetched*."""
         parents = {self._streams[name].scope: set(hashes) for name, hashes in fetched.items()}
         resources = {scope.resource for scope in parents}
         for bound in self._writers.values():
@@ -67,7 +63,6 @@ class AwaitedRecords:
 
 
 def _awaited(bound: BoundStream, waits_for: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Scope, str, int]]:
-    """Scope, key and key hash of each record in *waits_for*."""
     hashes = key_hashes([each["key"] for each in waits_for])
     for each in waits_for:
         key = each["key"]

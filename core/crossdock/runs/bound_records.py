@@ -1,4 +1,4 @@
-"""The bindings to records of the platform, and what is known of operations in doubt about them."""
+"""The bindings to records of the platform, and results for operations in doubt about them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Bound = Mapping[str, Sequence[tuple[Scope, Binding]]]
 
 
 class InDoubt(NamedTuple):
-    """Whether an operation in doubt was carried out.
+    """The result for an operation in doubt.
 
     Attributes:
-        target_id: Of the record, if it was; None for a delete.
+        target_id: The id of the record, if the operation was executed; None for a delete.
     """
 
     outcome: Literal["delivered", "not delivered", "unknown"]
@@ -24,7 +24,9 @@ class InDoubt(NamedTuple):
 
 
 def bindings_to(state: State, resource: str, ids: Sequence[str]) -> Bound:
-    """Those of each of *ids*, contributions included; empty for a record that the state does not know."""
+    """Return the bindings to each of *ids*, including contributions; empty for a record that the state does not
+    know.
+    """
     found: dict[str, list[tuple[Scope, Binding]]] = {each: [] for each in ids}
     with state.look() as tx:
         for scope, binding in tx.bindings.of_ids(PLATFORM, resource, ids):

@@ -1,4 +1,6 @@
-"""Checks what a stream's `pull` yields: a defect of a connector ends its own stream, and the error names the place."""
+"""Checks of what a stream's `pull` yields: a defect of a connector ends its own stream, and the error names the
+place.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ _Item = TypeVar("_Item")
 
 
 def pulled(bound: BoundStream, since: str | None) -> Generator[RawBatch | Checkpoint, None, None]:
-    """The batches and checkpoints of the stream; closing this generator closes the source.
+    """Yield the batches and checkpoints of the stream. Closing this generator closes the source.
 
     Raises:
         ConnectorError: If `pull` raised an unexpected exception, or yielded something that is not a batch.
@@ -47,7 +49,7 @@ def pulled(bound: BoundStream, since: str | None) -> Generator[RawBatch | Checkp
 
 
 def _read_by(bound: BoundStream, batches: Iterable[_Item]) -> Iterator[_Item]:
-    """*batches*; the lists that are read for them are the stream's."""
+    """Attribute the lists that are read for *batches* to the stream."""
     following = iter(batches)
     while True:
         with bound.context.run.open_lists.read_by(bound.name):
@@ -58,11 +60,7 @@ def _read_by(bound: BoundStream, batches: Iterable[_Item]) -> Iterator[_Item]:
 
 
 def listed_batches(bound: BoundStream) -> Iterator[RawBatch]:
-    """The batches of the stream's `existing`.
-
-    Raises:
-        ConnectorError, CrossdockError: As `pulled`.
-    """
+    """Yield the batches of the stream's `existing`, with the errors of `pulled`."""
     latest: str | None = None
     with code_of(bound, "existing", lambda: latest):
         for batch in _read_by(bound, bound.stream.existing(bound.context)):
@@ -72,10 +70,9 @@ def listed_batches(bound: BoundStream) -> Iterator[RawBatch]:
 
 
 def fetched_batches(bound: BoundStream, keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
-    """The batches of the stream's `fetch`, called for at most `Stream.fetch_size` of *keys* at a time.
+    """Yield the batches of the stream's `fetch`, called for at most `Stream.fetch_size` of *keys* at a time.
 
-    Raises:
-        ConnectorError, CrossdockError: As `pulled`.
+    The errors are those of `pulled`.
     """
     latest: str | None = None
     guard = _Guard(bound, "fetch")
@@ -91,12 +88,11 @@ def fetched_batches(bound: BoundStream, keys: Sequence[tuple[str, ...]]) -> Iter
 def code_of(
     bound: BoundStream, method: str, after: Callable[[], str | None] = lambda: None
 ) -> AbstractContextManager[None]:
-    """The guard around *method* of the stream."""
     return guarded(method, bound.name, code=bound.stream, settings=bound.context.settings, after=after)
 
 
 class _Guard:
-    """Wraps what a batch calls later, so that it raises the errors of `pulled`; equal callables stay equal."""
+    """Wraps callables of a batch so that they raise the errors of `pulled`. Equal callables stay equal."""
 
     def __init__(self, bound: BoundStream, method: str = "pull") -> None:
         self._bound, self._method = bound, method

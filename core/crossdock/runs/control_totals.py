@@ -1,4 +1,4 @@
-"""Control totals of a resource: how many records, which quantities, how much money."""
+"""Control totals of a resource: the number of records, quantities and amounts of money."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import reduce
 from typing import Any, TypeVar
 
 PARTS_AT_MOST = 200_000
-"""Products and customers that are told apart; the totals of all others are one sum."""
+"""The most products and customers that are distinguished. The totals of all others are one sum."""
 OTHERS = "(others)"
 _Part = TypeVar("_Part")
 _EXACT = Context(prec=60, traps=[Inexact])  # a product has at most 38 digits; the usual 28 would round it
@@ -22,7 +22,7 @@ class ControlTotals:
 
     Attributes:
         records: Their number.
-        quantities: By the product's id; of the lots, or of the items.
+        quantities: The quantities of lots or items, by the product's id.
         amounts: Quantity times price of the items, by the customer's id and currency.
     """
 
@@ -31,7 +31,7 @@ class ControlTotals:
     amounts: dict[tuple[str, str], Decimal] = field(default_factory=lambda: defaultdict(Decimal))
 
     def add(self, payload: Mapping[str, Any], times: int = 1) -> None:
-        """Count a record, or with *times* -1 no longer."""
+        """Add a record, or remove it with *times* -1."""
         self.records += times
         for product, quantity in _quantities(payload):
             _count(self.quantities, product if self._has_room(product, self.quantities) else OTHERS, quantity, times)
@@ -42,7 +42,6 @@ class ControlTotals:
             _count(self.amounts, part, _sum(_amounts(payload)), times)
 
     def plus(self, other: ControlTotals) -> ControlTotals:
-        """The sums of both."""
         both = ControlTotals(self.records + other.records)
         for each in (self, other):
             for product, quantity in each.quantities.items():
@@ -53,25 +52,23 @@ class ControlTotals:
         return both
 
     def move(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-        """A record holds *after* instead of *before*."""
+        """Replace the content *before* of a record by *after*."""
         self.add(before, -1)
         self.add(after)
 
     @property
     def quantity(self) -> Decimal:
-        """Of all products."""
         return _sum(self.quantities.values())
 
     @property
     def by_currency(self) -> dict[str, Decimal]:
-        """Amounts of all customers."""
         sums: dict[str, Decimal] = defaultdict(Decimal)
         for (_, currency), amount in self.amounts.items():
             sums[currency] = plus(sums[currency], amount)
         return dict(sorted(sums.items()))
 
     def as_json(self) -> dict[str, Any]:
-        """Totals without the parts, whose ids may be many."""
+        """Return the totals without the parts, whose ids may be many."""
         return {"records": self.records, "quantity": self.quantity, "amounts": self.by_currency}
 
     @staticmethod
@@ -84,7 +81,6 @@ def _count(sums: dict[_Part, Decimal], part: _Part, number: Decimal, times: int)
 
 
 def plus(one: Decimal, other: Decimal) -> Decimal:
-    """The exact sum."""
     return _EXACT.add(one, other)
 
 
@@ -93,7 +89,6 @@ def _sum(values: Iterable[Decimal]) -> Decimal:
 
 
 def _quantities(payload: Mapping[str, Any]) -> Iterator[tuple[str, Decimal]]:
-    """Product and quantity of a lot, or of each item."""
     for each in (payload, *_items(payload)):
         product, quantity = each.get("productId"), each.get("quantity")
         if isinstance(product, str) and isinstance(quantity, int | Decimal):

@@ -1,4 +1,4 @@
-"""Replays dead letters: maps and delivers rejected records again."""
+"""Replay of dead letters: maps and delivers rejected records again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from crossdock.values.tally import Tally
 
 
 class Replay:
-    """The dead letters of one stream. One is removed when its record is delivered, waits, or is rejected again.
+    """The dead letters of one stream. Each is removed when its record is delivered, waits, or is rejected again.
 
     The dead letter of a removal repeats the removal, if the stream still removes records.
     """
@@ -32,12 +32,12 @@ class Replay:
         self.has_more, self.waited, self.idle, self.operations = False, frozenset[int](), Idle(), ()
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no source is open."""
 
     def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
         """Take the chosen dead letters, except rows without a key and records with an unsettled operation.
 
-        Those that a filter of the stream excludes now stay dead letters.
+        Records that a filter of the stream excludes now stay dead letters.
         """
         skipped = {intent.identity.key_hash for intent in unsettled}
         with self._state.look() as tx:
@@ -54,7 +54,7 @@ class Replay:
         advance(self.expected)
 
     def abandon(self) -> None:
-        """The dead letters stay."""
+        """Do nothing: the dead letters stay."""
         self._tally.count("carried_on", self.expected)
 
     @property
@@ -62,18 +62,18 @@ class Replay:
         return len(self._dead_letters) + len(self.removals.removed)
 
     def failure_count(self) -> FailureCount:
-        """Any number may fail: the records are dead letters already."""
+        """Return no limit: the records are dead letters already."""
         return FailureCount(self._bound, None)
 
     def records(self) -> Iterator[KeyedRecord]:
         return kept_records(self._bound.stream, ((each.identity, each.raw) for each in self._dead_letters))
 
     def update_candidates(self) -> UpdateCandidates:
-        """None: the limits apply to what a source brings; an operator chose these."""
+        """Return no candidates: an operator chose these records, and the limits apply to what a source brings."""
         return UpdateCandidates(0, 0, self.records, "")
 
     def refuse(self, withheld: WithheldUpdates | None) -> None:  # noqa: ARG002  none of its updates needs approval
         self._tally.count("carried_on", self.expected)
 
     def finish(self) -> None:
-        """Nothing was read from the source, so nothing of it is finished."""
+        """Do nothing: no source was read."""

@@ -11,7 +11,7 @@ Class = Literal["missing", "extra", "stale", "diverged", "duplicate", "waiting",
 CLASSES: tuple[Class, ...] = (
     "missing", "duplicate", "diverged", "extra", "stale", "in doubt", "waiting", "rejected",
 )  # fmt: skip
-"""The most severe first.
+"""The classes of differences, the most severe first.
 
 ``missing``: the platform does not have the record. ``duplicate``: two records where there must be one. ``diverged``:
 the platform holds something else than it accepted. ``extra``: the platform has it, and the source or the state does
@@ -24,13 +24,13 @@ UNKNOWN = "the state does not know it"
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One record that is not the same everywhere.
+    """A record that differs between source, state and platform.
 
     Attributes:
-        target_id: At the platform; None if it has none there.
-        members: That differ; empty where the whole record does.
+        target_id: The id at the platform; None if it has none there.
+        members: The members that differ; empty where the whole record does.
         place: ``FILE:LINE`` of a row without a key.
-        remark: What else is known, without data of the record.
+        remark: Further facts, without data of the record.
     """
 
     difference: Class
@@ -44,11 +44,11 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What the state must say about a record instead.
+    """The corrected facts about a record for the state.
 
     Attributes:
         binding: None if the platform does not have the record.
-        before: What the state says now; None if it says nothing.
+        before: The facts that the state has now; None if it has none.
         held: What the platform holds, as far as the state knows its members; None if it does not have the record.
     """
 

@@ -1,4 +1,4 @@
-"""A plan: what a sync would do now. No call to the platform, and nothing is written."""
+"""A plan: what a sync would do now. It calls no platform and writes nothing."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from crossdock.writing.delivery.operations import Operation
 from crossdock.writing.targets.target import Target
 
 PlannedSource = Callable[[BoundStream, Tally], StreamInput]
-_AT_ONCE = 1000  # records planned together: nothing is written, so no transaction waits for them
+_AT_ONCE = 1000  # records planned together; no transaction waits for them, because nothing is written
 
 
 def plan(
@@ -125,8 +125,8 @@ class _Preview:
     """One plan.
 
     Attributes:
-        expected: What the sync delivers before the stream that is planned next, as far as it changes or removes
-            records; those that it creates from a source are many, and `References` knows them.
+        expected: Updates and removals that the sync delivers before the stream that is planned next. Creates from a
+            source are many, and `References` knows them.
     """
 
     def __init__(
@@ -141,8 +141,8 @@ class _Preview:
         self._source = source
         self._state, self._listener, self._now, self._targets = state, listener, now, targets
         self._known: set[tuple[Scope, int]] = set()
-        self._first_steps: set[tuple[Scope, int]] = set()  # records of which this run sends the first of two steps
-        self._doubtful: set[tuple[Scope, int]] = set()  # records of which a create is in doubt
+        self._first_steps: set[tuple[Scope, int]] = set()  # records for which this run sends the first of two steps
+        self._doubtful: set[tuple[Scope, int]] = set()  # records with a create in doubt
         self._references = {name: References(name, self._known) for name in targets}
         self.expected = ExpectedDeliveries()
         with state.look() as tx:
@@ -206,7 +206,7 @@ class _Preview:
             self._coming.discard(bound.scope)
 
     def held(self) -> None:
-        """Decide about what waited for records that a later stream brings, and then about deletes; the rest waits."""
+        """Decide about what waited for records that a later stream brings, and then about deletes. The rest waits."""
         is_done = False
         while not is_done:
             is_done = True
@@ -223,7 +223,9 @@ class _Preview:
             self._tally(bound.name).count("carried_on", held.release())
 
     def _part(self, bound: BoundStream, stream_input: StreamInput, held: HeldRecords, waiting: WaitingOnce) -> bool:
-        """Read and decide about a part, or a phase, of one stream; False if nothing more of it can be decided."""
+        """Read and decide about a part, or a phase, of one stream. Return False if nothing more of it can be
+        decided.
+        """
         tally, rejected = self._tally(bound.name), self._tally(bound.name).records["rejected"]
         unsettled = [intent for intent in (*self._left.in_doubt, *self._held) if intent.scope == bound.scope]
         try:
@@ -268,7 +270,9 @@ class _Preview:
             chunks = planner.next_round()
 
     def _is_refused(self, bound: BoundStream, stream_input: StreamInput) -> bool:
-        """True if the stream would update too many records: these are listed as withheld, and nothing is planned."""
+        """Return True if the stream would update too many records. They are listed as withheld, and nothing is
+        planned.
+        """
         found = stream_input.update_candidates()
         try:
             withheld = update_limits.withheld(self._state, bound, found, self._known, at=self._now)
@@ -297,7 +301,7 @@ class _Preview:
         return self._planner(nothing, tally or self._tally(bound.name), gone, FailureCount(bound, None))
 
     def _show_removals(self, bound: BoundStream, gone: Removals) -> None:
-        """Pass on the removals that need approval, and count the records that stay as they are."""
+        """Report the removals that need approval, and count the records that stay."""
         held = gone.withheld
         if gone.refusal is not None:
             self.result.errors[bound.name] = gone.refusal

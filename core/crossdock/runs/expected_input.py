@@ -1,4 +1,4 @@
-"""The input of a stream that must be what it was when somebody looked at it."""
+"""Input of a stream that must be the same as when somebody looked at it."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from crossdock.state import State
 from crossdock.values.tally import Tally
 
 PLANNED = "the source changed while the plan was applied", "plan again"
-"""What happened to the source of an approved plan, and what to do."""
+"""The error for a changed source of an approved plan, and its hint."""
 
 
 def check_digest(bound: BoundStream, digest: str, expected: str, refusal: tuple[str, str] = PLANNED) -> None:
-    """Compare what a stream has read with what it should read.
+    """Compare the digest of a stream's input with the expected one.
 
     Args:
-        refusal: What happened if it differs, and what to do.
+        refusal: The error and the hint if they differ.
 
     Raises:
-        RefusedError: If it differs.
+        RefusedError: If they differ.
     """
     if digest != expected:
         message, hint = refusal
@@ -30,8 +30,8 @@ class ExpectedInput(StreamInput):
     """Input that is refused as a whole if it has changed, before anything of it is decided.
 
     Args:
-        digest: That it must have.
-        refusal: As of `check_digest`.
+        digest: The expected digest.
+        refusal: As for `check_digest`.
     """
 
     def __init__(

@@ -27,7 +27,7 @@ class FetchedInput(StreamInput):
     Attributes:
         named: The key hashes of *records*.
         taken: The key hashes of the records that `fetch` gave.
-        blocked: Those of records of which an operation must be settled first: they are to be fetched again.
+        blocked: The key hashes of records with an unsettled operation, which must be fetched again.
     """
 
     finds_changes = False
@@ -84,20 +84,22 @@ class FetchedInput(StreamInput):
         return self._state.known_among(self._bound.scope, self._scan.latest[KEY_HASH].to_list())
 
     def _decided_removals(self, found: Delta, counted: Tally, unsettled: Sequence[Intent]) -> Removals:  # noqa: ARG002
-        """Of the records that `fetch` names as deleted. The limits are those of a day, whose run is continued."""
+        """Decide about the records that `fetch` names as deleted, within the daily limits of the run that is
+        continued.
+        """
         self._tally.count("ignored", self._gone.take(self._scan, found))
         return self._gone.of_marks(unsettled, self._tally.records["deleted"])
 
     def update_candidates(self) -> UpdateCandidates:
-        """None: the limits compare what changed with what was listed."""
+        """Return no candidates: the limits compare what changed with what was listed."""
         return UpdateCandidates(0, 0, self.records, "")
 
     def failure_count(self) -> FailureCount:
-        """Any number may fail: these are few records, each of which was named."""
+        """Return no limit: these are few records, each of which was named."""
         return FailureCount(self._bound, None)
 
     def finish(self) -> None:
-        """Resolved dead letters are removed, and it is stored which records are not final."""
+        """Remove resolved dead letters, and store which records are not final."""
         assert self._delta is not None
         if self._scan.keyless or self._delta.cured or self._delta.unmoved or self._followed.has_news:
             with self._state.begin() as tx:

@@ -1,4 +1,4 @@
-"""Records of a stream with ``open_until``: each run fetches those that are not final, whatever the cursor says."""
+"""Records of a stream with ``open_until``: each run fetches those that are not final, whatever the cursor is."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from crossdock.records import RawBatch, key_parts_of, key_text, with_paths
 from crossdock.runs.checked_batches import fetched_batches
 from crossdock.state import FollowedRecord, State, Transaction
 
-MISSED_AT_MOST = 3  # runs in succession in which the source does not have a record
-FAILED_ALONE = 3  # in succession: then it is not the records that fail
+MISSED_AT_MOST = 3  # runs in a row in which the source does not have a record
+FAILED_ALONE = 3  # in a row; then the failure is not caused by single records
 LISTED = 5  # keys in a note
 
 
 class FollowedRecords:
-    """The records of one stream that are not final, as one run sees them.
+    """The records of one stream that are not final, in one run.
 
     Attributes:
-        error: Why the first record that could not be fetched could not; the others are delivered.
+        error: The error of the first record that could not be fetched. The others are delivered.
     """
 
     def __init__(self, bound: BoundStream, state: State) -> None:
@@ -43,11 +43,10 @@ class FollowedRecords:
 
     @property
     def has_news(self) -> bool:
-        """Whether there is something to store."""
         return bool(self._open or self._final or self._answered or self._failed)
 
     def watched(self, batches: Iterable[RawBatch]) -> Iterator[RawBatch]:
-        """*batches*, of whose records it is remembered which are not final; also of those that a filter leaves out."""
+        """Yield *batches*, and note which of their records are not final, including those that a filter leaves out."""
         for batch in batches:
             if self._rule is not None:
                 self._take(batch, self._rule)
@@ -61,7 +60,7 @@ class FollowedRecords:
             frame = with_paths(rows, [rule.field, *(marks.columns() if marks is not None else ())])
             is_final = frame[rule.field].fill_null("").is_in(list(rule.in_))
         except (ValueError, pl.exceptions.ColumnNotFoundError):
-            return  # which refuses the batch
+            return  # the stream refuses the batch
         if marks is not None:
             is_final |= frame.select(marks.expression()).to_series()
         keys = keys_only(stream, batch.source, rows)
@@ -72,7 +71,7 @@ class FollowedRecords:
             self._final.discard(key_hash)
 
     def _end(self, final: Collection[int]) -> None:
-        """Those of *final* that were open are not any more; of others nothing is remembered."""
+        """Note that the records of *final* are no longer open."""
         if final and self._followed is None:
             with self._state.look() as tx:
                 self._followed = tx.followed_records.key_hashes(self._bound.name)
@@ -82,7 +81,7 @@ class FollowedRecords:
             self._open.pop(key_hash, None)
 
     def choose(self) -> bool:
-        """Choose the records that this run fetches; False if there are none."""
+        """Choose the records that this run fetches. Return False if there are none."""
         if self._rule is None:
             return False
         with self._state.look() as tx:
@@ -95,7 +94,7 @@ class FollowedRecords:
         return bool(chosen)
 
     def fetched(self, read: Collection[int]) -> Iterator[RawBatch]:
-        """The chosen records, without those of *read*, which the run has read already."""
+        """Yield the chosen records, without those of *read*, which the run has read already."""
         wanted = [each for key_hash, each in self._chosen.items() if key_hash not in read]
         size, failed_alone = self._bound.stream.fetch_size, 0
         for start in range(0, len(wanted), size):
@@ -110,7 +109,7 @@ class FollowedRecords:
                     return
 
     def _part(self, wanted: Sequence[FollowedRecord]) -> Iterator[list[RawBatch] | CrossdockError]:
-        """What is fetched; of each record alone if that fails, since one must not keep the others from it."""
+        """Fetch a part. If that fails, fetch each record alone, so that one does not block the others."""
         try:
             found = list(fetched_batches(self._bound, [key_parts_of(each.key) for each in wanted]))
         except (StateError, StoppedError):
@@ -127,12 +126,12 @@ class FollowedRecords:
         yield found
 
     def store(self, tx: Transaction, *, is_done: bool) -> None:
-        """Store what was read until now; of a part that must be read again, only which records are open."""
+        """Store what was read so far. For a part that must be read again, store only which records are open."""
         if self._rule is None:
             return
         name, at, records = self._bound.name, self._bound.context.run.clock.now(), tx.followed_records
         records.put(FollowedRecord(name, key_hash, key, at) for key_hash, key in self._open.items())
-        records.put(replace(self._chosen[each], read_at=at) for each in self._failed)  # others are asked for first
+        records.put(replace(self._chosen[each], read_at=at) for each in self._failed)  # others are requested first
         if is_done:
             absent = [self._chosen[each] for each in sorted(self._answered - self._read - self._final)]
             missing = [replace(each, read_at=at, missed=each.missed + 1) for each in absent]

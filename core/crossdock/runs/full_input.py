@@ -1,4 +1,4 @@
-"""All records of one stream as the input of a run, whether or not they were delivered before."""
+"""All records of one stream as the input of a run, even if they were delivered before."""
 
 from __future__ import annotations
 
@@ -21,18 +21,17 @@ from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations import Operation
 from crossdock.writing.targets.merge_patch import difference
 
-FROM_STATE = "state"  # the source of operations that no source names
+FROM_STATE = "state"  # the source of operations that no real source names
 
 
 class FullInput(StreamInput):
-    """Everything that the source has, from its beginning. Each record is mapped and compared with the state's payload.
+    """The whole content of the source. Each record is mapped and compared with the state's payload.
 
     It moves no cursor, remembers no file and removes nothing.
 
     Args:
-        wanted: What the target must hold of records that are not as they should be, by key hash, with the binding of
-            what it holds now; None for a record that it does not have. Used for those that the source does not name any
-            more, unless it lists all records.
+        wanted: The bindings that the target must hold, by key hash, each with its present binding, or None for a
+            missing record. Used for records that the source no longer names, unless it lists all records.
         only: The key hashes of the records to compare; None for all.
 
     Attributes:
@@ -89,7 +88,7 @@ class FullInput(StreamInput):
         return super()._compared(unsettled)
 
     def _operation(self, wanted: Binding, held: Binding | None) -> Operation:
-        """Write what the target accepted before, since the source does not name the record any more."""
+        """Write what the target accepted before, since the source no longer names the record."""
         bound, after = self._bound, wanted.payload
         identity = RecordIdentity(bound.name, wanted.key, wanted.key_hash, None, wanted.position, FROM_STATE, 0)
         changes = after if held is None else difference(held.payload, after)
@@ -97,25 +96,23 @@ class FullInput(StreamInput):
         return Operation(kind, identity, bound.scope, Record(wanted.key, (), FROM_STATE, (0,)), after, changes, held)
 
     def _decided_removals(self, found: Delta, counted: Tally, unsettled: Sequence[Intent]) -> Removals:  # noqa: ARG002
-        """Nothing is removed; what the source names as deleted is not compared."""
+        """Remove nothing. Records that the source names as deleted are not compared."""
         return Removals()
 
     def update_candidates(self) -> UpdateCandidates:
-        """None: a person has seen the differences."""
+        """Return no candidates: a person has seen the differences."""
         return UpdateCandidates(0, 0, self._read_records, "")
 
     def failure_count(self) -> FailureCount:
-        """Any number may fail: they are listed."""
+        """Return no limit: failures are listed."""
         return FailureCount(self._bound, None)
 
     def finish(self) -> None:
-        """Resolved dead letters are removed."""
         with self._state.begin() as tx:
             self._clear_resolved(tx)
         self._state.publish(self._bound.scope)
 
 
 def _among(rows: pl.DataFrame, key_hashes: Collection[int]) -> pl.DataFrame:
-    """The *rows* of these keys, in their order."""
     keys = pl.Series(KEY_HASH, list(key_hashes), dtype=rows.schema[KEY_HASH]).to_frame()
     return rows.join(keys, on=KEY_HASH, how="semi", maintain_order="left")

@@ -1,4 +1,4 @@
-"""Which known records of a stream are gone: its snapshot, its marks or its list of existing records shows it."""
+"""Known records of a stream that are gone, according to its snapshot, marks or list of existing records."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class GoneRecords:
     """The known records of one stream that are gone, over all parts of one reading.
 
     Attributes:
-        listed_rows: Of the list of existing records; None if it was not read or is empty.
-        digest: Of that list, whatever its order.
+        listed_rows: The number of rows in the list of existing records; None if it was not read or is empty.
+        digest: The digest of that list, independent of its order.
     """
 
     def __init__(self, bound: BoundStream, state: State) -> None:
         self._bound, self._state = bound, state
         self._deleted: pl.Series | None = None  # key hashes of known records that the source names as deleted
-        self._source = ""  # that first named one
+        self._source = ""  # the source that first named one
         self._read: list[pl.DataFrame] = []  # key hashes of what was read, where a list says what exists
         self._marks: list[pl.DataFrame] = []  # key hashes and positions of what the source names as deleted
         self.listed_rows: int | None = None
@@ -47,7 +47,7 @@ class GoneRecords:
 
     @property
     def undecided(self) -> int:
-        """How many known records the source names as deleted, until `of_marks` decides about them."""
+        """The number of known records that the source names as deleted, until `of_marks` decides about them."""
         return 0 if self._deleted is None else len(self._deleted)
 
     def of_snapshot(
@@ -72,7 +72,7 @@ class GoneRecords:
         waiting: Sequence[Wait],
         unsettled: Sequence[Intent],
     ) -> Removals:
-        """Decide about the records that a full list beside the changes does not have.
+        """Decide about the records that are missing in a full list that is read besides the changes.
 
         Args:
             seen: The keys that the run has read before, which are left out of *scan*.
@@ -87,10 +87,8 @@ class GoneRecords:
         return decide(self._state, self._bound, gone, facts, at=self._bound.context.run.clock.now())
 
     def without_older(self, scan: Scan) -> int:
-        """Leave out of *scan* the rows that are older than the deletion of their record in an earlier part.
-
-        Returns:
-            How many these are.
+        """Remove from *scan* the rows that are older than the deletion of their record in an earlier part, and count
+        them.
         """
         if POSITION not in scan.latest.columns or DELETED not in scan.latest.columns:
             return 0
@@ -108,7 +106,7 @@ class GoneRecords:
         """Add what one part reads, and the records that it names as deleted.
 
         Returns:
-            How many of those that earlier parts named this part shows to exist again, or names once more.
+            How many records named by earlier parts this part shows to exist again, or names once more.
         """
         if self._bound.stream.lists_existing:
             self._read.append(scan.latest.select(KEY_HASH))
@@ -183,7 +181,7 @@ class GoneRecords:
 
 
 def is_due(last: datetime | None, every: str, now: datetime) -> bool:
-    """Whether what was done *last* is to be done again.
+    """Return whether the interval *every* has passed since *last*.
 
     A tenth of the interval is tolerance, so that a daily job with ``1d`` does it each time.
     """
@@ -213,8 +211,6 @@ def _facts(
 
 @dataclass(slots=True)
 class _List:
-    """The keys of the records that exist."""
-
     source: str = ""
     rows: int = 0
     without_key: int = 0

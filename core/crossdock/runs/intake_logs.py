@@ -1,4 +1,4 @@
-"""Intake logs: which files a stream has imported. A sync writes into the state, a plan only reads it."""
+"""Intake logs: the files that a stream has imported. A sync writes them to the state, a plan only reads them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from crossdock.values.clock import Clock
 
 
 class NoIntake:
-    """Knows no file and remembers none: for checks that read nothing."""
+    """An empty log that stores nothing, for checks that read nothing."""
 
     def done(self, stream: str, version: str) -> dict[str, FileFacts]:  # noqa: ARG002  nothing depends on it
         return {}
@@ -38,8 +38,6 @@ class NoIntake:
 
 
 class PlanIntake(NoIntake):
-    """Reads the state, and remembers nothing."""
-
     def __init__(self, state: State) -> None:
         self._state = state
 
@@ -65,8 +63,6 @@ class PlanIntake(NoIntake):
 
 
 class StateIntake(PlanIntake):
-    """Reads and writes the state."""
-
     def __init__(self, state: State, clock: Clock) -> None:
         super().__init__(state)
         self._clock = clock

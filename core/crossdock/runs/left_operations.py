@@ -20,12 +20,12 @@ from crossdock.writing.targets.target import Target
 
 @dataclass(slots=True)
 class LeftOperations:
-    """Unsettled operations by what happens to them.
+    """Unsettled operations, grouped by their treatment.
 
     Attributes:
         sent_first: Sent, or looked up, before any stream is read.
         held: Sent before the first stream of records that are written once, or at the end of the run.
-        in_doubt: Not sent; a person decides, or the config has no such target any more.
+        in_doubt: Not sent. A person decides, or the config no longer has the target.
     """
 
     sent_first: list[Intent] = field(default_factory=list)
@@ -42,11 +42,7 @@ class LeftOperations:
         streams: AbstractSet[str],
         state_restored: bool,
     ) -> LeftOperations:
-        """Decide as `crossdock.writing.delivery.outcome_policy.Policy.resume` does.
-
-        Args:
-            streams: Names of the streams that the run reads.
-        """
+        """Decide as `crossdock.writing.delivery.outcome_policy.Policy.resume` does."""
         left = cls()
         for intent in unsettled:
             target = targets.get(intent.scope.target)
@@ -66,12 +62,13 @@ class LeftOperations:
         return left
 
     def count(self, tally: Callable[[str], Tally], listener: PlanListener) -> set[tuple[Scope, int]]:
-        """Count what becomes of them if the targets accept everything, and pass them on.
+        """Count the results of the operations, assuming that the targets accept everything, and report them to
+        *listener*.
 
         The record of a first step waits, and is counted with the waiting ones.
 
         Returns:
-            The records of which the first of two steps is sent.
+            The records for which the first of two steps is sent.
         """
         first_steps = set[tuple[Scope, int]]()
         for intent in self.in_doubt:
@@ -92,7 +89,7 @@ class LeftOperations:
 
 
 def expected_delivery(intent: Intent) -> ExpectedDelivery:
-    """What the state holds of the record once *intent* is delivered."""
+    """Return what the state will hold of the record after *intent* is delivered."""
     identity, scope, step = intent.identity, intent.scope, intent.step
     binding = Binding(
         identity.key_hash,
@@ -112,5 +109,5 @@ def expected_delivery(intent: Intent) -> ExpectedDelivery:
 
 
 def cannot_be_found(resource: str, operation: str, target: Target) -> bool:
-    """Whether a restored state leaves this operation in doubt; the platform's lists show what it has forgotten."""
+    """Return whether a restored state leaves this operation in doubt. The platform's lists show forgotten records."""
     return target.name != PLATFORM and not target.can_verify(resource, operation)

@@ -1,4 +1,4 @@
-"""The platform's records of one resource compared with what the state says about them."""
+"""Comparison of the platform's records of one resource with the state."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CLOCKS_DIFFER = timedelta(minutes=10)
 _ANOTHER, _OTHER_ID = "the state has the id of another record", "the state has another id"
 _NO_LONGER = "the platform no longer has it"
 _COPY = "holds the same as a record that was delivered"
-_VERIFIED_AT_MOST = 500  # records that seem to be missing, each with a request of its own
+_VERIFIED_AT_MOST = 500  # records that seem to be missing; each takes a request
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +45,13 @@ class ComparedResource:
 
 
 class LiveComparison:
-    """Takes the pages of a complete list, then compares what it did not name.
+    """Takes the pages of a complete list, then compares what the list did not name.
 
-    A record that changes while the list is read may be listed again: what was listed last counts.
+    A record that changes while the list is read may be listed again. Its last appearance counts.
 
     Args:
-        namespaces: Whose records the streams write.
-        unsettled: Scopes and key hashes of records with an operation that is not settled: they are left out.
+        namespaces: The namespaces that the streams write.
+        unsettled: Scopes and key hashes of records with an unsettled operation, which are left out.
         began: When the list was first requested.
         remembered: Records without a name that the platform created before then are none that the state has forgotten;
             None if that is unknown.
@@ -59,7 +59,7 @@ class LiveComparison:
     Attributes:
         differences: By scope and key.
         corrections: By scope and key hash.
-        state_totals: Of the records that the state knows; complete after `finish`.
+        state_totals: Totals of the records that the state knows; complete after `finish`.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class LiveComparison:
         self._state, self._resource, self._namespaces, self._unsettled = state, resource, namespaces, unsettled
         self._began, self._remembered = began - _CLOCKS_DIFFER, remembered
         self._seen, self._contents = IdSet(), IdSet()
-        self._named: dict[str, str] = {}  # names with an unbound record -> its id
+        self._named: dict[str, str] = {}  # external ids of unbound records -> their ids
         self._unnamed = defaultdict[str, list[str]](list)  # contents of unbound records without a name -> their ids
         self._of_unsettled: dict[tuple[Scope, int], Held] = {}
         self._lost: list[tuple[Scope, Binding]] = []  # without a name, whose id is missing or another record's
@@ -87,7 +87,7 @@ class LiveComparison:
     # ---- pages
 
     def take(self, page: Sequence[Held]) -> Bound:
-        """Compare the records of one page; returns what is bound to them."""
+        """Compare the records of one page, and return their bindings."""
         records = {each["id"]: each for each in page if isinstance(each.get("id"), str)}
         self._forget_relisted(records)
         bound = bindings_to(self._state, self._resource.name, list(records))
@@ -139,10 +139,10 @@ class LiveComparison:
             self._contents.add([content_of(binding.payload)])
 
     def _right_owner(self, held: Held, owners: list[tuple[Scope, Binding]]) -> tuple[Scope, Binding] | None:
-        """The record that *held* is, by our name for it or, without one, by what it holds.
+        """Find the record that *held* is, by its external id or, without one, by its content.
 
         Returns:
-            None if it has our name for another record.
+            None if *held* has the external id of another record.
         """
         name = held.get("externalId")
         for scope, binding in owners:
@@ -153,7 +153,7 @@ class LiveComparison:
         return next((each for each in owners if holds(held, each[1].payload)), owners[0])
 
     def _names_another(self, name: str) -> bool:
-        """Whether *name* is our name for a record that the state has, under another id or this one."""
+        """Return whether *name* is the external id of a record that the state has."""
         namespace, _, key = name.partition(":")
         if namespace not in self._namespaces:
             return False
@@ -162,7 +162,7 @@ class LiveComparison:
             return bool(tx.bindings.ids(scope, [key_hash]))
 
     def _compare(self, scope: Scope, binding: Binding, held: Held, contributed: Held) -> None:
-        """Compare one binding; members that other streams contribute are theirs."""
+        """Compare one binding, without the members that other streams contribute."""
         if (scope, binding.key_hash) in self._unsettled:
             self._of_unsettled[scope, binding.key_hash] = held
             return
@@ -195,7 +195,6 @@ class LiveComparison:
             self._moves[target_id] = None, held
 
     def take_one(self, scope: Scope, binding: Binding, held: Held | None) -> None:
-        """Compare one record of a sample."""
         self.state_totals.add(binding.payload)
         if held is not None:
             self._compare(scope, binding, held, {})
@@ -209,7 +208,7 @@ class LiveComparison:
         """Compare the bindings that the list did not name.
 
         Args:
-            look_up: The platform's record of an id; None if it does not exist. Asked for the first few that seem to be
+            look_up: Returns the platform's record of an id, or None. Called for the first few records that seem to be
                 missing: they may have moved within the list while it was read.
         """
         for page in self._bindings():
@@ -254,7 +253,7 @@ class LiveComparison:
             self._lost.append((scope, binding))
 
     def _take_names(self) -> None:
-        """Records of the platform with our name for a record that the state does not know there."""
+        """Bind records whose external id names a record that the state does not know there."""
         for name, target_id in self._named.items():
             namespace, _, key = name.partition(":")
             scope = Scope(PLATFORM, self._resource.name, namespace)
@@ -274,16 +273,16 @@ class LiveComparison:
             difference = self.differences.get((scope, key))
             if difference is None or difference.difference != "duplicate":
                 self._add(Difference("diverged" if bound else "extra", scope, key, target_id, remark=remark))
-            before = earlier.before if earlier else bound  # with what is left out of an unverified one
+            before = earlier.before if earlier else bound  # with the content that an unverified binding leaves out
             self.corrections[scope, key_hash] = Correction(scope, key_hash, key, found, before, {})
 
     def _find_lost(self) -> None:
-        """Find records without a name by what they hold; one that is not found is created again."""
+        """Find records without an external id by their content. A record that is not found is created again."""
         for scope, binding in self._lost:
             ids = self._unnamed.get(content_of(binding.payload))
             if not ids:
                 is_duplicate = self.differences[scope, binding.key].difference == "duplicate"
-                if not is_duplicate:  # what has become of it must be seen by a person
+                if not is_duplicate:  # a person must see what happened to it
                     self._correct(scope, binding, None, None)
                 continue
             found = replace(binding, target_id=ids.pop(), fingerprint=None, etag=None, changed_at=None)
@@ -293,7 +292,7 @@ class LiveComparison:
             self._correct(scope, binding, found, binding.payload)
 
     def _take_copies(self, look_up: Callable[[str], Held | None]) -> None:
-        """Records without a name that hold the same as one that the state knows."""
+        """Find records without an external id that hold the same as a known one."""
         copies = self._contents.among(list(self._unnamed)) if self._unnamed else set()
         for target_id in (each for content in sorted(copies) for each in self._unnamed[content]):
             scope = Scope(PLATFORM, self._resource.name, "")
@@ -303,11 +302,10 @@ class LiveComparison:
     # ---- results of a part
 
     def is_unsettled(self, scope: Scope, binding: Binding) -> bool:
-        """Whether the record is left out because an operation on it is not settled."""
         return (scope, binding.key_hash) in self._unsettled
 
     def written(self) -> dict[tuple[Scope, int], Correction]:
-        """The corrections so far, for a caller that writes them into the state now; they are no differences then."""
+        """Return the corrections so far, and forget their differences: the caller writes them now."""
         found, self.corrections = self.corrections, {}
         self.differences = {place: each for place, each in self.differences.items() if each.difference != "diverged"}
         self._moves.clear()
@@ -316,7 +314,7 @@ class LiveComparison:
     # ---- operations in doubt
 
     def outcome_of(self, intent: Intent) -> InDoubt:
-        """What the complete list says about an operation in doubt."""
+        """Return what the complete list shows about an operation in doubt."""
         after, held = payload_after(intent), self._of_unsettled.get((intent.scope, intent.identity.key_hash))
         if intent.operation == "create" and not self._resource.has_names:
             ids = self._unnamed.get(content_of(after), [])
@@ -335,17 +333,17 @@ class LiveComparison:
 
     @property
     def unnamed(self) -> Mapping[str, list[str]]:
-        """The ids of records without a name that the state does not know, by what they hold."""
+        """The ids of records without an external id that the state does not know, by content."""
         return self._unnamed
 
     @property
     def unsettled_ids(self) -> dict[tuple[Scope, int], str]:
-        """The ids of listed records with a name of which an operation is not settled, by scope and key hash."""
+        """The ids of listed records with an external id and an unsettled operation, by scope and key hash."""
         return {place: held["id"] for place, held in self._of_unsettled.items()}
 
     @property
     def platform_totals(self) -> ControlTotals:
-        """Of the records that the state knows, and of those that have our name."""
+        """The totals of the records that the state knows or that have an external id of its records."""
         totals = ControlTotals()
         totals.quantities.update(self.state_totals.quantities)
         totals.amounts.update(self.state_totals.amounts)

@@ -1,4 +1,4 @@
-"""Reads the records of the platform that the streams of a run may take over."""
+"""The records of the platform that the streams of a run may take over."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from crossdock.writing.targets.outcomes import STANDARD
 
 @dataclass(slots=True)
 class LiveReader:
-    """Reads the records of *scope*'s resource into an index, and later what has changed since.
+    """Reads the records of *scope*'s resource into an index, and later only changes.
 
     Attributes:
-        member: That is compared.
-        check: Called for each page; what it raises ends the reading.
+        member: The member that is compared.
+        check: Called for each page. An exception from it ends the reading.
     """
 
     profile: Profile
@@ -43,10 +43,10 @@ class LiveReader:
     _newest: datetime | None = field(default=None, init=False)
 
     def read(self, index: LiveIndex) -> None:
-        """Read everything, or what has changed since the last time, as far as the platform states when.
+        """Read everything, or what has changed since the last time if the platform states times.
 
         Raises:
-            RefusedError: If it lists a record without an id.
+            RefusedError: If the platform lists a record without an id.
             CrossdockError: If the platform cannot be read.
         """
         resource = cast("ResourceName", self.scope.resource)
@@ -78,7 +78,7 @@ class LiveReader:
 
 
 def _changed_at(record: dict[str, Any]) -> datetime | None:
-    """When *record* was changed; None if the platform does not state it with a time zone."""
+    """Return when *record* was changed; None if the platform does not state it with a time zone."""
     text = record.get(CHANGED)
     try:
         at = datetime.fromisoformat(text) if isinstance(text, str) else None
@@ -88,10 +88,10 @@ def _changed_at(record: dict[str, Any]) -> datetime | None:
 
 
 class _Owners:
-    """The namespaces of those records of a page that belong to a record which crossdock has delivered, or is about to.
+    """The namespaces of listed records that crossdock has delivered, or is about to deliver.
 
-    One belongs to the record that is bound to it, or whose unsettled operation is about it; else to the one whose
-    external id it has, if that one is bound, or is being created.
+    A record belongs to its binding or to an unsettled operation on it. Otherwise it belongs to the record with its
+    external id, if that is bound or being created.
     """
 
     def __init__(self, tx: Transaction, scope: Scope, page: Mapping[str, dict[str, Any]]) -> None:
@@ -111,11 +111,10 @@ class _Owners:
         )
 
     def of(self, record_id: str, record: dict[str, Any]) -> str | None:
-        """The namespace of the record that *record* belongs to."""
         return self._by_id.get(record_id) or self._by_name.get(_name(record) or "")
 
     def _bound_names(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
-        """Those of *names* that are external ids of bound records, each with the namespace."""
+        """Yield those of *names* that are external ids of bound records, each with its namespace."""
         keys: dict[str, list[str]] = defaultdict(list)
         for namespace, _, key in (name.partition(":") for name in names):
             keys[namespace].append(key)
@@ -132,10 +131,10 @@ def _name(record: dict[str, Any]) -> str | None:
 
 
 class RunMatches:
-    """The matches of the streams of one run, by stream. Each list is read once, and later only what has changed.
+    """The matches of the streams of one run. Each list is read once, and later only what has changed.
 
     Args:
-        interrupt: Set when the run shall end early.
+        interrupt: Set to end the run early.
     """
 
     def __init__(self, profile: Profile, state: State, interrupt: threading.Event) -> None:
@@ -143,7 +142,7 @@ class RunMatches:
         self._made: dict[str, LiveMatches] = {}
 
     def of(self, bound: BoundStream) -> LiveMatches | None:
-        """Those of one stream; None if it takes over nothing under other names."""
+        """Return the matches of one stream; None if it takes over nothing under other names."""
         adopt = bound.stream.adopt
         if not isinstance(adopt, AdoptBy):
             return None
@@ -158,13 +157,13 @@ class RunMatches:
             raise StoppedError("stopped while reading what the platform has", hint="run again to continue")
 
     def expire(self) -> None:
-        """Have what has changed since read before the next decision."""
+        """Read what has changed since then before the next decision."""
         for each in self._made.values():
             each.expire()
 
 
 def note_matches(bound: BoundStream, new: int) -> None:
-    """Remark of a plan, which asks no platform: some of the *new* records of *bound* may be taken over instead."""
+    """Note in a plan, which calls no platform, that some of the *new* records may be taken over instead."""
     adopt = bound.stream.adopt
     if isinstance(adopt, AdoptBy) and new:
         records = "1 new record" if new == 1 else f"{new:,} new records"

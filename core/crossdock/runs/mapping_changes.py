@@ -1,4 +1,4 @@
-"""Whether a stream's mapping has changed since its last import, and which stored records it filters out now."""
+"""Changes of a stream's mapping since its last import, and stored records that it filters out now."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from crossdock.state import DeadLetter, Transaction, WaitingRecord
 
 
 def since(tx: Transaction, bound: BoundStream) -> str:
-    """Since when *bound* has another mapping than its last import had; empty if it has not."""
+    """Return since when *bound* has another mapping than its last import had; empty if it has not."""
     name, version = bound.name, bound.stream.version
     finished = tx.intake.last_finished(name)
     if finished is not None:
@@ -20,10 +20,10 @@ def since(tx: Transaction, bound: BoundStream) -> str:
 
 
 def filtered(bound: BoundStream, state: str, kept: Sequence[WaitingRecord | DeadLetter]) -> set[int]:
-    """The key hashes of *kept* records that a filter of *bound* excludes now, with a remark in the report.
+    """Return the key hashes of *kept* records that a filter of *bound* excludes now, and note it in the report.
 
     Args:
-        state: In which they remain, such as ``waiting``.
+        state: The state in which they remain, such as ``waiting``.
     """
     found = filtered_keys(bound.stream, [(each.identity, each.raw) for each in kept])
     if found:

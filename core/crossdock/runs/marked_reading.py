@@ -1,4 +1,4 @@
-"""Recognises inputs that kill the process: marks what is read, and reads in another process first what was cut off."""
+"""Recognizes inputs that kill the process: marks what is read, and tries suspected inputs in another process."""
 
 from __future__ import annotations
 
@@ -16,11 +16,7 @@ from crossdock.values.clock import Clock
 
 @dataclass(slots=True)
 class _Place:
-    """Where a thread writes its mark.
-
-    Attributes:
-        suspected: Whether a process was killed at the mark before.
-    """
+    """Where a thread writes its mark."""
 
     number: int
     mark: ReadingMark
@@ -28,11 +24,11 @@ class _Place:
 
 
 class MarkedReading(Reading):
-    """What the runs of one session read.
+    """Marks what the runs of one session read.
 
     Args:
-        marks: Where it is written.
-        kills: Whether reading a stream kills another process.
+        marks: Where the marks are written.
+        kills: Returns whether reading a stream kills another process.
     """
 
     def __init__(self, state: State, marks: ReadingMarks, clock: Clock, kills: Callable[[str], bool]) -> None:
@@ -74,12 +70,13 @@ class MarkedReading(Reading):
             place.suspected = self._try(mark)
 
     def _try(self, mark: ReadingMark) -> bool:
-        """Whether *mark* is suspected, because a process was killed at it; another process may have to read it first.
+        """Return whether *mark* is suspected because a process was killed at it. Another process may have to read it
+        first.
 
-        The death alone is not evidence: people and schedulers kill processes, too.
+        The death alone is no evidence, because people and schedulers kill processes, too.
 
         Raises:
-            RefusedError: If it is set aside.
+            RefusedError: If the input is set aside.
         """
         with self._state.look() as tx:
             found = tx.suspected_inputs.get(mark)
@@ -94,7 +91,7 @@ class MarkedReading(Reading):
         raise _set_aside(mark, killed)
 
     def _end(self) -> None:
-        """The process has survived what was read."""
+        """Note that the process has survived what was read."""
         place: _Place = self._own.place
         self._marks.put(place.number, None)
         if place.suspected:
@@ -111,10 +108,10 @@ class MarkedReading(Reading):
 
 @contextmanager
 def marked_reading(state: State, clock: Clock, kills: Callable[[str], bool]) -> Iterator[Reading]:
-    """Take over what a killed process has left, and mark what is read in the block; *state* is held.
+    """Take over the marks of a killed process, and mark what is read in the block. The lease must be held.
 
     Args:
-        kills: As of `MarkedReading`.
+        kills: As for `MarkedReading`.
     """
     marks = state.reading_marks()
     if marks is None:

@@ -1,4 +1,4 @@
-"""How many changes a run finds of which no webhook has told."""
+"""The number of changes that a run finds and no webhook announced."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class MissedChanges:
                 self._counts = tx.inbox.receives(bound.name.partition(".")[0])
 
     def counted(self, chunks: Iterator[PlannedChunk]) -> Iterator[PlannedChunk]:
-        """*chunks*, whose operations are counted, but for those on records that are to be fetched anyway."""
+        """Count the operations of *chunks*, except those on records that are to be fetched anyway."""
         for chunk in chunks:
             if self._counts and chunk.operations:
                 hashes = {operation.identity.key_hash for operation in chunk.operations}
@@ -29,7 +29,7 @@ class MissedChanges:
             yield chunk
 
     def note(self) -> None:
-        """Tell the number in the report of the run, if there are any."""
+        """Report the number, if it is not zero."""
         if self._number:
             changes = "1 change" if self._number == 1 else f"{self._number:,} changes"
             self._bound.context.run.note(self._bound.name, f"no webhook has told of {changes}")

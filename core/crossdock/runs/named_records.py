@@ -1,4 +1,4 @@
-"""Fetches named records and delivers them, with records that they refer to and that were not delivered yet."""
+"""Fetches named records and delivers them, with undelivered records that they refer to."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ Key = str | Sequence[str]
 
 
 def named(stream: str, keys: Iterable[Key]) -> list[NamedRecord]:
-    """Records of *stream* by their keys."""
     texts = list(dict.fromkeys(key_text([key] if isinstance(key, str) else key) for key in keys))
     hashes = key_hashes(texts)
     return [NamedRecord(stream, text, hashes[text]) for text in texts]
@@ -34,7 +33,7 @@ def named(stream: str, keys: Iterable[Key]) -> list[NamedRecord]:
 
 @dataclass(slots=True)
 class Delivered:
-    """What became of records that were to be fetched; of all others the run has done what it could.
+    """The records that were not delivered; the run has done what it could for all others.
 
     Attributes:
         failed: Why a record could not be fetched or delivered.
@@ -47,8 +46,6 @@ class Delivered:
 
 
 class NamedRecords:
-    """Delivers named records in a run, whose streams are all that may be fetched."""
-
     def __init__(self, session: Session, run: OpenRun) -> None:
         self._session, self._run = session, run
         self._streams = {bound.name: bound for bound in run.streams}
@@ -106,11 +103,11 @@ class NamedRecords:
             self._add(record, result)
 
     def _is_worked_on(self, record: NamedRecord) -> bool:
-        """Whether another run works on it, so that what is fetched now could not be delivered."""
+        """Return whether another run works on the record, so that what is fetched now could not be delivered."""
         return self._run.records.is_worked_on(self._streams[record.stream].scope, record.key_hash)
 
     def _leave_waiting(self, asked: set[NamedRecord], result: Delivered) -> None:
-        """What they wait for was not fetched, because something failed: they are to be delivered again.
+        """Keep records to deliver again if what they wait for was not fetched because of a failure.
 
         A record that waits for a failed one has failed with it. Others are blocked only until the next attempt.
         """
@@ -132,11 +129,7 @@ class NamedRecords:
 
 
 def check_fetching(project: Project, records: Iterable[NamedRecord]) -> None:
-    """Check that the streams of *records* can fetch them.
-
-    Raises:
-        ConfigError: If one cannot.
-    """
+    """Raise ConfigError if a stream of *records* cannot fetch records by key."""
     for name in sorted({record.stream for record in records} - project.fetching):
         hint = "its connector or its config has no way to read one record; sync the whole stream"
         raise ConfigError(f"{name} cannot fetch named records", hint=hint)

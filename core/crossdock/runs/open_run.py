@@ -1,4 +1,4 @@
-"""A run that has begun: its streams, and for each target that they write to a dispatcher."""
+"""A run that has begun: its streams, and a dispatcher for each of their targets."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _MANUAL = Attempt(command="sync")
 
 
 class OpenRun:
-    """One execution of some streams, at once or a part at a time.
+    """One execution of some streams, at once or in parts.
 
     Args:
         priority: ``live`` takes its tokens before the batches that share the bucket.
@@ -74,10 +74,10 @@ class OpenRun:
         part: Of the migration that it belongs to; None if it belongs to none.
 
     Attributes:
-        report: What it has done so far; from `opened` on.
-        streams: In the order in which they run; from `opened` on.
-        records: That it works on; from `opened` on.
-        refused: Why it does not work on some of its streams; from `opened` on.
+        report: What it has done so far; set by `opened`.
+        streams: In the order in which they run; set by `opened`.
+        records: The records that it works on; set by `opened`.
+        refused: Why it does not work on some of its streams; set by `opened`.
     """
 
     report: Report
@@ -121,11 +121,11 @@ class OpenRun:
         """Run streams at once, from the beginning of the run to its end.
 
         Args:
-            names: As of `opened`.
-            source: Where the records of a stream come from; by default from its own source.
-            reads: False if that is not the streams' own sources.
-            answers_for: As of `opened`.
-            children_first: Records that refer to others come before these.
+            names: As for `opened`.
+            source: Replaces the streams' own sources.
+            reads: Whether the streams' own sources are read.
+            answers_for: As for `opened`.
+            children_first: Order records before those that they refer to.
         """
         with self.opened(names, answers_for=answers_for):
             for name, refusal in self.refused.items():
@@ -140,10 +140,10 @@ class OpenRun:
 
     @contextmanager
     def opened(self, names: set[str], *, answers_for: set[str] | None = None) -> Iterator[None]:
-        """Write that the run begins, and at the end how it ended.
+        """Record the start of the run, and its end after the block.
 
         Args:
-            names: Of its streams; if empty, only what the last run left is sent.
+            names: The names of its streams; if empty, only operations that the last run left are sent.
             answers_for: Streams whose open records the report counts; None for *names*.
         """
         with self._session.beginning(self._attempt):
@@ -165,18 +165,18 @@ class OpenRun:
             self._finish(names if answers_for is None else answers_for)
 
     def note(self, stream: str, text: str) -> None:
-        """Show a remark on *stream* now, and in the report."""
         self._timings.warn(f"{stream}: {text}" if stream else text)
         self.report.messages.note(stream, text)
 
     def deliver(self, streams: Sequence[BoundStream], source: SourceFactory, *, whole: bool = False) -> None:
-        """Settle what earlier runs left, then read *streams* and deliver what is new or changed.
+        """Settle the operations of earlier runs, then read *streams* and deliver what is new or changed.
 
-        Errors of a stream are in the report, under its name; those of the delivery under the target's, or an empty one.
+        The report has errors of a stream under its name, and errors of the delivery under the target's name or an empty
+        one.
 
         Args:
-            source: Where the records of a stream come from.
-            whole: They are all streams of the config, read from their own sources.
+            source: Makes the source of a stream.
+            whole: Whether *streams* are all streams of the config, read from their own sources.
         """
         with ExitStack() as others_wait:
             others_wait.enter_context(self._session.resuming)
@@ -185,11 +185,11 @@ class OpenRun:
             self._running.run(source, others_wait, whole=whole)
 
     def idle(self, why: str) -> None:
-        """Nothing is delivered for some time; the run's timings tell *why*."""
+        """Record in the timings *why* nothing is delivered for some time."""
         self._timings.proceed(why, None)
 
     def reset(self) -> None:
-        """Give up the dispatchers, of which those that have failed deliver nothing more; new ones take their place."""
+        """Replace the dispatchers: one that has failed delivers nothing more."""
         for _, stack in self._dispatchers.values():
             stack.close()
         self._dispatchers.clear()
@@ -330,10 +330,10 @@ class OpenRun:
     # ---- end
 
     def _finish(self, names: set[str]) -> None:
-        """Count what is open, and write how the run ended.
+        """Count the open records, and record the end of the run.
 
-        A scheduled run that was asked to stop is continued by the next scheduler, and so is one whose state failed, for
-        example because a connection was lost.
+        The next scheduler continues a scheduled run that was asked to stop, or whose state failed, for example because
+        of a lost connection.
         """
         report, now = self.report, self._session.clock.now()
         streams = [name for name in report.tallies if name in names]  # without others that it only resumed
@@ -344,7 +344,7 @@ class OpenRun:
             api_limits.write(tx, self._api_limits)
             report.open = tx.open_records.counts(streams, writers)
             for name in (name for name, counts in report.open.items() if counts.total):
-                report.tally(name)  # also of a stream that was not reached
+                report.tally(name)  # also for a stream that was not reached
             tx.runs.finish(
                 report.run,
                 RunResult(

@@ -1,4 +1,4 @@
-"""What the platform has of an operation in doubt: looked up for a person who decides about it."""
+"""Look-ups of operations in doubt at the platform, for a person who decides about them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from crossdock.writing.targets.target import Client, Request, Target
 ATTEMPTS = 3  # of one request that the rate limit refuses
 PAGES = 20
 PAGE_SIZE = 100
-BEFORE = timedelta(minutes=10)  # the first attempt: its time is not exact
+BEFORE = timedelta(minutes=10)  # before the first attempt, whose time is not exact
 _NO_LOOK_UP = "to record it without a look-up, add --no-lookup"
 
 
@@ -40,7 +40,7 @@ class Candidate:
         created_at: As the platform states it; empty if it does not.
         total: Of an invoice: the sum of its items.
         is_same: Every member that was sent has the value that was sent.
-        bound_to: The record key that has this id already, None if none has.
+        bound_to: The record key that has this id already; None if there is none.
     """
 
     target_id: str
@@ -52,14 +52,14 @@ class Candidate:
 
 
 class LookUps:
-    """Requests of one command: one after the other, each with a token of the rate limit."""
+    """The requests of one command, sent in sequence, each with a token of the rate limit."""
 
     def __init__(self, target: Target, client: Client, allowance: Allowance, clock: Clock, state: State) -> None:
         self._target, self._client, self._allowance = target, client, allowance
         self._clock, self._state = clock, state
 
     def held(self, resource: str, target_id: str) -> dict[str, Any] | None:
-        """What the target holds of the record of this id; None if it has none.
+        """Return what the target holds under this id, or None.
 
         Raises:
             RemoteError: If it cannot be looked up.
@@ -68,7 +68,7 @@ class LookUps:
         return None if outcome.kind == "absent" else outcome.held  # one that is deleted may still be shown
 
     def _found(self, resource: str, target_id: str) -> Outcome:
-        """The outcome of a look-up; without `Outcome.held` if the target has no such record."""
+        """Return the outcome of a look-up, without `Outcome.held` if the target has no such record."""
         request = self._target.look_up(resource, None, target_id)
         answer = self._send(resource, request)
         outcome = self._target.found(resource, answer, ExpectedRecord(target_id=target_id))
@@ -77,7 +77,7 @@ class LookUps:
         return outcome
 
     def check(self, intent: Intent, target_id: str) -> Candidate:
-        """The record of this id, if it is the one that *intent* is about.
+        """Return the record of this id if it is the one that *intent* is about.
 
         Raises:
             ConfigError: If there is none, or if it is another record.
@@ -95,7 +95,7 @@ class LookUps:
         return self._candidate(intent, outcome)
 
     def _another(self, intent: Intent, held: dict[str, Any]) -> str:
-        """In what *held* shows that it is another record than that of *intent*; empty if it may be the same."""
+        """Describe how *held* differs from the record of *intent*; empty if it may be the same."""
         expected = self._target.name_of(intent.resource, intent.scope.namespace, intent.identity.key)
         if expected is not None:
             resource = intent.resource
@@ -109,16 +109,16 @@ class LookUps:
         return f"it differs in {', '.join(differing)}" if differing else ""
 
     def candidates(self, intent: Intent) -> tuple[list[Candidate], bool]:
-        """What may be the record of a create in doubt, the most similar first.
+        """Find records that may be the result of a create in doubt, the most similar first.
 
-        A record with an external id is looked up by it. Of an invoice, those of the same customer, currency and amount
-        that were created since shortly before the first attempt.
+        A record with an external id is looked up by it. For an invoice, those of the same customer, currency and amount
+        that were created since shortly before the first attempt are candidates.
 
         Returns:
-            The candidates, and whether all records since the first attempt were looked through.
+            The candidates, and whether all records since the first attempt were examined.
 
         Raises:
-            RemoteError: If the platform cannot be asked.
+            RemoteError: If the platform cannot be read.
         """
         resource, target = intent.resource, self._target
         if target.can_look_up(resource):
@@ -164,7 +164,6 @@ class LookUps:
         )
 
     def _page(self, resource: str, request: Request) -> tuple[list[dict[str, Any]], str | None]:
-        """The records of one page, and the cursor of the next one."""
         answer = self._send(resource, request)
         try:
             body = exact_json.loads(answer.body) if answer.status == 200 else None
@@ -199,7 +198,7 @@ class LookUps:
 
 @contextmanager
 def look_ups(project: Project, clock: Clock, target_name: str) -> Iterator[LookUps]:
-    """Look-ups at one target while this process holds the state, which keeps the tokens that they took.
+    """Open look-ups at one target while this process holds the state, which stores the tokens taken.
 
     Raises:
         ConfigError: If the config has no such target.
@@ -224,7 +223,9 @@ def _noun(intent: Intent) -> str:
 
 
 def _is_similar(intent: Intent, held: dict[str, Any], since: datetime) -> bool:
-    """The same customer, currency and amount, created *since* then as far as the platform says when."""
+    """Return whether *held* has the same customer, currency and amount, and was created *since* then if the time is
+    known.
+    """
     wanted = payload_after(intent)
     if held.get("customerId") != wanted.get("customerId") or held.get("currency") != wanted.get("currency"):
         return False
@@ -236,7 +237,7 @@ def _is_similar(intent: Intent, held: dict[str, Any], since: datetime) -> bool:
 
 
 def _total(payload: dict[str, Any]) -> Decimal | None:
-    """The sum of the items; None without items that have a quantity and a price."""
+    """Return the sum of the items; None without items that have a quantity and a price."""
     items = payload.get("items")
     if not isinstance(items, list):
         return None

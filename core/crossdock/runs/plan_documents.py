@@ -1,4 +1,4 @@
-"""Files of hashes and counts that one command saves and a later one compares with: plans and rehearsals."""
+"""Files of hashes and counts that one command saves and a later one compares: plans and rehearsals."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from crossdock.values.config_file import ConfigModel
 from crossdock.values.local_files import read_regular, replace_file
 
 MAX_BYTES = 1 << 20
-"""Size of a file, which has a few hashes for each stream."""
+"""The limit for a file, which has a few hashes for each stream."""
 
 
 class PlanDocument(ConfigModel):
     """What was planned, as hashes and counts, without data of records.
 
     Attributes:
-        noun: What messages call it.
-        hint: Which command writes such a file.
+        noun: The word for it in messages.
+        hint: The command that writes such a file.
     """
 
     noun: ClassVar[str]
     hint: ClassVar[str]
 
     def save(self, path: Path) -> None:
-        """Write it atomically.
+        """Write the file atomically.
 
         Raises:
             ConfigError: If the file cannot be written.
@@ -40,10 +40,10 @@ class PlanDocument(ConfigModel):
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read it.
+        """Read the file.
 
         Raises:
-            ConfigError: If it cannot be read, or is something else.
+            ConfigError: If it cannot be read or has another content.
         """
         try:
             return cls.model_validate(exact_json.loads(read_regular(path, MAX_BYTES)))

@@ -1,4 +1,4 @@
-"""Plan files: a plan that was approved, and the sync that does exactly that."""
+"""Plan files: an approved plan, and the sync that does exactly that."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class PlanFile(PlanDocument):
     """A plan as hashes, without data of records.
 
     Attributes:
-        kind: What it does: a sync, the repair of what a reconciliation found, or an undo.
-        run: That is undone; None for a migration.
+        kind: A sync, the repair of what a reconciliation found, or an undo.
+        run: The run that is undone; None for a migration.
         remove_extra: Whether a repair deletes what only the platform has.
-        decisions: SHA-256 over everything that would be done, rejected or kept waiting, in this order.
+        decisions: SHA-256 over all operations, rejections and waiting records, in this order.
         sources: SHA-256 over what each stream reads, by its name.
     """
 
@@ -57,7 +57,7 @@ class PlanFile(PlanDocument):
 
 @dataclass(frozen=True, slots=True)
 class DecisionHash:
-    """Hashes every decision and passes it on."""
+    """Hashes every decision and passes it on to a listener."""
 
     listener: PlanListener
     sum: Any
@@ -98,7 +98,7 @@ class DecisionHash:
         self.listener.in_doubt(identity)
 
     def add(self, *facts: object) -> None:
-        """Hash a decision that no listener is told of."""
+        """Hash a decision that no listener receives."""
         self.sum.update(exact_json.dumps(list(facts)))
 
 
@@ -154,7 +154,7 @@ def apply(
 
 
 def outdated(command: str) -> RefusedError:
-    """The error of a plan that would do something else now; *command* makes a new one."""
+    """Return the error for an outdated plan; *command* makes a new one."""
     message = "the plan is out of date: the source, the state, the config or the platform has changed"
     return RefusedError(message, hint=f"make a new plan: {command} -o PLAN")
 

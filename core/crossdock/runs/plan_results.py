@@ -1,4 +1,4 @@
-"""What a plan gives: each decision to a listener, and the numbers."""
+"""The result of a plan: decisions for a listener, and numbers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class PlanListener:
 
     @classmethod
     def ignoring(cls) -> PlanListener:
-        """For those who need only the numbers."""
+        """Return a listener for callers that need only the numbers."""
         return cls(*[_ignore] * 6)
 
 
@@ -58,15 +58,15 @@ class Planned:
     Attributes:
         tallies: By stream, as in the report of the sync if the platform accepts everything.
         operations: Requests by kind, ``archive`` apart; ``resend`` for what an earlier run left unsettled.
-        requests: Their number by target and stream; also of a stream that is not selected, of which an earlier run
-            left operations.
+        requests: The number of requests by target and stream, including operations that an earlier run left for streams
+            that are not selected.
         errors: Why a stream could not be read, or its records not be removed, by its name.
-        unread: How many streams could not be read.
+        unread: The number of streams that could not be read.
         sources: A hash of what each stream read, by its name, if requested.
         rejected_before: Number of records that are rejected and have not changed since, by the name of their stream.
         repeated_keys: Keys that were listed several times, by the name of the stream; with examples if it is observed.
         left_alone: Number of records that are gone and stay as they are, by the name of their stream.
-        forecast: What the plan needs of the platform's allowance.
+        forecast: The plan's share of the platform's allowance.
         other_forecasts: The same of other targets, by name.
     """
 
@@ -89,7 +89,7 @@ class Planned:
 
 
 class WaitingOnce:
-    """Passes on the records of one stream that wait, each once.
+    """Reports the waiting records of one stream, each once.
 
     A record that waits for one that a sync may still deliver is decided about later, so it is kept until the end.
 
@@ -116,6 +116,6 @@ class WaitingOnce:
                 self._kept.pop(key_hash, None)
 
     def finish(self) -> None:
-        """The plan has ended: what was kept waits."""
+        """Report the kept records as waiting at the end of the plan."""
         for record in self._kept.values():
             self._listener.waiting(record)

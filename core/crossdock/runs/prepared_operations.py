@@ -1,4 +1,4 @@
-"""Operations that were decided about before, as the input of a run: those of an undo, for example."""
+"""Operations that were decided before, as the input of a run: those of an undo, for example."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class PreparedOperations:
     """Operations of one stream. No source is read.
 
     Args:
-        operations: Made while they are sent, so that they may be many.
+        operations: An iterable that may create them lazily, since they may be many.
         expected: Their number.
     """
 
@@ -38,18 +38,18 @@ class PreparedOperations:
         """Nothing was read."""
 
     def failure_count(self) -> FailureCount:
-        """Nothing is mapped."""
+        """Return no failures: nothing is mapped."""
         return FailureCount(self._bound, None)
 
     def records(self) -> Iterator[KeyedRecord]:
         return iter(())
 
     def update_candidates(self) -> UpdateCandidates:
-        """None: a person has seen these operations."""
+        """Return no candidates: a person has seen these operations."""
         return UpdateCandidates(0, 0, self.records, "")
 
     def refuse(self, withheld: WithheldUpdates | None) -> None:
         """Nothing needs an approval."""
 
     def finish(self) -> None:
-        """Nothing was read from the source, so nothing of it is finished."""
+        """Do nothing: no source was read."""

@@ -1,4 +1,4 @@
-"""What `pull` yields, in parts that can be delivered and stored before the rest is read."""
+"""Divides what `pull` yields into parts that can be delivered and stored before the rest is read."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from crossdock.records import LINE, RawBatch, with_paths
 from crossdock.values.clock import Clock
 
 PART_ROWS = 500
-"""A part ends at the first checkpoint after this many rows, which is what a failure may cost; smaller ones would cost
-more than they save."""
+"""A part ends at the first checkpoint after this many rows, which a failure may cost. Smaller parts would cost more
+time than they save.
+"""
 
 
 _SORT = "request the records in that order"
@@ -35,19 +36,19 @@ class ReadParts:
 
     Args:
         items: What `pull` yields, checked.
-        clock: Tells how young the instants are that are read.
+        clock: Determines how recent the read instants are.
         declared: The stream's cursor; None if `pull` yields checkpoints or batches with cursors itself.
         whole: Ignore checkpoints: there is one part.
-        is_open: Whether a list is being read of which only the end shows whether records were passed over: nothing of
-            it moves the cursor before.
-        by_its_clock: What the source's clock showed at a moment of ours, which is not later, as far as it was measured
-            until now: its changes have the times of its own clock.
+        is_open: Returns whether a list is being read whose end must show that no record was missed. Nothing of it moves
+            the cursor before.
+        by_its_clock: Returns what the source's clock showed at a local moment, never later than that moment, as far as
+            it was measured. Changes have the times of the source's clock.
 
     Attributes:
-        cursor: Of the last checkpoint; None if there was none.
-        ended: Everything has been read.
-        doubt: Why records may be missing, although everything was read; None if there is no reason.
-        rows: Number of rows that were read, as far as they are in memory.
+        cursor: The cursor of the last checkpoint; None if there was none.
+        ended: Whether everything has been read.
+        doubt: Why records may be missing although everything was read; None if there is no reason.
+        rows: The number of rows read, as far as they are in memory.
         has_rows: Whether there were any.
         future: A remark about dates in the future; empty without.
     """
@@ -77,19 +78,19 @@ class ReadParts:
 
     @property
     def began(self) -> datetime:
-        """When the reading began, by the source's clock if that is behind ours."""
+        """When the reading began, by the source's clock if that is behind the local one."""
         return self._by_its_clock(self._began)
 
     @property
     def missing_cursor(self) -> str:
-        """A remark if everything was read, and no row has a value of the declared cursor; else empty."""
+        """A remark if everything was read and no row has a value of the declared cursor; otherwise empty."""
         cursor = self._declared
         if cursor is None or not cursor.sorted or not self.ended or not self.rows or self._highest:
             return ""
         return f"no record has the cursor {cursor.column!r}: each run reads everything again; check its spelling"
 
     def next_part(self) -> Iterator[RawBatch]:
-        """The batches until the next checkpoint that ends a part.
+        """Yield the batches until the next checkpoint that ends a part.
 
         Raises:
             UnsortedError: If the rows are not in the declared order.
@@ -121,21 +122,21 @@ class ReadParts:
         self._items.close()
 
     def _not_in_future(self, cursor: str) -> str:
-        """*cursor*, or when the reading began by the source's clock, if that is behind ours and *cursor* is later."""
+        """Return *cursor*, or the start of the reading if the source's clock is behind and *cursor* is later."""
         try:
             is_later = self.began < self._began and datetime.fromisoformat(cursor) > self.began
-        except (ValueError, TypeError):  # it is no instant
+        except (ValueError, TypeError):  # not an instant
             return cursor
         return instant_cursor(self.began) if is_later else cursor
 
     def _is_future(self, value: str, cursor: Cursor) -> bool:
-        """Whether the text of a cursor begins with a date after tomorrow, at which no run may continue."""
+        """Return whether a cursor begins with a date after tomorrow, from which no run may continue."""
         if cursor.as_ != "text" or not _DATE.match(value):
             return False
         return value[:10] > (self._clock.now() + timedelta(days=1)).date().isoformat()
 
     def _take(self, batch: RawBatch, cursor: Cursor) -> bool:
-        """Move the cursor to the last row of *batch*; false if the source is not sorted."""
+        """Move the cursor to the last row of *batch*. Return False if the source is not sorted."""
         if not cursor.sorted:
             return False
         places = (place for place in _places(batch, cursor) if place[0])
@@ -162,7 +163,7 @@ class ReadParts:
 
 
 def _places(batch: RawBatch, cursor: Cursor) -> Iterator[tuple[str, str, int]]:
-    """The position of each row, what the state stores for it, and its line.
+    """Yield the position of each row, its stored form and its line.
 
     Raises:
         RefusedError: If the column is missing, or a cell does not convert.

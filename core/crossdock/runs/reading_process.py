@@ -1,4 +1,4 @@
-"""Reads a stream in another process, to see whether reading it kills the process."""
+"""Reads a stream in another process, to find out whether reading it kills the process."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _FATAL = {
 
 
 def kills_process(project: Project, stream: str) -> bool:
-    """Whether a process that plans *stream* is killed by a signal; it reads all that a sync would read.
+    """Return whether a process that plans *stream*, and so reads all that a sync would read, is killed by a signal.
 
-    It does not change the state. Whatever else it ends with, the run will report.
+    That process does not change the state. The run reports any other failure.
     """
     files = [part for file in (project.path, *project.overrides) for part in ("-C", str(file))]
     command = [sys.executable, "-m", "crossdock", "plan", stream, "--limit", "0", *files]

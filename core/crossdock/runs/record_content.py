@@ -1,4 +1,4 @@
-"""What records hold: whether it is what we want, when it changed, and how one without a name is recognized."""
+"""The content of records: whether it is as wanted, when it changed, and how to recognize one without an external id."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from crossdock.writing.targets.merge_patch import holds
 
 
 def content_of(payload: Mapping[str, Any]) -> str:
-    """The same for records of the same customer with the same items."""
+    """Return a text that is equal for records of the same customer with the same items."""
     items = payload.get("items")
     lines = [
         [_text(each.get(name)) for name in ("productId", "quantity", "unitPrice")]
@@ -25,17 +25,16 @@ def content_of(payload: Mapping[str, Any]) -> str:
 
 
 def _text(value: Any) -> str:
-    """Equal for equal numbers."""
     return f"{value.normalize():f}" if isinstance(value, Decimal) else str(value)
 
 
 def holds_member(held: Mapping[str, Any], name: str, wanted: Any) -> bool:
-    """Whether a member has the *wanted* value; None is the same as none."""
+    """Return whether a member has the *wanted* value. None equals a missing member."""
     return (wanted is None and held.get(name) is None) or (name in held and holds(held[name], wanted))
 
 
 def changed_since(held: Mapping[str, Any], began: datetime, member: str = "updatedAt") -> bool:
-    """Whether the record says in *member* that it is not older; True if it does not say."""
+    """Return whether *member* shows a change since *began*. True if the record does not have it."""
     changed = held.get(member)
     try:
         return not isinstance(changed, str) or datetime.fromisoformat(changed) >= began

@@ -1,4 +1,4 @@
-"""Finds a record by any of its names, and gives its history."""
+"""Finds a record by any of its names, and returns its history."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class History:
     """Everything the state knows about one record; rows by column name, without the record's data.
 
     Attributes:
-        streams: That read it, or may; usually one.
+        streams: The streams that read it, or may read it; usually one.
         scope: None for a dead letter or waiting record of a stream that is unknown otherwise.
         operations: Oldest first, each with its attempts as ``sendings``.
     """
@@ -42,22 +42,22 @@ class RecordSearch:
     """Searches the state of a project.
 
     Args:
-        scopes: Of the configured streams, by name. Records of streams that are not configured any more are found too.
+        scopes: The scopes of the configured streams, by name. Records of other streams are found, too.
     """
 
     def __init__(self, tx: Transaction, scopes: Mapping[str, Scope]) -> None:
         self._tx, self._scopes = tx, scopes
 
     def find(self, name: str) -> tuple[list[History], int | None]:
-        """The records that *name* means.
+        """Find the records that *name* means.
 
         Args:
             name: A key as in the source or in text form, an ``externalId``, an id at the target, an idempotency key, or
                 ``FILE:LINE``.
 
         Returns:
-            Their histories, by stream and key. For a ``FILE:LINE`` at which no record begins: those of the nearest
-            record above it, and the line where that one begins.
+            Their histories, by stream and key. For a ``FILE:LINE`` at which no record begins, the histories of the
+            nearest record above it, and the line where that begins.
         """
         found = self._tx.tracing.of_name(name) | self._by_key(name)
         if found:
@@ -91,13 +91,13 @@ class RecordSearch:
         return sorted(histories, key=lambda history: (history.streams, history.key))
 
     def _place(self, found: FoundRecord) -> Scope | str:
-        """Where a record's key is unique: its scope, or its stream if the scope is unknown."""
+        """Return the scope in which a record's key is unique, or its stream if the scope is unknown."""
         if found.scope is not None:
             return found.scope
         assert found.stream is not None
         if configured := self._scopes.get(found.stream):
             return configured
-        for scope in self._tx.tracing.scopes():  # the stream is not configured any more
+        for scope in self._tx.tracing.scopes():  # the stream is no longer configured
             if any(row["stream"] == found.stream for row in self._tx.tracing.operations(scope, found.key_hash)):
                 return scope
         return found.stream

@@ -1,4 +1,4 @@
-"""Runs that could not begin: rows of the state, so that they are found where people look for runs."""
+"""Runs that could not begin, stored in the state so that they are found with other runs."""
 
 from __future__ import annotations
 
@@ -42,11 +42,7 @@ class Attempt:
 
 
 def record(project: Project, clock: Clock, error: CrossdockError, attempt: Attempt, state: State | None = None) -> None:
-    """Write why a run could not begin, if the state can be written.
-
-    Args:
-        state: The open one, if there is one.
-    """
+    """Store why a run could not begin, if the state can be written."""
     if attempt.waits and isinstance(error, StateBusyError):
         return
     with suppress(CrossdockError):

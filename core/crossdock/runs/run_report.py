@@ -1,4 +1,4 @@
-"""What a run did, for people, scripts and its exit code."""
+"""The report of a run for people, scripts and its exit code."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ Status = Literal["done", "degraded", "incomplete", "failed"]
 
 @dataclass(slots=True)
 class Report:
-    """What a run did.
+    """The results of a run.
 
     Attributes:
-        lasted: How long it took; all that show or store it use `duration_ms` or `seconds`.
+        lasted: The duration. Show and store `duration_ms` or `seconds` instead.
         tallies: By stream, in the order they ran.
-        messages: What stopped a stream or the run, warnings and notes.
-        inputs: What the sources of files found, by the stream's name.
-        api_usage: What was requested of the APIs that were read, by connection.
-        is_partial: An error ended the run in the middle of a step, so that its tally need not balance.
-        open: What is open at the end of the run, by stream, whether or not the run read it again.
+        messages: Errors that stopped a stream or the run, warnings and notes.
+        inputs: What the file sources found, by the stream's name.
+        api_usage: The requests to the source APIs, by connection.
+        is_partial: Whether an error ended the run in the middle of a step, so that its tally need not balance.
+        open: The open records at the end of the run, by stream, whether or not the run read them again.
     """
 
     run: int
@@ -46,24 +46,23 @@ class Report:
 
     @classmethod
     def of_earlier(cls, run: RunRecord) -> Self:
-        """The report of a run that ended, to be continued."""
+        """Make the report of a run that ended and is continued."""
         tallies = {name: Tally.of_json(account) for name, account in (run.tally or {}).items()}
         counters = Counters(run.requests, run.throttled)
         return cls(run.id, run.business_date, run.duration or timedelta(), counters, tallies, RunMessages(run.messages))
 
     @property
     def errors(self) -> Mapping[str, CrossdockError]:
-        """What stopped a stream first, by its name, or the run, under an empty name."""
+        """The first error that stopped each stream, by name, or the run, under an empty name."""
         return self.messages.errors
 
     @property
     def notes(self) -> dict[str, list[str]]:
-        """Warnings and notes by stream."""
         return notes_of(self.messages)
 
     @property
     def warnings(self) -> list[str]:
-        """What people are notified about although nothing was stopped, each after the name of its stream."""
+        """Warnings to notify people about, each after the name of its stream. They stopped nothing."""
         return warnings_of(self.messages)
 
     @property
@@ -72,7 +71,7 @@ class Report:
 
     @property
     def seconds(self) -> float:
-        """How long it took, in whole milliseconds."""
+        """The duration in seconds, rounded to milliseconds."""
         return self.duration_ms / 1000
 
     def tally(self, stream: str) -> Tally:
@@ -80,17 +79,16 @@ class Report:
 
     @property
     def balanced(self) -> bool | None:
-        """None if it does not balance because it is partial."""
+        """Whether the tally balances; None if it does not because the run is partial."""
         return all(tally.balanced for tally in self.tallies.values()) or (None if self.is_partial else False)
 
     @property
     def all_open(self) -> OpenCounts:
-        """What is open of all streams."""
         return sum(self.open.values(), NOTHING_OPEN)
 
     @property
     def status(self) -> Status:
-        """``degraded``: the run reached its end, but records are open."""
+        """The status; ``degraded`` if the run reached its end but records are open."""
         if self.exit_code == InternalError.exit_code:
             return "failed"
         if self.errors:
@@ -99,18 +97,16 @@ class Report:
 
     @property
     def completed(self) -> bool:
-        """True if the run reached its end."""
         return self.status in COMPLETED
 
     @property
     def exit_code(self) -> int:
-        """The most severe of what happened; ``crossdock sync --help`` lists the codes."""
+        """The exit code for the most severe event; ``crossdock sync --help`` lists the codes."""
         if self.balanced is False:
             return InternalError.exit_code
         return self.messages.exit_code or (1 if self.all_open.total else 0)
 
     def accounts(self) -> dict[str, Any]:
-        """The tally of each stream, with its open records and the files it read."""
         return {
             name: tally.as_json()
             | {"balanced": tally.balanced or (None if self.is_partial else False)}
@@ -120,7 +116,6 @@ class Report:
         }
 
     def apis(self) -> dict[str, Any]:
-        """What was requested of each API that was read, by connection."""
         return {name: usage.as_json() for name, usage in sorted(self.api_usage.items())}
 
     def as_json(self) -> dict[str, Any]:

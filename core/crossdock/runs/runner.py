@@ -1,4 +1,4 @@
-"""One run of a project: settle what earlier runs left, run the streams, and check that the tally balances."""
+"""One run of a project: settle operations of earlier runs, run the streams, and check that the tally balances."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def sync(
 
     Args:
         priority: ``live`` takes its tokens before the batches that share the bucket.
-        patience: Wait for late files as the streams' ``wait`` says; without it, missing files are not waited for.
+        patience: Wait for late files as the streams' ``wait`` says; None to wait for no file.
         records: Fetched in place of the streams, with records that they refer to and that were not delivered yet.
 
     Raises:
@@ -81,10 +81,10 @@ def _sync_records(
 def run_scheduled(
     session: Session, due_run: DueRun, *, progress: Progress, interrupt: threading.Event, again: bool = False
 ) -> Report | None:
-    """Run a scheduled run, once; None if it has already finished.
+    """Execute a scheduled run once. Return None if it has already finished.
 
     Args:
-        again: Run it also if it has finished and is not ``done``.
+        again: Execute it also if it has finished and is not ``done``.
 
     Raises:
         CrossdockError: If the run could not begin. What stops it later is in the report.
@@ -101,7 +101,7 @@ def run_scheduled(
 def replay(
     project: Project, choice: DeadLetterFilter, *, clock: Clock, progress: Progress, interrupt: threading.Event
 ) -> Report:
-    """Map the chosen dead letters again with today's mapping, and deliver them. No source is read.
+    """Map the chosen dead letters again with the current mapping, and deliver them. No source is read.
 
     Raises:
         ConfigError: If no such stream or dead letter exists.
@@ -131,7 +131,6 @@ def replay(
 
 
 def _replaying(choice: DeadLetterFilter) -> str:
-    """The command that replays *choice*."""
     given = (choice.stream, choice.key, choice.code and f"--reason {choice.code}")
     since = f"--since {choice.since.isoformat()}" if choice.since else None
     return " ".join(["records replay", *filter(None, (*given, since))])

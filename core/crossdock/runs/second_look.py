@@ -1,4 +1,4 @@
-"""Lists that are cut off by position, or may be old, are read twice before a record that they lack counts as gone."""
+"""Second readings: a list by position, or one that may be old, is read twice before a missing record counts as gone."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _CUT = "what was read is delivered, and nothing counts as gone"
 
 
 class SecondLook:
-    """What one list had, and whether it has the same when it is read again.
+    """Compares two readings of one list.
 
-    A record passes out of sight only if another one, which was read before it, leaves the list: that one is missing in
-    the second reading. So two readings with the same records have passed over none.
+    A record is missed only if another one, which was read before it, leaves the list. That record is missing in the
+    second reading, so two readings with the same records have missed none.
 
     Args:
         again: Reads the list from its beginning.
@@ -35,14 +35,14 @@ class SecondLook:
         bound.context.run.open_lists.begin_anew(bound.name)
 
     def watched(self, batches: Iterable[RawBatch]) -> Iterator[RawBatch]:
-        """*batches*; the keys of those that are read of an API are kept."""
+        """Yield *batches*, and keep the keys of those that an API lists."""
         for batch in batches:
             if self._bound.name in self._bound.context.run.open_lists.begun:
                 self._first.append(self._keys(batch))
             yield batch
 
     def doubt(self) -> CrossdockError | None:
-        """Why the list may lack records that exist: it may be cut, or old, or does not have the same again.
+        """Return why the list may lack existing records: it may be cut or old, or a second reading differs.
 
         Raises:
             StateError: If the state fails.

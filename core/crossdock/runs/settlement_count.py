@@ -1,4 +1,4 @@
-"""Counts settled operations in the tallies of a run (law 3)."""
+"""Counts of settled operations in the tallies of a run (law 3)."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class SettlementCount:
 
     def __init__(self, report: Report) -> None:
         self._report = report
-        self._opened: set[tuple[str, int]] = set()  # records whose first of two steps was settled
+        self._opened: set[tuple[str, int]] = set()  # records with a settled first step
         self.resuming: set[int] = set()
 
     def carried_over(self, intents: Sequence[Intent]) -> None:
-        """Count what an earlier run left; the record of a first step waits, and is counted with the waiting ones."""
+        """Count what an earlier run left. The record of a first step waits, and is counted with the waiting ones."""
         for intent in intents:
             if intent.step != "open":
                 self._report.tally(intent.identity.stream).count("carried_over")
 
     def count(self, item: Settlement) -> bool:
-        """Count a settled operation; False for the first of two steps, whose record continues to wait."""
+        """Count a settled operation. Return False for the first of two steps, whose record continues to wait."""
         intent, identity = item.intent, item.intent.identity
         tally = self._report.tally(identity.stream)
         record = identity.stream, identity.key_hash
@@ -37,7 +37,7 @@ class SettlementCount:
             first_time = intent.operation == "create" or record in self._opened
             tally.count(_term(item, first_time=first_time))
             return True
-        if intent.operation == "create":  # else it was taken over
+        if intent.operation == "create":  # otherwise it was taken over
             self._opened.add(record)
         if intent.status == "rejected":  # the record no longer waits
             tally.count("carried_over", intent.id in self.resuming)
@@ -53,10 +53,10 @@ def _term(item: Settlement, *, first_time: bool) -> Term:
 
 
 def delivered_term(operation: str, *, first_time: bool) -> Term:
-    """The term of a delivered create, update or delete.
+    """Return the term of a delivered create, update or delete.
 
     Args:
-        first_time: This run creates the record, in one step or in two.
+        first_time: Whether this run creates the record, in one step or in two.
     """
     if operation == "delete":
         return "deleted"

@@ -1,4 +1,4 @@
-"""Where the records of a stream come from in a run: its source (`StreamInput`) or its dead letters (`Replay`)."""
+"""The input of a stream in a run: its source (`StreamInput`) or its dead letters (`Replay`)."""
 
 from __future__ import annotations
 
@@ -17,64 +17,64 @@ from crossdock.writing.delivery.operations import Operation
 
 
 class RecordSource(Protocol):
-    """What a run asks of either."""
+    """The interface that a run uses for either."""
 
     @property
     def named(self) -> Sequence[int] | None:
-        """The key hashes of the records that it reads; None if they are not known before."""
+        """The key hashes of the records that it reads; None if they are not known in advance."""
 
     def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
-        """Read everything, or the next part; records with an operation in *unsettled* are left alone."""
+        """Read everything, or the next part. Records with an operation in *unsettled* are left alone."""
 
     @property
     def finds_changes(self) -> bool:
-        """True if it finds by itself what has changed, whether or not a webhook has told of it."""
+        """Whether it finds changes by itself, without webhooks."""
 
     @property
     def waited(self) -> Collection[int]:
-        """The key hashes of the records that waited before `read`, and are decided about again."""
+        """The key hashes of the records that waited before `read` and are decided again."""
 
     @property
     def idle(self) -> Idle:
-        """The waiting records about which nothing is to be decided."""
+        """The waiting records that need no decision."""
 
     @property
     def has_more(self) -> bool:
-        """True if `read` has read only a part, and will read the next one."""
+        """Whether `read` has read only a part, and will read the next one."""
 
     def close(self) -> None:
-        """Read no further."""
+        """Stop reading."""
 
     def abandon(self) -> None:
-        """The source failed: what waited before continues to wait."""
+        """Handle a failed source: what waited before continues to wait."""
 
     @property
     def expected(self) -> int:
-        """How many records `records` yields, and how many are removed."""
+        """The number of records that `records` yields, plus removals."""
 
     def records(self) -> Iterator[KeyedRecord]:
-        """The records to decide on."""
+        """Yield the records to decide on."""
 
     @property
     def operations(self) -> Iterable[Operation]:
-        """Operations that need no decision; they are sent after those of the records."""
+        """Operations that need no decision. They are sent after those of the records."""
 
     def update_candidates(self) -> UpdateCandidates:
-        """What the update limits are compared with."""
+        """Return the updates that are compared with the limits."""
 
     def refuse(self, withheld: WithheldUpdates | None) -> None:
-        """Nothing of it is carried out; store what an operator may approve."""
+        """Execute nothing of it, and store what an operator may approve."""
 
     def finish(self) -> None:
-        """Every record is settled, or kept in the state."""
+        """Finish the input: every record is settled, or kept in the state."""
 
     def failure_count(self) -> FailureCount:
         """Counts failures of the mapping."""
 
     @property
     def removals(self) -> Removals:
-        """Which records are removed, and why others are not."""
+        """The records that are removed, and the reasons why others are not."""
 
 
 SourceFactory = Callable[[BoundStream, Tally, int], RecordSource]
-"""Makes the source of a stream, given its tally and the run's id."""
+"""Makes the source of a stream from the stream, its tally and the run's id."""

@@ -1,4 +1,4 @@
-"""What one run reads of a stream: changes, then the records that are not final, then the full list if it is due."""
+"""The phases in which a run reads a stream: changes, records that are not final, and the full list if it is due."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class SourcePhases:
     Args:
         since: The stored cursor.
         whole: Read the changes at once.
-        only_changes: There are no other phases.
+        only_changes: Read no other phases.
 
     Attributes:
-        phase: Of the part that was read last.
+        phase: The phase of the last part.
         error: Why a later phase could not be read.
         followed: The records that are not final.
     """
@@ -86,7 +86,7 @@ class SourcePhases:
         return not self._changes.ended or bool(self._left)
 
     def begin_part(self) -> bool:
-        """Begin with the next part; returns whether what waits is decided about with it."""
+        """Begin the next part. Return whether waiting records are decided with it."""
         is_first, self._is_begun = not self._is_begun, True
         if self._changes.ended:
             self.phase, is_first = self._left.pop(0), True
@@ -99,7 +99,7 @@ class SourcePhases:
         advance: Callable[[int], None],
         known: Callable[[], pl.DataFrame | None] | None,
     ) -> Tally | None:
-        """Read this part into *scan*: what it counts of the rows; None if a later phase could not be read.
+        """Read this part into *scan* and return the counts of its rows; None if a later phase could not be read.
 
         Raises:
             CrossdockError: If the changes could not be read, the state fails, or the run is stopped.
@@ -114,13 +114,13 @@ class SourcePhases:
             if isinstance(error, CrossdockError) and not is_fatal:
                 self.error = self.error or error
                 self._unread.add(self.phase)
-                self.followed.discard()  # nothing of it is taken
+                self.followed.discard()  # nothing of it is used
                 return None
             self.close()
             self._reset_cursor(error)
             raise
         parts = self._changes if self.phase == "changes" else self._list if self.phase == "list" else None
-        if parts is not None and parts.doubt is not None:  # nothing of it is evidence, and all of it is delivered
+        if parts is not None and parts.doubt is not None:  # all of it is delivered, but nothing of it is evidence
             proof.doubt = self._bound.context.run.failures.setdefault(self._bound.name, parts.doubt)
             self._reset_cursor(parts.doubt)
         if not self.has_more:
@@ -139,14 +139,16 @@ class SourcePhases:
         return self._watched(self._list, proof)
 
     def _watched(self, parts: ReadParts, proof: Completeness) -> Iterable[RawBatch]:
-        """The batches of a list of all records; before one that it lacks counts as gone, it may be read again."""
+        """Yield the batches of a list of all records, which may be read again before a missing record counts as
+        gone.
+        """
         if self._bound.stream.on_gone == "nothing":
             return parts.next_part()
         proof.look_again = self._look.doubt
         return self._look.watched(parts.next_part())
 
     def take(self, scan: Scan) -> int:
-        """Leave out of *scan* the records that an earlier phase has read; returns how many."""
+        """Remove from *scan* the records that an earlier phase has read, and count them."""
         before = scan.latest.height
         if self.phase != "changes":
             for part in self._seen:
@@ -157,17 +159,18 @@ class SourcePhases:
 
     @property
     def lists_existing(self) -> bool:
-        """Whether the part that was read is a list of all records that exist."""
+        """Whether the last part was a list of all existing records."""
         is_list = self.phase == "list" and self.phase not in self._unread
         return is_list and self._bound.stream.rereads_gone
 
     @property
     def seen(self) -> pl.DataFrame:
-        """The keys of the records that earlier phases have read."""
         return pl.concat(self._seen) if self._seen else pl.DataFrame(schema={KEY_HASH: pl.UInt128})
 
     def _reset_cursor(self, error: BaseException) -> None:
-        """If *error* shows that earlier parts stored cursors which may have passed over records, put back the first."""
+        """Restore the first cursor if *error* shows that the stored cursors of earlier parts may have skipped
+        records.
+        """
         if isinstance(error, UnsortedError | IncompleteListError):
             with self._state.begin() as tx:
                 tx.cursors.reset(self._bound.name, self._bound.stream.cursor_version, self._since)
@@ -179,13 +182,13 @@ class SourcePhases:
 
     @property
     def remark(self) -> str:
-        """See `ReadParts.missing_cursor`, only of a first reading, and `ReadParts.future`."""
+        """`ReadParts.missing_cursor` (for a first reading only) and `ReadParts.future`."""
         if self.phase != "changes":
             return ""
         return self._changes.future or (self._changes.missing_cursor if self._since is None else "")
 
     def new_cursor(self, scan: Scan) -> str | None:
-        """Where the next run continues once this part is settled; None for the cursor before."""
+        """Return where the next run continues once this part is settled; None to keep the cursor."""
         if self.phase == "changes":
             self._cursor = self._cursor_of_changes(scan)
         return self._cursor
@@ -204,11 +207,11 @@ class SourcePhases:
 
     @property
     def has_listed_all(self) -> bool:
-        """Whether the part that was read last ends a list of all records."""
+        """Whether the last part ends a list of all records."""
         is_first = self._since is None and self._changes.ended and self.phase == "changes"
         return (self.phase == "list" or is_first) and self.phase not in self._unread
 
     @property
     def problem(self) -> CrossdockError | None:
-        """Why a record, or a later phase, could not be read; once everything is read."""
+        """Why a record, or a later phase, could not be read; set once everything is read."""
         return None if self.has_more else self.error or self.followed.error

@@ -1,4 +1,4 @@
-"""A session: the state while this process holds it, shared by the runs in it."""
+"""A session: the state while this process holds it, shared by its runs."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ MANUAL = Attempt()
 
 
 class Session:
-    """What concurrent runs share: the state, the token buckets, and what earlier runs left.
+    """The objects that concurrent runs share: the state, the token buckets, and unsettled operations of earlier runs.
 
-    Concurrent runs that read lists must not share a connection; each has its part of the requests in flight.
+    Concurrent runs that read lists must not share a connection. Each has its part of the requests in flight.
 
     Args:
         width: How many runs may be running at once.
@@ -43,10 +43,10 @@ class Session:
 
     Attributes:
         targets: By name.
-        records: That the runs work on.
-        source_buckets: Of the APIs that the runs read.
+        records: The records that the runs work on.
+        source_buckets: The buckets of the APIs that the runs read.
         reading: Marks what the runs read.
-        begun: A run has begun, or the state says why it could not.
+        begun: Whether a run has begun, or the state has the reason why it could not.
     """
 
     def __init__(
@@ -67,15 +67,15 @@ class Session:
         self._percent, self._reduced = percent, dict[str, ReducedRate]()
         self._opening = threading.Lock()
         self.records, self.source_buckets = RecordsInProgress(), SharedBuckets()
-        self.resuming = threading.Lock()  # a run begins its streams after what was left of them is settled
+        self.resuming = threading.Lock()  # a run begins its streams after their unsettled operations are settled
         self.resumed = False
         self.begun = False
 
     def unusable(self, names: set[str]) -> dict[str, AuthorCodeError]:
-        """The targets of the streams *names*, or the platform if there are none, that cannot make a client.
+        """Return the targets of the streams *names* (the platform if there are none) that cannot make a client.
 
         Raises:
-            ConfigError: If a credential cannot be read, which is reported before anything begins.
+            ConfigError: If a credential cannot be read. This is reported before anything begins.
         """
         used = {self.project.scopes[name].target for name in names} or {PLATFORM}
         defects = dict[str, AuthorCodeError]()
@@ -88,11 +88,11 @@ class Session:
         return defects
 
     def in_flight(self, target: Target) -> int:
-        """The requests to *target* that one run may have in flight."""
+        """Return how many requests to *target* one run may have in flight."""
         return max(1, target.in_flight // self._width)
 
     def bucket(self, target: Target) -> BucketStore:
-        """The token bucket of *target*, opened once.
+        """Return the token bucket of *target*, opened once.
 
         Raises:
             CrossdockError: If it cannot be used.
@@ -104,12 +104,12 @@ class Session:
             return self._buckets[target.name]
 
     def reduced(self, target: Target) -> ReducedRate:
-        """The part of the bucket of *target* that the runs may use."""
+        """Return the part of the bucket of *target* that the runs may use."""
         with self._opening:
             return self._reduced.setdefault(target.name, ReducedRate(self.clock, self._percent))
 
     def left(self, streams: Iterable[BoundStream]) -> list[Intent]:
-        """What earlier runs left unsettled: for the first run of all streams, later of *streams*."""
+        """Return the operations that earlier runs left: all of them for the first run, later those of *streams*."""
         with self.state.look() as tx:
             if not self.resumed:
                 return tx.intents.unsettled()
@@ -137,17 +137,17 @@ def open_session(
     percent: Callable[[], int] = lambda: 100,
     attempt: Attempt | None = MANUAL,
 ) -> Iterator[Session]:
-    """Take the state; runs without an end are marked as killed.
+    """Take the state, and mark runs without an end as killed.
 
-    An error before a run has begun is written as a run that could not begin, also one of the caller, unless the command
-    was used in a wrong way.
+    An error before a run has begun, also one of the caller, is stored as a run that could not begin, unless the command
+    was used incorrectly.
 
     Args:
-        percent: Of each target's allowance that the runs may use, 0 to 100; asked again and again.
+        percent: Returns the percentage of each target's allowance that the runs may use, 0 to 100; called repeatedly.
         attempt: The run that is to begin; None if none is.
 
     Raises:
-        StateBusyError: If another process uses it.
+        StateBusyError: If another process uses the state.
         CrossdockError: If the state or the platform's bucket cannot be used.
     """
     session: Session | None = None

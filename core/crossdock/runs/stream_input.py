@@ -1,4 +1,4 @@
-"""What a stream brings to a run: what it reads, which of it changed, and what waited."""
+"""The input of a stream in a run: what it reads, what has changed, and what waited."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class StreamInput:
     """The input of one stream, whole or in parts that end at checkpoints.
 
     Args:
-        digested: Compute `digest`, for which everything is read at once.
+        digested: Compute `digest`, which requires reading everything at once.
         whole: Read everything at once.
 
     Attributes:
-        digest: A hash over the records that were read and the version of the mapping, whatever their order.
-        waited: The key hashes of the records that waited before the last `read`, and are decided about again or idle.
-        idle: Waiting records about which nothing is decided, as nothing that they wait for has come.
-        removals: Which records are removed, and why others are not.
+        digest: A hash over the read records, independent of their order, and the version of the mapping.
+        waited: The key hashes of the records that waited before the last `read` and are decided again or idle.
+        idle: Waiting records that need no decision, because nothing that they wait for has come.
+        removals: The records that are removed, and the reasons why others are not.
     """
 
     finds_changes = True
@@ -65,7 +65,7 @@ class StreamInput:
         self._digested, self.digest = digested, ""
         self._whole = whole or digested or bound.stream.mode == "snapshot"
         self._phases: SourcePhases | None = None
-        self._is_held_back = False  # a part must be read again, so that no later cursor is stored
+        self._is_held_back = False  # a part must be read again, so no later cursor is stored
         self._gone = GoneRecords(bound, state)
         self._waits = IdleRecords(bound, takes_up_all=whole or digested)
         text_remarks.keep_names(bound, state)
@@ -76,7 +76,7 @@ class StreamInput:
         self._waiting: list[WaitingRecord] = []
         self._begin_scan()
         self._delta: compare.Delta | None = None
-        self._order: pl.Series | None = None  # the keys as listed, if the index has them in another order
+        self._order: pl.Series | None = None  # the keys as listed, if the index has another order
         self._completeness, self.removals = Completeness(), Removals()
         self._rows = self._known_count = self._known_changed = 0  # also records that the state knows, and their changes
         self._mapping_changed = ""
@@ -87,14 +87,14 @@ class StreamInput:
         self._scan = Scan(stream, self._bound.name, work, lists_all=self._lists_all)
 
     def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
-        """Read the source and compare it with the state; counts everything that needs no decision.
+        """Read the source, compare it with the state, and count everything that needs no decision.
 
         Args:
             unsettled: Intents of this stream: their keys are left alone.
-            advance: Called with the number of rows of each batch; what it raises ends the reading.
+            advance: Called with the number of rows of each batch. An exception from it ends the reading.
 
         Raises:
-            CrossdockError: If the source fails or is refused; nothing of it is imported then.
+            CrossdockError: If the source fails or is refused. Nothing of it is imported then.
         """
         bound, name, decides_waiting = self._bound, self._bound.name, self._begin_phase()
         self._begin_part()
@@ -143,11 +143,10 @@ class StreamInput:
         self._count(found)
 
     def _mapping_change(self, tx: Transaction) -> str:
-        """See `crossdock.runs.mapping_changes.since`."""
         return mapping_changes.since(tx, self._bound)
 
     def _decided_removals(self, found: compare.Delta, counted: Tally, unsettled: list[Intent]) -> Removals:
-        """What happens to the records that are gone; where parts are read, with the last one."""
+        """Decide about the records that are gone; where parts are read, with the last one."""
         gone, phases, waits = self._gone, self._phases, [*self._waiting, *self.idle.records]
         if self._is_snapshot:
             return gone.of_snapshot(self._scan, found, counted, self._completeness, waits, unsettled)
@@ -161,14 +160,14 @@ class StreamInput:
         return replace(decided, refusal=decided.refusal or phases.problem)
 
     def _begin_phase(self) -> bool:
-        """Begin with the next part; returns whether what waits is decided about with it."""
+        """Begin the next part. Return whether waiting records are decided with it."""
         if self._phases is None:
             only_changes, since = self._digested or self.only_changes, self._stored_cursor()
             self._phases = SourcePhases(self._bound, self._state, since, whole=self._whole, only_changes=only_changes)
         return self._phases.begin_part()
 
     def _read_part(self, advance: Callable[[int], None]) -> Tally:
-        """Read until the next checkpoint that ends a part, or a phase; what it counts of the rows."""
+        """Read until the next checkpoint that ends a part or a phase, and return the counts of its rows."""
         phases = self._phases
         assert phases is not None
         try:
@@ -191,14 +190,14 @@ class StreamInput:
         return partial(self._state.known_in_order, self._bound.scope) if self._lists_all else None
 
     def close(self) -> None:
-        """Stop reading; the source is closed, and deleted records about which nothing is decided are carried on."""
+        """Stop reading and close the source. Deleted records without a decision continue to wait."""
         if self._phases is not None:
             self._phases.close()
         self._tally.count("carried_on", self._gone.undecided)
 
     @property
     def has_more(self) -> bool:
-        """True if the source was read up to a checkpoint, and not to its end."""
+        """Whether the source was read up to a checkpoint, and not to its end."""
         return self._phases is not None and self._phases.has_more
 
     def _compared(self, unsettled: list[Intent]) -> compare.Delta:
@@ -217,12 +216,12 @@ class StreamInput:
         return found
 
     def _known(self) -> pl.DataFrame:
-        """What the state knows of the scope, unless it is still held."""
+        """Return what the state knows of the scope, unless that is still in memory."""
         held = order.known if (order := self._scan.key_order) else None
         return self._state.known(self._bound.scope) if held is None else held
 
     def accept(self) -> None:
-        """Called after everything is read, before any of it is counted; may refuse it."""
+        """Called after everything is read, before any of it is counted. It may refuse the input."""
 
     @property
     def _lists_all(self) -> bool:
@@ -230,7 +229,6 @@ class StreamInput:
 
     @property
     def _is_snapshot(self) -> bool:
-        """True if the input has listed all records."""
         return self._lists_all and bool(self._scan.sources)
 
     def _count(self, found: compare.Delta) -> None:
@@ -240,7 +238,7 @@ class StreamInput:
         self._tally.count("carried_on", len(self._left_alone))
 
     def abandon(self) -> None:
-        """The source failed or was refused: nothing of it is taken in, and what waited continues to wait."""
+        """Discard the input of a failed or refused source. What waited continues to wait."""
         self._bound.context.run.intakes.refuse(self._bound.name)
         self._tally.count("carried_over", len(self.waited))
         self._tally.count("carried_on", len(self.waited))
@@ -255,7 +253,6 @@ class StreamInput:
 
     @property
     def expected(self) -> int:
-        """How many records `records` will give."""
         return self._to_map + len(self.removals.removed)
 
     @property
@@ -264,7 +261,7 @@ class StreamInput:
         return self._delta.changed.height + sum(1 for _ in self._taken_up())
 
     def _taken_up(self) -> Iterator[WaitingRecord]:
-        """The waiting records that are decided about in the version in which they wait."""
+        """Yield the waiting records that are decided in the version in which they wait."""
         assert self._delta is not None
         passed_over = {*self._delta.replaced, *self._left_alone}
         return (each for each in self._waiting if each.identity.key_hash not in passed_over)
@@ -279,7 +276,7 @@ class StreamInput:
         return UpdateCandidates(number, known, self._read_records, source, self._mapping_changed, before)
 
     def refuse(self, withheld: WithheldUpdates | None) -> None:
-        """Nothing of the stream is carried out: the next run reads it again. Updates to approve are stored."""
+        """Execute nothing of the stream, so that the next run reads it again, and store updates to approve."""
         self._tally.count("carried_on", self.expected)
         if withheld is not None:
             with self._state.begin() as tx:
@@ -293,10 +290,10 @@ class StreamInput:
         return self._scan
 
     def records(self) -> Iterator[KeyedRecord]:
-        """First what waited, longest first, then what is new or changed, in source order.
+        """Yield what waited, longest first, then what is new or changed, in source order.
 
         Raises:
-            CrossdockError: If the source fails when it is read again; the rest is carried on.
+            CrossdockError: If the source fails when it is read again. The remaining records continue to wait.
         """
         given = 0
         try:
@@ -312,7 +309,7 @@ class StreamInput:
         return chain(kept_records(self._bound.stream, waited), self._scan.records(self._delta.changed))
 
     def finish(self) -> None:
-        """Every record is settled or kept: the source need not be read again, and resolved dead letters are removed."""
+        """Finish the input: the source need not be read again, and resolved dead letters are removed."""
         bound, phases = self._bound, self._phases
         assert phases is not None
         with self._state.begin() as tx:
@@ -329,7 +326,7 @@ class StreamInput:
                 bound.stream.finished(bound.context)
 
     def _clear_resolved(self, tx: Transaction) -> None:
-        """Write the rows without a key, and remove dead letters and waiting records that are resolved."""
+        """Store the rows without a key, and remove dead letters and waiting records that are resolved."""
         assert self._delta is not None
         name, at = self._bound.name, self._bound.context.run.clock.now()
         tx.dead_letters.put_keyless(name, self._scan.keyless, self._read_again, run_id=self._run_id, at=at)
@@ -338,7 +335,7 @@ class StreamInput:
 
     @property
     def _read_again(self) -> Sequence[str] | None:
-        """The sources of which rows without a key are known anew; None for all."""
+        """The sources whose rows without a key are known anew; None for all."""
         if self._is_snapshot:
             return None
         if self._bound.stream.mode != "incremental":
@@ -347,7 +344,9 @@ class StreamInput:
         return None if self._phases is not None and self._phases.has_listed_all else ()
 
     def _is_done(self, tx: Transaction) -> bool:
-        """False if the source must be read again, such as for records that wait for an unsettled operation."""
+        """Return False if the source must be read again, for example because records wait for an unsettled
+        operation.
+        """
         assert self._delta is not None
         withheld, listed = self.removals.withheld, self._gone.listed_rows is not None
         if withheld is not None:

@@ -11,15 +11,15 @@ from crossdock.reading.sources.late_files import LateError
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 
-POLL = timedelta(milliseconds=200)  # how soon an interrupted pause ends
+POLL = timedelta(milliseconds=200)  # how quickly an interrupted pause ends
 
 
 class StreamOrder:
-    """Yields the streams of a run; one that is postponed comes again.
+    """Yields the streams of a run. A postponed stream is yielded again.
 
     Args:
         streams: Parents first.
-        interrupt: Ends a pause; the stream that was waited for is yielded then, for the caller to stop at.
+        interrupt: Ends a pause. The late stream is then yielded so that the caller can stop there.
     """
 
     def __init__(
@@ -27,10 +27,12 @@ class StreamOrder:
     ) -> None:
         self._pending, self._clock, self._progress, self._interrupt = list(streams), clock, progress, interrupt
         self._waiting_for = ""
-        self._again: dict[str, timedelta] = {}  # by name of a late stream: when to ask it, by the monotonic clock
+        self._again: dict[str, timedelta] = {}  # by name of a late stream: when to try it, by the monotonic clock
 
     def __iter__(self) -> Iterator[BoundStream | None]:
-        """The first that may run; None after a short pause if every remaining one is late or refers to a late one."""
+        """Yield the first stream that may run, or None after a pause if every remaining one is late or refers to a late
+        one.
+        """
         while self._pending:
             bound = next(filter(self._may_run, self._pending), None)
             if bound is None:
@@ -46,7 +48,7 @@ class StreamOrder:
                 self._pending.remove(bound)
 
     def postpone(self, bound: BoundStream, late: LateError) -> None:
-        """Yield *bound* again after the pause that *late* asks for."""
+        """Yield *bound* again after the pause of *late*."""
         self._again[bound.name] = self._now + late.pause
 
     @property

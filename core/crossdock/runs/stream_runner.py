@@ -37,7 +37,7 @@ Steps = Generator[None, None, bool]
 class StreamRunner:
     """Runs the streams of one run that write to one target, one at a time.
 
-    Errors of a stream are in the report, under its name.
+    The report has the errors of a stream under its name.
 
     Args:
         scopes: Of all streams of the run.
@@ -65,10 +65,10 @@ class StreamRunner:
         self._deferred: dict[str, RecordSource] = {}  # by the stream whose deletes come at the end
 
     def run(self, bound: BoundStream, source: RecordSource) -> Steps:
-        """Run one stream; returns False if nothing more can be delivered.
+        """Run one stream. Return False if nothing more can be delivered.
 
         Raises:
-            LateError: If its file is late; nothing of the stream is read or counted then.
+            LateError: If its file is late. Nothing of the stream is read or counted then.
             StateError: If the state fails.
         """
         held = HeldRecords(bound, self._state, self._references, self._coming)
@@ -87,10 +87,8 @@ class StreamRunner:
         return goes_on
 
     def deliver_held(self) -> Steps:
-        """Deliver what waited for records that a later stream has brought; returns as `run`.
-
-        Raises:
-            StateError: If the state fails.
+        """Deliver what waited for records that a later stream has brought. Returns as `run`, and fails with
+        StateError.
         """
         is_done = False
         while not is_done:
@@ -111,15 +109,13 @@ class StreamRunner:
         return True
 
     def report_defects(self) -> None:
-        """Report errors in the code of the target that harmed no record."""
+        """Report errors in the code of the target that affected no record."""
         for defect in self._target.take_defects():
             self._report.messages.fail(self._place, defect)
 
     def deliver_deletes(self) -> Steps:
-        """Delete what is gone and may be referred to, those that refer to others first; returns as `run`.
-
-        Raises:
-            StateError: If the state fails.
+        """Delete what is gone and may be referred to, referring records first. Returns as `run`, and fails with
+        StateError.
         """
         for each in self._referring.rounds(self._deleting):
             if not (yield from self._deliver_chunks(each.chunks)):
@@ -147,7 +143,7 @@ class StreamRunner:
             self._report.tally(bound.name).count("carried_on", held.release())
 
     def _run_part(self, bound: BoundStream, source: RecordSource, held: HeldRecords) -> Steps:
-        """Read and deliver what `RecordSource.read` reads at once; returns as `run`."""
+        """Read and deliver what `RecordSource.read` reads at once. Returns as `run`."""
         with self._state.look() as tx:
             unsettled = self._run.own_records.without_others(tx.intents.unsettled(bound.scope, source.named))
         try:
@@ -164,7 +160,7 @@ class StreamRunner:
         return True if self._refused(bound, source) else (yield from self._deliver_records(bound, source, held))
 
     def _refused(self, bound: BoundStream, source: RecordSource) -> bool:
-        """True if the stream would update too many records; the report and the state then have what to approve."""
+        """Return True if the stream would update too many records, and store what to approve."""
         at = bound.context.run.clock.now()
         try:
             withheld = update_limits.withheld(self._state, bound, source.update_candidates(), set(), at=at)
@@ -181,11 +177,7 @@ class StreamRunner:
         return True
 
     def deliver(self, work: Callable[[], bool]) -> Steps:
-        """Do *work* of the dispatcher until it returns True; returns as `run`.
-
-        Raises:
-            StateError: If the state fails.
-        """
+        """Call *work* of the dispatcher until it returns True. Returns as `run`, and fails with StateError."""
         try:
             while not work():
                 yield
@@ -234,7 +226,7 @@ class StreamRunner:
         return True
 
     def _carry_on(self, bound: BoundStream) -> None:
-        """Count deletes that were to come at the end, and do not."""
+        """Count deletes that should have come at the end."""
         self._report.tally(bound.name).count("carried_on", self._referring.give_up(bound))
 
     def _finish(self, bound: BoundStream, source: RecordSource) -> None:
@@ -258,7 +250,7 @@ class StreamRunner:
 
 
 def _advancing(chunks: Iterator[PlannedChunk], progress: Progress) -> Iterator[PlannedChunk]:
-    """*chunks*, whose records without an operation are done once they are planned."""
+    """Report the progress of records without an operation, which are done once they are planned."""
     for chunk in chunks:
         progress.advance(chunk.size - len(chunk.operations))
         yield chunk

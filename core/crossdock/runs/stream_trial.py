@@ -1,4 +1,4 @@
-"""A trial of one stream: its first records with their drafts. Needs no state, calls no target, and writes nothing."""
+"""A trial of one stream: its first records with their drafts. It needs no state, calls no target and writes nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TriedRecord:
     """A record that was read.
 
     Attributes:
-        members: Of its draft; None if it has none.
+        members: The members of its draft; None if it has none.
         problem: Why it has no draft.
     """
 
@@ -45,11 +45,11 @@ class TriedRecord:
 
 @dataclass(slots=True)
 class Trial:
-    """What was read of one stream.
+    """The result of a trial.
 
     Attributes:
         filtered: Rows that filters left out, by the filter's name.
-        deleted: Rows and keys which say that a record was deleted.
+        deleted: The number of rows and keys that mark a record as deleted.
         error: Why reading ended early; None if it did not.
     """
 
@@ -61,14 +61,13 @@ class Trial:
 
     @property
     def rejected(self) -> int:
-        """Number of records without a draft."""
         return sum(tried.members is None for tried in self.records)
 
     @property
     def empty_columns(self) -> list[str]:
-        """Of JSON records, the dotted paths that the stream names and that are null in all of them, or missing.
+        """For JSON records, the dotted paths that the stream names and that are null or missing in all of them.
 
-        Columns of a file that are missing are an error; a path could be misspelled without any.
+        A missing column of a file is an error, but a misspelled path raises none.
         """
         stream = self.bound.stream
         paths = stream.used_columns | ({stream.cursor.column} if stream.cursor else set())
@@ -90,7 +89,7 @@ def try_stream(
 ) -> Trial:
     """Read the first *most* records of a stream from its beginning, and map them.
 
-    Records are in source order; one that the source lists twice appears twice.
+    Records are in source order. One that the source lists twice appears twice.
 
     Args:
         name: ``CONNECTION.STREAM``, or a connection that has one stream.
@@ -122,7 +121,7 @@ def try_stream(
 
 
 def trial_of(bound: BoundStream, most: int, *, since: str | None = None) -> Trial:
-    """As `try_stream`, in a run that exists.
+    """Do the same as `try_stream` in an existing run.
 
     Args:
         since: The cursor to continue from.
@@ -151,7 +150,7 @@ def _tried(bound: BoundStream, record: Record, problem: RecordError | None) -> T
 
 
 def _records(trial: Trial, batches: Iterator[RawBatch], most: int) -> Iterator[tuple[Record, RecordError | None]]:
-    """The records of *batches*, and why those without a key are rejected."""
+    """Yield the records of *batches*, and why those without a key are rejected."""
     bound = trial.bound
     for source, unit in groupby(batches, key=lambda batch: batch.source):
         rows = (row for batch in unit for row in _rows(trial, batch, most))
@@ -163,7 +162,6 @@ def _records(trial: Trial, batches: Iterator[RawBatch], most: int) -> Iterator[t
 
 
 def _rows(trial: Trial, batch: RawBatch, most: int) -> Iterator[tuple[Row, RecordError | None]]:
-    """The prepared rows of *batch* that pass the filters."""
     bound, trial.deleted = trial.bound, trial.deleted + len(batch.deleted)
     frame = prepare(bound.stream, batch.source, batch.load())
     trial.filtered.update(dict(frame[SKIP].drop_nulls().value_counts().iter_rows()))
@@ -186,7 +184,9 @@ def _rows(trial: Trial, batch: RawBatch, most: int) -> Iterator[tuple[Row, Recor
 def _groups(
     rows: Iterator[tuple[Row, RecordError | None]], most: int
 ) -> Iterator[list[tuple[Row, RecordError | None]]]:
-    """The first *most* records of a file or page, which is read to its end: rows of a record may be anywhere in it."""
+    """Yield the first *most* records of a file or page, reading it to its end: the rows of a record may be anywhere in
+    it.
+    """
     groups: dict[object, list[tuple[Row, RecordError | None]]] = {}
     for row, problem in rows:
         name = row[KEY] if problem is None else (len(groups),)

@@ -1,4 +1,6 @@
-"""The streams of one run, and what earlier runs left: for each target in order, the targets side by side."""
+"""Delivery of one run: the streams and the operations of earlier runs, in order for each target, targets in
+parallel.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,8 @@ class TargetDelivery:
     """One target of a run.
 
     Attributes:
-        streams: That write to it, parents first.
-        left: What earlier runs left unsettled of it.
+        streams: The streams that write to it, parents first.
+        left: The operations that earlier runs left.
         restored: Whether the state is a restored backup.
         verify: Compares unverified bindings with what it holds.
         place: Where the report has errors of this delivery.
@@ -54,7 +56,7 @@ class RunningStreams:
         deliveries: By target.
 
     Attributes:
-        counts: Of settled operations, in the report.
+        counts: The counts of settled operations, in the report.
     """
 
     def __init__(
@@ -73,15 +75,14 @@ class RunningStreams:
 
     @property
     def has_others(self) -> bool:
-        """Whether more than one target has something left to do."""
         return len(self._running) > 1
 
     def run(self, source: SourceFactory, others_wait: ExitStack, *, whole: bool) -> None:
         """Run all streams.
 
         Args:
-            others_wait: Closed once what earlier runs left is settled.
-            whole: They are all streams of the config, read from their own sources.
+            others_wait: Closed once the operations of earlier runs are settled.
+            whole: Whether they are all streams of the config, read from their own sources.
         """
         self._unresumed = set(self._deliveries)
         self._running = {
@@ -97,9 +98,10 @@ class RunningStreams:
             self._session.state.apply(self._trust_again)
 
     def _trust_again(self, tx: Transaction) -> None:
-        """Trust a restored state of which everything was compared; lists of what is written once are read until then.
+        """Trust a restored state again once everything was compared. Until then, lists of records written once are
+        read.
 
-        Nothing may be open but what is in doubt because of the backup. A rejected record of such a list may have been
+        Only what is in doubt because of the backup may be open. A rejected record of such a list may have been
         delivered after the backup was made.
         """
         carried_on = sum(tally.records["carried_on"] for tally in self._report.tallies.values())
@@ -118,7 +120,7 @@ class RunningStreams:
             restored_state.trust_if_settled(tx)
 
     def _rejected_once(self, tx: Transaction) -> int:
-        """How many records are rejected that the platform writes once."""
+        """Count the rejected records that the platform writes once."""
         scopes, platform = self._session.project.scopes, self._session.targets[PLATFORM]
         writers = {
             scope: name
@@ -136,7 +138,7 @@ class RunningStreams:
     def _steps(
         self, name: str, delivery: TargetDelivery, source: SourceFactory, others_wait: ExitStack
     ) -> Generator[None, None, None]:
-        """Everything that the run does for one target; yields where another target can go on."""
+        """Do everything for one target. Yields where another target can continue."""
         runner, dispatcher = delivery.runner, delivery.dispatcher
         if not self._verify(delivery) or not (yield from self._resume(delivery)):
             return
@@ -156,7 +158,7 @@ class RunningStreams:
             dispatcher.put_back()
 
     def _verify(self, delivery: TargetDelivery) -> bool:
-        """Verify what is not; False if nothing can be delivered, because the target cannot be read."""
+        """Verify unverified bindings. Return False if nothing can be delivered because the target cannot be read."""
         try:
             delivery.verify()
         except StateError:
@@ -167,7 +169,7 @@ class RunningStreams:
         return True
 
     def _resume(self, delivery: TargetDelivery) -> Steps:
-        """Deliver what earlier runs left; returns False if nothing more can be delivered."""
+        """Deliver what earlier runs left. Return False if nothing more can be delivered."""
         self.counts.carried_over(delivery.left)
         self._timings.proceed("sending what the last run left", len(delivery.left))
         names = {bound.name for bound in delivery.streams}
@@ -176,14 +178,16 @@ class RunningStreams:
         return (yield from delivery.runner.deliver(lambda: next(steps, _ENDED) is _ENDED))
 
     def _verify_resumed(self, delivery: TargetDelivery) -> Steps:
-        """Verify the records of what a restored backup had left; see `crossdock.writing.delivery.settlement.write`."""
+        """Verify the records of operations that a restored backup had left; see
+        `crossdock.writing.delivery.settlement.write`.
+        """
         if not delivery.left or not delivery.restored:
             return True
         is_settled = yield from delivery.runner.deliver(delivery.dispatcher.release)
         return is_settled and self._verify(delivery)
 
     def _each(self, delivery: TargetDelivery, source: SourceFactory) -> Steps:
-        """Run one stream after the other; returns False if nothing more can be delivered."""
+        """Run the streams in order. Return False if nothing more can be delivered."""
         runner = delivery.runner
         order = StreamOrder(delivery.streams, self._session.clock, self._timings, self._interrupt)
         for bound in order:

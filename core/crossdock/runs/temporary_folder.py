@@ -13,7 +13,7 @@ from crossdock.values.local_files import is_alive, private_folder
 
 
 def run_folder(stack: ExitStack, spool: Path | None) -> Path:
-    """A new private folder in *spool*, or in the system's temporary folder; removed when *stack* unwinds."""
+    """Create a private folder in *spool*, or in the system's temporary folder. It is removed when *stack* unwinds."""
     with writing(spool or Path(tempfile.gettempdir())):
         if spool is not None:
             private_folder(spool)
@@ -24,7 +24,6 @@ def run_folder(stack: ExitStack, spool: Path | None) -> Path:
 
 
 def _sweep(spool: Path) -> None:
-    """Remove the folders of killed runs."""
     for folder in spool.glob("run-*"):
         owner = folder.name.split("-")[1]
         if owner.isdecimal() and not is_alive(int(owner)):

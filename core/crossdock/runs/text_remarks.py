@@ -1,4 +1,4 @@
-"""What the report says about the text of a stream: keys that were trimmed, and cells that look damaged."""
+"""Remarks of the report about the text of a stream: trimmed keys, and cells that look damaged."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from crossdock.state import State
 
 
 def keep_names(bound: BoundStream, state: State) -> None:
-    """Let the stream name records as the state does that stored them before keys were trimmed."""
+    """Let the stream keep the names of records that the state stored before keys were trimmed."""
     if bound.stream.trim_keys:
         with state.look() as tx:
             bound.stream.earlier_keys = earlier_keys(tx, bound.scope, bound.name)
 
 
 def remark(bound: BoundStream, scan: Scan) -> None:
-    """Note in the report in how many rows keys were trimmed, and which cells look damaged."""
+    """Note in how many rows keys were trimmed, and which cells look damaged."""
     note = bound.context.run.note
     if number := sum(scan.trimmed_rows):
         rows = "1 row" if number == 1 else f"{number:,} rows"

@@ -1,4 +1,4 @@
-"""Where the time of a run went, and what its allowance was."""
+"""The timings of a run, and its allowance over time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress, Silent, Unit
 
 MOST_STEPS = 100  # steps are merged to this number when there are twice as many
-SLOTS = 250  # of time, each with two samples
+SLOTS = 250  # slots of time, each with two samples
 OTHERS = "other steps"
 _FIRST, _FINEST = "starting", timedelta(milliseconds=10)
 _LONGEST_NAME = 200  # characters
@@ -23,23 +23,21 @@ Sample = tuple[timedelta, int]  # time since the run began, and tokens
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of a run; *began* is the time since the run began."""
-
     name: str
     began: timedelta
     lasted: timedelta
 
 
 class Timings:
-    """Passes the progress of a run on to *listener*, and records its steps; bounded, however long the run takes.
+    """Passes the progress of a run on to a listener, and records its steps in bounded memory.
 
     Args:
         begun: Called once with the report, when the run's id is known.
 
     Attributes:
-        report: Of the run; None until it began.
+        report: The report of the run; None until it began.
         began: When the run began.
-        job: Of a scheduled run; None for a manual one.
+        job: The job of a scheduled run; None for a manual one.
     """
 
     def __init__(
@@ -52,17 +50,15 @@ class Timings:
 
     @classmethod
     def over(cls, progress: Progress, clock: Clock) -> Timings:
-        """*progress* itself if it is a `Timings`, which its caller reads later; else a new one over it."""
+        """Return *progress* if it is a `Timings`, which its caller reads later, otherwise a new one over it."""
         return progress if isinstance(progress, cls) else cls(clock, progress)
 
     def start(self, report: Report, job: str | None) -> None:
-        """The run begins."""
         self._reset()
         self.report, self.job = report, job
         self._begun(report)
 
     def end(self) -> timedelta:
-        """The run ends; returns how long it took."""
         self._switch(_FIRST)
         return self._since
 
@@ -72,17 +68,17 @@ class Timings:
         self._outer, self._inner, self._left = _FIRST, "", 0
         self._steps: list[Step] = []
         self._spacing = _FINEST
-        self._slots: dict[int, tuple[Sample, Sample]] = {}  # by number: the lowest and the highest of each
+        self._slots: dict[int, tuple[Sample, Sample]] = {}  # by number: the lowest and the highest sample of each slot
 
     # ---- called by the run
 
     def proceed(self, stage: str, total: int | None) -> None:
-        """A part of the run begins; it lasts until the next one, even after all of *total* is done."""
+        """Begin a part of the run. It lasts until the next one, even after all of *total* is done."""
         self._listener.begin(stage, total)
         self._switch(stage)
 
     def begin(self, stage: str, total: int | None, unit: Unit = "records") -> None:
-        """A stage begins; one of known size is part of the present one, which continues after it."""
+        """Begin a stage. One of known size is part of the present stage, which continues after it."""
         self._listener.begin(stage, total, unit)
         if total is None:
             self._switch(stage)
@@ -117,7 +113,7 @@ class Timings:
 
     @property
     def steps(self) -> list[Step]:
-        """Finished steps; if there were more than twice `MOST_STEPS`, those of one name are merged."""
+        """Finished steps. If there were more than twice `MOST_STEPS`, those of one name are merged."""
         return list(self._steps)
 
     @property
@@ -126,7 +122,7 @@ class Timings:
         return [sample for low, high in self._slots.values() for sample in sorted({low, high})]
 
     def as_json(self) -> dict[str, Any]:
-        """Times in milliseconds since the run began, without floats."""
+        """Return times in milliseconds since the run began, without floats."""
         return {
             "steps": [[step.name, step.began // _MS, step.lasted // _MS] for step in self._steps],
             "samples": [[at // _MS, tokens] for at, tokens in self.samples],
@@ -137,7 +133,6 @@ class Timings:
         return timedelta(seconds=self._clock.monotonic()) - self._zero
 
     def _switch(self, outer: str, inner: str = "") -> None:
-        """End the present step."""
         now, name = self._now, _storable(self._inner or self._outer)
         if now > self._since:
             self._steps.append(Step(name, self._since, now - self._since))
@@ -156,12 +151,12 @@ def _tokens(sample: Sample) -> int:
 
 
 def _storable(name: str) -> str:
-    """File names may contain bytes that are not characters."""
+    """Make *name* storable: file names may contain bytes that are not characters."""
     return name[:_LONGEST_NAME].encode(errors="replace").decode()
 
 
 def _fewer(steps: Iterable[Step]) -> list[Step]:
-    """At most `MOST_STEPS`: those of one name merged, and the shortest as `OTHERS`."""
+    """Reduce to `MOST_STEPS`: merge the steps of one name, and the shortest as `OTHERS`."""
     merged: dict[str, Step] = {}
     for step in steps:
         _add(merged, step)

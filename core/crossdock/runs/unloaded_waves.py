@@ -1,4 +1,4 @@
-"""Keeps ordinary runs away from what an open migration has not loaded yet."""
+"""Refuses ordinary runs of streams that an open migration has not loaded yet."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from crossdock.state import State
 
 
 def check_loaded(project: Project, state: State, names: AbstractSet[str]) -> None:
-    """Refuse streams of waves that the open migration has not begun to load: its gates would be passed by.
+    """Refuse streams of waves that the open migration has not begun to load, since they would bypass its gates.
 
     Raises:
-        RefusedError: If one of *names* is such a stream; with its wave.
+        RefusedError: If one of *names* is such a stream; it names the wave.
     """
     if project.migration is None:
         return

@@ -1,8 +1,8 @@
-"""Compares unverified bindings with what a target holds, before anything is decided by them.
+"""Compares unverified bindings with what a target holds, before decisions use them.
 
-A restored state believes what was true when its backup was taken. What the target holds is read, the bindings are
-corrected, and so the streams deliver what differs from their sources. Records of the platform are read in lists, which
-also show those that the state has forgotten; those of another target are looked up one after the other.
+A restored state has the facts of the time of its backup. The targets are read and the bindings corrected, so that the
+streams deliver what differs from their sources. Records of the platform are read in lists, which also show those that
+the state has forgotten. Records of other targets are looked up one by one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ AT_ONCE = 500  # bindings that are read and written together
 
 
 def verifiable(targets: Iterable[Target]) -> list[tuple[str, str]]:
-    """The resources that are compared with their targets, each after its target's name; an action holds nothing."""
+    """Return the resources that are compared with their targets, as target and resource; actions hold nothing."""
     return [
         (target.name, name)
         for target in targets
@@ -48,15 +48,15 @@ def verifiable(targets: Iterable[Target]) -> list[tuple[str, str]]:
 
 
 def written_resources(project: Project, target: Target) -> set[str]:
-    """The resources of *target* that a stream of the config writes."""
+    """Return the resources of *target* that a stream of the config writes."""
     return {scope.resource for scope in project.scopes.values() if scope.target == target.name}
 
 
 class Forgotten:
-    """Records of the platform that a restored state may have forgotten to have sent.
+    """Sent records of the platform that a restored state may have forgotten.
 
-    Once a list was compared, the state has a binding for each record of it that has a name, but for those of which an
-    operation is not settled. Records without a name are known by what they hold.
+    Once a list was compared, the state has a binding for each record with an external id, unless an operation on it is
+    unsettled. Records without an external id are recognized by their content.
     """
 
     def __init__(self) -> None:
@@ -66,25 +66,25 @@ class Forgotten:
         self._last_restored = 0
 
     def take(self, resource: str, comparison: LiveComparison) -> None:
-        """Everything that the platform has of *resource* was read."""
+        """Add the compared list of *resource*."""
         self._named[resource], self._unnamed[resource] = comparison.unsettled_ids, comparison.unnamed
 
     def remember(self, compared: AbstractSet[str], last_restored: int) -> None:
-        """Note what earlier runs have read.
+        """Add the results of earlier runs.
 
         Args:
-            compared: Resources whose records have names.
+            compared: Resources whose records have external ids.
             last_restored: The id of the last operation of the backup.
         """
         self._compared_before, self._last_restored = compared, last_restored
 
     def knows(self, intent: Intent) -> bool:
-        """Whether the platform's list shows whether the create *intent* was carried out."""
+        """Return whether the platform's list shows whether the create *intent* was executed."""
         is_of_backup = 0 < intent.id <= self._last_restored
         return intent.resource in self._named or (intent.resource in self._compared_before and not is_of_backup)
 
     def claim(self, intent: Intent) -> str | None:
-        """The id of the record that the create *intent* has made already, once; None if it made none."""
+        """Return the id of the record that the create *intent* has made already, once per record; otherwise None."""
         if intent.resource not in self._named:
             return None
         named = self._named[intent.resource].get((intent.scope, intent.identity.key_hash))
@@ -96,12 +96,12 @@ class Verification:
     """Verifies the bindings of one run's targets.
 
     Args:
-        run: Of the sources; its requests to the platform take the tokens of deliveries.
-        run_id: That writes what is found.
-        interrupt: Set when the run shall end early.
+        run: The context of the sources. Its requests to the platform take the tokens of deliveries.
+        run_id: The run that writes the results.
+        interrupt: Set to end the run early.
 
     Attributes:
-        forgotten: What was found of the platform's records.
+        forgotten: What was found about the platform's records.
     """
 
     def __init__(self, session: Session, run: SourceContext, run_id: int, interrupt: threading.Event) -> None:
@@ -109,7 +109,9 @@ class Verification:
         self._interrupt, self.forgotten = interrupt, Forgotten()
 
     def forget_last_snapshots(self, streams: Iterable[BoundStream]) -> None:
-        """Have the last snapshots that a restored state knows read again: later ones may have changed their records."""
+        """Make the streams read the last snapshots of a restored state again: later ones may have changed their
+        records.
+        """
         snapshots = [bound.name for bound in streams if bound.stream.mode == "snapshot"]
 
         def forget(tx: Transaction) -> None:
@@ -120,7 +122,7 @@ class Verification:
             self._state.apply(forget)
 
     def verify(self, target: Target) -> None:
-        """Compare what is unverified of *target*; what it does not show stays unverified.
+        """Compare the unverified bindings of *target*. What the target does not show stays unverified.
 
         Raises:
             StoppedError: If the run is interrupted.
@@ -143,9 +145,9 @@ class Verification:
             self._each(resources, partial(self._read, live, target))
 
     def _each(self, resources: Sequence[str], compare: Callable[[str], None]) -> None:
-        """Compare one resource after the other.
+        """Compare the resources in order.
 
-        A credential that may not read one of them does not end it: each record that a stream reads is sent whole then.
+        A credential that may not read one of them does not end it. Each record that a stream reads is then sent whole.
         """
         for resource in resources:
             try:
@@ -171,14 +173,14 @@ class Verification:
             self._state.apply(partial(self._end, resource))
 
     def _end(self, resource: str, tx: Transaction) -> None:
-        """Read *resource* no more, unless its list may still show what became of an operation of the backup."""
+        """Stop reading *resource*, unless its list may still show the result of an operation of the backup."""
         last = tx.runs.last_restored_intent()
         left = (each for each in tx.intents.unsettled() if each.id <= last)
         if all((each.scope.target, each.resource) != (PLATFORM, resource) for each in left):
             tx.unverified.compared(PLATFORM, resource)
 
     def _bury_contributions(self, comparison: LiveComparison, resource: str) -> None:
-        """Forget what streams contributed to records that the platform no longer has."""
+        """Delete the contributions to records that the platform no longer has."""
         after: tuple[str, int] | None = None
         while True:
             with self._state.look() as tx:
@@ -249,7 +251,7 @@ class Verification:
         )
 
     def _write(self, comparison: LiveComparison, compared: Sequence[tuple[Scope, Binding]]) -> None:
-        """Write what *comparison* has corrected; what it has *compared* otherwise is verified."""
+        """Store the corrections of *comparison*. Everything else in *compared* is verified."""
         corrections = comparison.written()
         right = [
             (scope, binding)
@@ -271,16 +273,16 @@ class Verification:
     def _correct(self, tx: Transaction, scope: Scope, key_hash: int, correction: Correction) -> None:
         before, found, at = correction.before, correction.binding, self._now()
         if before is None and not tx.runs.restored():
-            return  # it has our name, but the state has forgotten nothing
+            return  # it has the record's external id, but the state has forgotten nothing
         if before is not None and not before.unverified:
-            return  # what others have changed is not decided here
+            return  # changes by others are not decided here
         if found is None and self._session.targets[scope.target].resources[scope.resource].write_once:
-            return  # it may exist under another id, and must not be created twice: a person decides
+            return  # it may exist under another id and must not be created twice: a person decides
         if found is None:
             tx.bindings.bury(scope, [key_hash], at=at)
             return
         if before is None or (found.step == "import" and before.step != "import"):
-            found = replace(found, step="whole")  # it has the name that we gave it, so its removal is ours, too
+            found = replace(found, step="whole")  # it has the external id that we gave it, so we may also remove it
         tx.bindings.put(scope, [found], run_id=self._run_id, at=at)
         tx.bindings.verified(scope, [found])
 
@@ -296,7 +298,7 @@ class Verification:
 
 
 def note_unverified(bound: BoundStream, state: State) -> None:
-    """Remark of a plan, which asks no target: what is sent of unverified records depends on what their target holds."""
+    """Note in a plan, which calls no target, that unverified records depend on what their target holds."""
     with state.look() as tx:
         number = tx.unverified.count([bound.scope], None)
     if number:

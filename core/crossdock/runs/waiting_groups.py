@@ -1,4 +1,4 @@
-"""Waiting records, grouped by what they wait for in the end: one rejected account may hold back a whole hierarchy."""
+"""Waiting records, grouped by their root causes: one rejected account may block a whole hierarchy."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class WaitingGroup:
     """Records of one stream that wait for the same records, directly or through others that wait.
 
     Attributes:
-        roots: What has to be delivered first; none of them waits itself, unless they wait for each other.
+        roots: The records that must be delivered first. None of them waits itself, unless they wait for each other.
         rejected: The reason codes of those *roots* that are rejected.
-        since: Of the record that has waited longest.
+        since: When the record that has waited longest began to wait.
         first_key: The first of the keys in alphabetical order.
     """
 
@@ -38,7 +38,7 @@ def waiting_groups(tx: Transaction, scopes: Mapping[str, Scope], choice: DeadLet
     """The waiting records of *choice*, grouped, longest waiting first.
 
     Args:
-        scopes: Of the configured streams, by name.
+        scopes: The scopes of the configured streams, by name.
     """
     counts = tx.waiting_records.counted(choice)
     streams = defaultdict(list)
@@ -63,7 +63,7 @@ def _parents(waits_for: Iterable[Mapping[str, str]]) -> list[Parent]:
 
 
 def _waits(tx: Transaction, streams: _Streams, parents: set[Parent]) -> dict[Parent, list[Parent]]:
-    """What each of *parents* waits for itself, and so on; an empty list for one that does not wait."""
+    """Return what each of *parents* waits for, and so on; an empty list for one that does not wait."""
     found: dict[Parent, list[Parent]] = {}
     while parents:
         found |= {parent: [] for parent in parents}
@@ -75,7 +75,6 @@ def _waits(tx: Transaction, streams: _Streams, parents: set[Parent]) -> dict[Par
 
 
 def _codes(tx: Transaction, streams: _Streams, parents: set[Parent]) -> dict[Parent, str]:
-    """The reason codes of those of *parents* that are rejected."""
     return {
         hashes[key_hash]: code
         for stream, hashes in _by_stream(streams, parents)
@@ -84,7 +83,6 @@ def _codes(tx: Transaction, streams: _Streams, parents: set[Parent]) -> dict[Par
 
 
 def _by_stream(streams: _Streams, parents: set[Parent]) -> Iterable[tuple[str, dict[int, Parent]]]:
-    """Each stream that may have read some of *parents*, with these by key hash."""
     places = defaultdict(list)
     for resource, namespace, key in parents:
         places[resource, namespace].append(key)
@@ -95,7 +93,7 @@ def _by_stream(streams: _Streams, parents: set[Parent]) -> Iterable[tuple[str, d
 
 
 def _roots(waits: Mapping[Parent, list[Parent]]) -> dict[Parent, set[Parent]]:
-    """Where the ways from each record end; in a circle of waiting records, at itself."""
+    """Return where the chains from each record end; in a cycle of waiting records, at itself."""
     children = defaultdict(list)
     for child, parents in waits.items():
         for parent in parents:

@@ -1,7 +1,7 @@
 """The state: what was delivered and what is being delivered, the checkpoint of every run (law 1).
 
-Comes in: what runs decide. Goes out: rows of both databases, within transactions. May import pacing, records and
-values.
+Input: the decisions of runs. Output: rows of both databases, within transactions. The package may import pacing,
+records and values.
 """
 
 from crossdock.state.db.database_url import parse_url

@@ -1,4 +1,4 @@
-"""The state as it will be once some operations are delivered: what a plan decides by, without a write."""
+"""The state as it will be after some operations are delivered. A plan decides by it and writes nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ExpectedDelivery:
     """An operation that is delivered before the streams that are planned next.
 
     Attributes:
-        binding: Of its record afterwards; None if the operation deletes the record.
+        binding: The record's binding afterwards; None if the operation deletes the record.
         is_whole: False for the first of two steps, whose record continues to wait.
     """
 
@@ -35,7 +35,7 @@ class ExpectedDelivery:
 
 
 class ExpectedDeliveries:
-    """Expected deliveries, of which the last of each record counts. They are held in memory, so they must be few."""
+    """Expected deliveries; the last one of each record counts. They are held in memory, so they must be few."""
 
     def __init__(self) -> None:
         self._bindings: dict[Scope, dict[int, Binding | None]] = defaultdict(dict)
@@ -47,21 +47,20 @@ class ExpectedDeliveries:
             self._finished[delivery.stream].add(delivery.key_hash)
 
     def bindings(self, scope: Scope) -> Mapping[int, Binding | None]:
-        """The bindings of *scope* that differ from the stored ones, by key hash; None for a deleted record."""
+        """Return the bindings of *scope* that differ from the stored ones, by key hash; None for a deleted record."""
         return self._bindings.get(scope, {})
 
     def of_resource(self, target: str, resource: str) -> Iterator[tuple[Scope, int, str, dict[str, Any]]]:
-        """Scope, key hash, key and payload of the records of *resource* that differ from the stored ones."""
+        """Yield scope, key hash, key and payload of the records of *resource* that differ from the stored ones."""
         for scope, expected in self._bindings.items():
             if (scope.target, scope.resource) == (target, resource):
                 yield from ((scope, each.key_hash, each.key, each.payload) for each in expected.values() if each)
 
     def finished(self, stream: str) -> set[int]:
-        """Key hashes of the records of *stream* that are neither rejected nor waiting any more."""
+        """Return the key hashes of the records of *stream* that are no longer rejected or waiting."""
         return self._finished.get(stream, set())
 
     def changes(self, scope: Scope) -> list[Change]:
-        """What the deliveries change in the key index of *scope*."""
         return [
             Change(key_hash, binding.fingerprint, binding.position)
             if binding
@@ -71,8 +70,6 @@ class ExpectedDeliveries:
 
 
 class ExpectedBindings(Bindings):
-    """The bindings after the deliveries."""
-
     def __init__(self, connection: Connection, stamps: Stamps, expected: ExpectedDeliveries) -> None:
         super().__init__(connection, stamps)
         self._expected = expected
@@ -94,7 +91,7 @@ class ExpectedBindings(Bindings):
         yield from self._expected.of_resource(target, resource)
 
     def _apart(self, scope: Scope, key_hashes: Sequence[int]) -> tuple[list[int], dict[int, Binding]]:
-        """Those of *key_hashes* whose binding is as it is stored, and the expected bindings of the others."""
+        """Split *key_hashes* into those whose stored binding is current, and the expected bindings of the others."""
         differing = self._expected.bindings(scope)
         found = {key_hash: differing[key_hash] for key_hash in key_hashes if key_hash in differing}
         unchanged = [key_hash for key_hash in key_hashes if key_hash not in found]
@@ -102,7 +99,7 @@ class ExpectedBindings(Bindings):
 
 
 class ExpectedDeadLetters(DeadLetters):
-    """The dead letters after the deliveries, as comparisons see them."""
+    """The dead letters after the deliveries, for comparisons."""
 
     def __init__(self, connection: Connection, expected: ExpectedDeliveries) -> None:
         super().__init__(connection)
@@ -114,8 +111,6 @@ class ExpectedDeadLetters(DeadLetters):
 
 
 class ExpectedWaitingRecords(WaitingRecords):
-    """The waiting records after the deliveries."""
-
     def __init__(self, connection: Connection, expected: ExpectedDeliveries) -> None:
         super().__init__(connection)
         self._expected = expected
@@ -126,8 +121,6 @@ class ExpectedWaitingRecords(WaitingRecords):
 
 
 class ExpectedSnapshotHistory(SnapshotHistory):
-    """The steps of bindings after the deliveries."""
-
     def __init__(self, connection: Connection, expected: ExpectedDeliveries) -> None:
         super().__init__(connection)
         self._expected = expected

@@ -1,7 +1,7 @@
-"""The database of a fleet: which scheduler leads it, and what was last known of each tenant's jobs.
+"""The database of a fleet: the scheduler that leads it, and the last known facts about each tenant's jobs.
 
-The states of the tenants stay the truth. What is known here only saves looking into each of them: it may be behind,
-never ahead, because it is written after a run has ended. So it can be lost, and is then read from the states again.
+The states of the tenants remain authoritative, and this database only saves opening each of them. It may lag behind but
+is never ahead, because it is written after a run has ended. If it is lost, it is read from the states again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _jobs = Table(
     Column("since", UtcDateTime, nullable=False),
     Column("paused", Boolean, nullable=False),
     Column("expected_s", Double),
-    Column("due", UtcDateTime),  # of the last finished run, as everything below
+    Column("due", UtcDateTime),  # of the last finished run, as all columns below
     Column("business_date", String(10)),
     Column("status", String(16)),
     Column("attempts", Integer),
@@ -46,7 +46,7 @@ _NAMES = tuple(column.name for column in _jobs.columns)
 
 @dataclass(frozen=True, slots=True)
 class JobFacts:
-    """What is known of one job of a tenant.
+    """The known facts about one job of a tenant.
 
     Attributes:
         since: When the job was first seen; nothing was due before.
@@ -79,14 +79,14 @@ class FleetDatabase:
             raise
 
     def _ensure(self) -> None:
-        """Create the tables, if they are missing or of another version."""
+        """Create the tables if they are missing or of another version."""
         with translated(self._url), reading(self._engine) as connection:
             if _is_current(connection, self._url):
                 return
         with translated(self._url), changing_tables(self._engine) as connection:
             if _is_current(connection, self._url):
                 return
-            _metadata.drop_all(connection)  # those of an older version; they are read from the states again
+            _metadata.drop_all(connection)  # older tables are read from the states again
             _metadata.create_all(connection)
             if not inspect(connection).has_table(schema.leases.name):
                 schema.leases.create(connection)
@@ -94,7 +94,7 @@ class FleetDatabase:
 
     @contextmanager
     def leading(self, owner: str) -> Iterator[Leader]:
-        """Be the scheduler that leads the fleet during the block.
+        """Lead the fleet as its only scheduler during the block.
 
         Args:
             owner: Shown to other schedulers.
@@ -106,7 +106,7 @@ class FleetDatabase:
             yield Leader(self, lease)
 
     def jobs(self) -> dict[str, dict[str, JobFacts]]:
-        """What is known, by tenant and job."""
+        """Return the known facts by tenant and job."""
         found: dict[str, dict[str, JobFacts]] = {}
         with translated(self._url), reading(self._engine) as connection:
             for row in connection.execute(select_columns(_jobs)).mappings():
@@ -118,7 +118,7 @@ class FleetDatabase:
 
 
 class Leader:
-    """What only the leading scheduler writes.
+    """The writes that only the leading scheduler makes.
 
     Raises:
         StateError: From every method, if another scheduler has taken over.
@@ -128,13 +128,13 @@ class Leader:
         self._database, self._lease = database, lease
 
     def write(self, known: Mapping[str, Iterable[JobFacts]]) -> None:
-        """Store what is known of the jobs of tenants; with nothing it only confirms that this scheduler leads."""
+        """Store facts about the jobs of tenants. An empty mapping only confirms that this scheduler leads."""
         rows = [_row(tenant, facts) for tenant, each in known.items() for facts in each]
         with self._writing() as connection:
             sql_statements.upsert(connection, _jobs, rows)
 
     def forget(self, tenants: Sequence[str]) -> None:
-        """Remove what is known of tenants that are no longer in the fleet."""
+        """Remove the facts about tenants that are no longer in the fleet."""
         with self._writing() as connection:
             for some in sql_statements.chunks(tenants):
                 connection.execute(delete(_jobs).where(_jobs.c.tenant.in_(some)))
@@ -147,7 +147,7 @@ class Leader:
 
 
 def _is_current(connection: Connection, url: StateUrl) -> bool:
-    """True if the tables exist with the columns of this version."""
+    """Return whether the tables exist with the columns of this version."""
     found = inspect(connection)
     if found.has_table(schema.meta.name):
         hint = "give the fleet a database of its own"

@@ -63,7 +63,7 @@ TRIES = 6  # with pauses of 0.1 s doubling to 1.6 s, in which a restarting serve
 
 
 class Transaction:
-    """All tables and queries in one transaction, which is committed when its block ends."""
+    """All tables and queries in one transaction, which is committed at the end of its block."""
 
     def __init__(self, connection: Connection, expected: Callable[[Scope], int]) -> None:
         self.stamps = Stamps(connection, expected)
@@ -101,13 +101,13 @@ def _lock_of(_database: str) -> FairLock:
 
 
 def _write_lock(url: URL) -> FairLock:
-    """Of a SQLite file for all its states in this process: it has one writer, and lets others wait out of order."""
+    """Return the lock of a SQLite file for this process: SQLite has one writer, and lets others wait out of order."""
     return _lock_of(str(url.database)) if url.drivername == "sqlite" else FairLock()
 
 
 @contextmanager
 def _in_order(lock: FairLock) -> Iterator[None]:
-    """Threads write one after the other; one that has waited for `IN_ORDER_S` leaves the order to the database."""
+    """Let threads write in turn. A thread that has waited for `IN_ORDER_S` leaves the order to the database."""
     is_first = lock.acquire(IN_ORDER_S)
     try:
         yield
@@ -120,7 +120,7 @@ class State:
     """An open state. Several threads may use it; they write one after the other.
 
     Attributes:
-        fence: Of the lease that this process holds, 0 without one.
+        fence: The fence of the lease that this process holds; 0 without a lease.
 
     Args:
         keys: Folder of the key index and the watermark; without it every comparison reads the bindings, and a
@@ -146,15 +146,16 @@ class State:
 
     @contextmanager
     def exclusive(self, owner: str, *, restored: bool = False) -> Iterator[None]:
-        """Keep other runs off this state: every transaction of the block checks that no other run took over.
+        """Hold the run lease: every transaction of the block checks that no other run took over.
 
         Args:
-            owner: Shown to other runs that try meanwhile.
-            restored: The state was declared a restored backup, so it may be older than the last run.
+            owner: Shown to other runs that try to start meanwhile.
+            restored: Whether the state was declared a restored backup, which may be older than the last run.
 
         Raises:
             StateBusyError: If another run uses it.
-            RefusedError: If it is older than the last run here that sent something, and not declared as restored.
+            RefusedError: If the state is older than the last run here that sent something, and was not declared
+                restored.
         """
         mark = self._watermark(self._folder) if self._folder else None
         above = mark.fence if mark and restored else 0
@@ -174,7 +175,7 @@ class State:
 
     @contextmanager
     def expecting(self, deliveries: ExpectedDeliveries) -> Iterator[None]:
-        """In the block, which writes nothing, comparisons and look-ups see the state as it is after *deliveries*."""
+        """Show comparisons and look-ups the state as it is after *deliveries*. The block must not write."""
         self._expected = deliveries
         try:
             yield
@@ -188,7 +189,7 @@ class State:
             self._unmarked = None
 
     def reading_marks(self) -> ReadingMarks | None:
-        """The file beside the state that says what is read; None without a folder."""
+        """Return the file beside the state with the reading marks; None without a folder."""
         if self._folder is None:
             return None
         with translated(self._url):
@@ -196,18 +197,18 @@ class State:
 
     @contextmanager
     def begin(self) -> Iterator[Transaction]:
-        """A transaction; rolled back if the block raises."""
+        """Begin a transaction, which is rolled back if the block raises."""
         with translated(self._url), self._writing() as tx:
             yield tx
 
     @contextmanager
     def look(self) -> Iterator[Transaction]:
-        """A read-only transaction, which flushes nothing to disk; a write in it fails."""
+        """Begin a read-only transaction. It flushes nothing to disk, and a write in it fails."""
         with translated(self._url), self._reading() as tx:
             yield tx
 
     def apply(self, work: Callable[[Transaction], T]) -> T:
-        """Run *work* in a transaction, again if the database aborted it for a reason that may pass.
+        """Run *work* in a transaction, and retry it after transient errors of the database.
 
         A commit may have succeeded although its answer was lost, so running *work* twice must have the same result.
         """
@@ -249,17 +250,20 @@ class State:
             yield self._transaction(connection)
 
     def known(self, scope: Scope) -> pl.DataFrame:
-        """What the state knows about each key of *scope*: see `key_index.from_bindings`."""
+        """Return what the state knows about each key of *scope*: see `key_index.from_bindings`."""
         with translated(self._url), reading(self._engine) as connection:
             return self._known(connection, scope, stamp_of(connection, scope))
 
     def known_among(self, scope: Scope, key_hashes: Sequence[int]) -> pl.DataFrame:
-        """As `known`, of *key_hashes* only."""
+        """Do the same as `known` for *key_hashes* only."""
         with translated(self._url), reading(self._engine) as connection:
             return of_keys(connection, scope, key_hashes)
 
     def known_in_order(self, scope: Scope) -> pl.DataFrame | None:
-        """As `known`; None for more keys than are sorted, without reading them if the key index has their number."""
+        """Do the same as `known`, but return None for more keys than are sorted.
+
+        The keys are not read if the key index has their number.
+        """
         with translated(self._url), reading(self._engine) as connection:
             stamp = stamp_of(connection, scope)
             if self._keys and self._keys.height(scope, stamp) > ORDERED:
@@ -278,7 +282,7 @@ class State:
         read_ahead(self._url, rows)
 
     def publish(self, scope: Scope, order: pl.Series | None = None) -> None:
-        """Update the key index of *scope*; a failure only makes the next run slower.
+        """Update the key index of *scope*. A failure only makes the next run slower.
 
         Args:
             order: Key hashes in their new order, if it changed: see `KeyIndex.publish`.

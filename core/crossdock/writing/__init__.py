@@ -1,5 +1,5 @@
-"""Operations to outcomes: targets know requests and answers, delivery sends each operation once.
+"""From operation to outcome: targets define requests and answers, and delivery sends each operation once.
 
-Comes in: operations. Goes out: outcomes in the state, and what is in doubt. May import the platform, HTTP, pacing and
-the state.
+Input: operations. Output: outcomes in the state, including operations in doubt. The package may import the platform,
+HTTP, pacing and the state.
 """

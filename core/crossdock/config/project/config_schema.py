@@ -22,7 +22,7 @@ _MODE: JsonSchemaMode = "validation"
 
 
 class _ConfigSchema(DocumentedModel):
-    """Adds the ignored keys to each section, and to a stream the members that its resource allows and requires."""
+    """Adds the ignored keys to each section, and the allowed and required members to a stream."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         written = super().model_schema(schema)
@@ -34,12 +34,12 @@ class _ConfigSchema(DocumentedModel):
         return written
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002  a given signature
-        """No titles: a config author knows the key ``settle_s``, not ``Settle S``."""
+        """Use no titles: a config author knows the key ``settle_s``, not ``Settle S``."""
         return False
 
 
 def config_schema(kinds: Mapping[str, type[Settings]]) -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of a config file.
+    """Return the JSON Schema (draft 2020-12) of a config file.
 
     Rules that need more than one section, such as a stream that names a source, are left to the loader.
 
@@ -74,5 +74,5 @@ def _map_of(kind: ResourceType) -> dict[str, Any]:
 
 
 def _when(member: str, value: str, then: Mapping[str, Any]) -> dict[str, Any]:
-    """*then* applies where *member* is *value*; unlike ``oneOf``, an editor reports the actual error."""
+    """Apply *then* where *member* is *value*. Unlike with ``oneOf``, an editor reports the actual error."""
     return {"if": {"properties": {member: {"const": value}}, "required": [member]}, "then": then}

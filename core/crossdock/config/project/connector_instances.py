@@ -1,4 +1,4 @@
-"""Configured connections, and their streams: as configured and as bound to a run."""
+"""Configured connections and their streams, as configured and as bound to a run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Connection:
     """One configured instance of a connector.
 
     Attributes:
-        streams: Also those that are switched off, whose records are known.
+        streams: All streams, including disabled ones, whose records are known.
     """
 
     name: str
@@ -51,15 +51,15 @@ class Connection:
         return self.settings.namespace or self.name
 
     def named_streams(self) -> Iterator[tuple[str, Stream[Any]]]:
-        """Each stream that is not switched off, with its full name, ``CONNECTION.STREAM``."""
+        """Yield each enabled stream with its full name, ``CONNECTION.STREAM``."""
         return ((f"{self.name}.{stream.name}", stream) for stream in self.streams if stream.enabled)
 
     def context(self, run: SourceContext) -> Context[Any]:
-        """What the streams of the connection share in *run*."""
+        """Make the context that the streams of the connection share in *run*."""
         return Context(self.settings, self.name, run, _declared_api=self.connector.api)
 
     def scope(self, stream: Stream[Any]) -> Scope:
-        """Where the record keys of *stream* are unique."""
+        """Return the scope in which the record keys of *stream* are unique."""
         target, _, _ = stream.to.partition(".")
         scope = Scope(target, stream.resource_type.name, stream.namespace or self.namespace)
         return scope.contribution(f"{self.name}.{stream.name}") if stream.contributes else scope
@@ -73,7 +73,7 @@ class Connection:
         origins: Mapping[str, frozenset[str]] = {},
         as_written: frozenset[Scope] = frozenset(),
     ) -> BoundStream:
-        """*stream*, whose full name is *name*, in a run.
+        """Bind *stream*, whose full name is *name*, to a run.
 
         Args:
             origins: The namespaces of the records that are read from each target.
@@ -89,7 +89,6 @@ class Connection:
 
     @property
     def webhooks(self) -> Webhooks[Any] | None:
-        """The webhooks that it receives; None if it receives none."""
         declare = self.connector.webhooks
         if declare is None:
             return None
@@ -98,17 +97,17 @@ class Connection:
 
     @property
     def _receives_webhooks(self) -> bool:
-        """Whether it declares webhooks; a declaration that fails is an error of ``listen``, not of a run."""
+        """Whether it declares webhooks. A failing declaration is an error of ``listen``, not of a run."""
         try:
             return self.webhooks is not None
         except AuthorCodeError:
             return False
 
     def target(self, account: str, clock: Clock) -> ApiTarget | None:
-        """The target that the connection is, behind the guard; None if it is none.
+        """Return the target that the connection is, behind the guard, or None.
 
         Args:
-            account: Whose data it changes, as idempotency keys have it.
+            account: The account whose data it changes, as in idempotency keys.
 
         Raises:
             ConnectorError: If the connector cannot make it.
@@ -130,12 +129,12 @@ class BoundStream:
 
     Attributes:
         name: ``CONNECTION.STREAM``.
-        connection_namespace: Of the connection.
-        scope: Of its own record keys.
-        target: What its records are sent to.
-        read: The target and the type of the records that it reads, if they are such.
+        connection_namespace: The namespace of the connection.
+        scope: The scope of its own record keys.
+        target: The target of its records.
+        read: The target and the type of the records that it reads, if they are records of a target.
         origins: The namespaces of records of the system that it writes to.
-        is_hinted: Webhooks tell of its changes.
+        is_hinted: Whether webhooks announce its changes.
         as_written: The scopes whose keys are not trimmed.
     """
 
@@ -152,16 +151,14 @@ class BoundStream:
 
     @property
     def namespace(self) -> str:
-        """The namespace of its own record keys."""
         return self.scope.whole.namespace
 
     @property
     def kind(self) -> ResourceType:
-        """What its records become."""
         return self.stream.resource_type
 
     def name_of(self, reference: Reference) -> tuple[str, str]:
-        """The namespace of what *reference* points to, and its record key."""
+        """Return the namespace of the referenced record, and its record key."""
         own = self.scope.whole
         default = self.namespace if reference.resource == own.resource else self.connection_namespace
         scope = replace(own, resource=reference.resource, namespace=reference.namespace or default)
@@ -172,7 +169,7 @@ class BoundStream:
 
 
 def code_of_stream(bound: BoundStream) -> AbstractContextManager[None]:
-    """The guard around what the engine does with *bound*, where the code of the stream may run, such as its facts."""
+    """Guard uses of *bound* by the engine in which the code of the stream may run, such as its facts."""
     return guarded(
         "code of the stream", bound.name, code=bound.stream, settings=bound.context.settings, only_authors=True
     )
@@ -181,12 +178,12 @@ def code_of_stream(bound: BoundStream) -> AbstractContextManager[None]:
 def load_connections(
     document: Document, sections: Mapping[str, Mapping[str, Any]], platform: Profile
 ) -> tuple[Connection, ...]:
-    """The connections of a config file.
+    """Load the connections of a config file.
 
     Raises:
         ConfigError: If a connector, its settings or its streams are invalid, or two streams write the same records.
     """
-    load = functools.cache(registry.load)  # finding one searches all installed packages
+    load = functools.cache(registry.load)  # finding a connector searches all installed packages
     targets = _targets(document, sections, load)
     connections = tuple(_connection(document, name, data, targets, platform, load) for name, data in sections.items())
     writers: dict[Scope, str] = {}
@@ -209,7 +206,7 @@ def load_connections(
 
 @contextmanager
 def _config_code(document: Document, name: str, method: str, code: object, settings: object = None) -> Iterator[None]:
-    """The guard around what a connector does while the config is loaded: a failure is a finding at the connection.
+    """Guard the code of a connector while the config is loaded: a failure is a finding at the connection.
 
     Raises:
         ConfigError: If it fails.
@@ -223,7 +220,7 @@ def _config_code(document: Document, name: str, method: str, code: object, setti
 
 
 def _check_flows(document: Document, connections: Sequence[Connection]) -> None:
-    """Refuse a member that two streams write from each other; known of streams whose members a config maps.
+    """Refuse a member that two streams write from each other, as far as a config maps their members.
 
     Raises:
         ConfigError: If there is one.
@@ -240,12 +237,12 @@ def _check_flows(document: Document, connections: Sequence[Connection]) -> None:
 
 
 def _written(stream: Stream[Any]) -> str:
-    """What a stream writes, as ``reads`` of another stream names it."""
+    """Return what a stream writes, in the form of ``reads`` of another stream."""
     return f"{PLATFORM}.{stream.resource_type.name}" if stream.to == PLATFORM else stream.to
 
 
 def _clash(stream: Stream[Any], name: str, written: dict[str, str]) -> str | None:
-    """What is wrong if another stream writes a member that *stream* writes as well, or None.
+    """Return the error if another stream writes a member that *stream* also writes, or None.
 
     Args:
         written: The stream that writes each member of these records; completed. Code may make any member, so those of
@@ -259,7 +256,7 @@ def _clash(stream: Stream[Any], name: str, written: dict[str, str]) -> str | Non
 
 
 def _targets(document: Document, sections: Mapping[str, Mapping[str, Any]], load: _Load) -> Destinations:
-    """The resources of the connections that are targets.
+    """Return the resources of the connections that are targets.
 
     Raises:
         ConfigError: If the settings of such a connection are invalid.

@@ -1,4 +1,4 @@
-"""The effective config: defaults filled in, secrets as references, personal constants masked."""
+"""The effective config: with defaults, secrets as references, and personal constants masked."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ _COMPARED = ("equals", "one_of", "starts_with", "ends_with")
 
 
 def effective(path: Path, *overrides: Path) -> dict[str, Any]:
-    """The sections of a config file with all defaults and absolute paths; settings that default to none are left out.
+    """Return the sections of a config file with all defaults and absolute paths. Settings that default to none are left
+    out.
 
     `PERSONAL` replaces constants of personal members, and the values that filters compare personal columns with.
 
@@ -49,7 +50,7 @@ def effective(path: Path, *overrides: Path) -> dict[str, Any]:
 
 
 def _plain(value: Any, personal: Collection[str]) -> Any:
-    """*value* as YAML and JSON represent it.
+    """Convert *value* to what YAML and JSON represent.
 
     Args:
         personal: Columns whose content must not be shown.
@@ -104,7 +105,7 @@ def _personal_members(stream: StreamConfig | StreamOverrides) -> frozenset[str]:
 
 
 def _masked(form: Any) -> Any:
-    """The form of a personal member, without its constant texts."""
+    """Return the form of a personal member without its constant texts."""
     masked = form
     match form:
         case Const() | bool() | int() | Decimal():
@@ -121,14 +122,14 @@ def _masked(form: Any) -> Any:
 
 
 def _personal_columns(value: Any) -> Iterator[str]:
-    """The columns that personal members are mapped from, of every stream in *value*."""
+    """Yield the columns that personal members are mapped from, of every stream in *value*."""
     if isinstance(value, StreamConfig | StreamOverrides):
         forms = {} if isinstance(value.map, PythonFunction) else value.map
         for name in _personal_members(value) & forms.keys():
             form = forms[name]
             columns = [form] if isinstance(form, str) else [] if isinstance(form, Each) else form.columns()
             for column in columns:  # lines contain no personal data
-                yield from (column, column.partition(".")[2])  # of a look-up: its source has it without a prefix
+                yield from (column, column.partition(".")[2])  # the source of a look-up has it without a prefix
     elif isinstance(value, Mapping | BaseModel):
         for _, inner in value.items() if isinstance(value, Mapping) else value:
             yield from _personal_columns(inner)

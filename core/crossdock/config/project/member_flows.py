@@ -1,4 +1,4 @@
-"""Which member of which system a stream writes from which, so that no member flows in both directions."""
+"""The flow of members between systems: no member may flow in both directions."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from itertools import combinations
 
 @dataclass(frozen=True, slots=True)
 class MemberFlow:
-    """What a stream moves from the records of one system to those of another.
+    """The members that a stream copies from records of one system to those of another.
 
     Attributes:
         stream: Its full name.
         read: The resource that it reads, such as ``platform.order``.
         written: The resource that it writes.
-        members: The columns that each written member is made of.
-        contributes: It writes members of records that another stream creates.
+        members: The columns of each written member.
+        contributes: Whether it writes members of records that another stream creates.
     """
 
     stream: str
@@ -27,10 +27,10 @@ class MemberFlow:
 
 
 def two_way_member(flows: Iterable[MemberFlow]) -> str | None:
-    """What is wrong if two streams write a member from each other; None if no two do.
+    """Return the error if two streams write a member from each other, or None.
 
-    Streams that create whole records in both directions are no such pair: each record has one side that created it. A
-    member that flows both ways would bring back an older value, because neither side tells who has changed it last.
+    Streams that create whole records in both directions are no such pair, because each record was created on one side.
+    A member that flows both ways would restore an older value, because neither side shows who has changed it last.
     """
     for flow, other in combinations(flows, 2):
         is_pair = (flow.read, flow.written) == (other.written, other.read)
@@ -42,7 +42,7 @@ def two_way_member(flows: Iterable[MemberFlow]) -> str | None:
 
 
 def _pairs(flow: MemberFlow, other: MemberFlow) -> Iterator[tuple[str, str]]:
-    """The members that *flow* and *other* write from each other."""
+    """Yield the members that *flow* and *other* write from each other."""
     for member, columns in flow.members.items():
         for back in dict.fromkeys(column.partition(".")[0] for column in columns):
             if any(column.partition(".")[0] == member for column in other.members.get(back, ())):

@@ -44,7 +44,6 @@ class Hours(ConfigModel):
     """Of the allowance that is used; 0 stops the load until then."""
 
     def contain(self, at: time) -> bool:
-        """Whether the time of day *at* is in them."""
         begin, end = time.fromisoformat(self.from_), time.fromisoformat(self.to)
         return begin <= at < end if begin < end else at >= begin or at < end
 
@@ -69,6 +68,6 @@ class MigrationConfig(ConfigModel):
         return self
 
     def percent(self, at: datetime) -> int:
-        """How many percent of the allowance may be used *at* that time."""
+        """Return the percentage of the allowance that may be used *at* that time."""
         local = shown(at, ZoneInfo(self.time_zone)).time()
         return next((each.percent for each in self.hours if each.contain(local)), 100)

@@ -44,7 +44,7 @@ class Project:
     """A loaded config file. Loading opens no connection and reads no secret.
 
     Attributes:
-        path: The file; of several, the first, before its *overrides*.
+        path: The file; the first one if there are *overrides*.
         shared_bucket: The platform's bucket in the database of ``platform.rate.shared``; default: that of the tenant.
     """
 
@@ -65,7 +65,6 @@ class Project:
 
     @property
     def masks(self) -> Masks:
-        """The personal members of each stream."""
         resources = {
             (target.name, name): kind.personal
             for target in self.targets(SystemClock()).values()
@@ -80,22 +79,20 @@ class Project:
 
     @property
     def matching(self) -> dict[str, str]:
-        """The streams that take over records which the platform has under other names: the member that matches them."""
+        """The streams that take over records with other names, each with the member that matches them."""
         return {name: stream.adopt.by for name, stream in self._named_streams() if isinstance(stream.adopt, AdoptBy)}
 
     @property
     def rejecting(self) -> frozenset[str]:
-        """The streams that overwrite no member which somebody else has changed."""
+        """The streams that never overwrite a member which somebody else has changed."""
         return frozenset(name for name, stream in self._named_streams() if stream.conflicts == "reject")
 
     @property
     def fetching(self) -> set[str]:
-        """The streams that can fetch named records."""
         return {name for name, stream in self._named_streams() if stream.fetches}
 
     @property
     def scopes(self) -> dict[str, Scope]:
-        """Where the keys of each stream are unique."""
         return {
             name: connection.scope(stream)
             for connection in self.connections
@@ -103,7 +100,7 @@ class Project:
         }
 
     def targets(self, clock: Clock) -> dict[str, Target]:
-        """The platform and every connection that is a target, by name. Opens nothing."""
+        """Return the platform and every connection that is a target, by name. No connection is opened."""
         made = (connection.target(self.platform.tenant, clock) for connection in self.connections)
         return {PLATFORM: PlatformTarget(self.platform, clock)} | {each.name: each for each in made if each is not None}
 
@@ -112,7 +109,7 @@ class Project:
 
     @property
     def looked_up(self) -> tuple[ResourceName, ...]:
-        """The resources whose delivery needs look-ups, to adopt records or to verify what was carried out."""
+        """The resources whose delivery needs look-ups, to adopt records or to verify operations."""
         return tuple(
             {
                 _written(stream): None
@@ -122,34 +119,32 @@ class Project:
         )
 
     def _verifies(self, resource: ResourceName) -> bool:
-        """Whether an ambiguous answer is followed by a look-up; a record that is written once has only a create."""
+        """Return whether a look-up follows an ambiguous answer. A record that is written once has only a create."""
         operations = ("create",) if RESOURCES[resource].write_once else ("create", "update")
         return any(self.platform.rule(resource, operation) == "verify" for operation in operations)
 
     @property
     def written(self) -> tuple[ResourceName, ...]:
-        """The resources that the streams write, parents first. References are resolved from the state."""
         used = {_written(stream) for stream in self._to_platform()}
         return tuple(resource for resource in RESOURCES if resource in used)
 
     @property
     def read(self) -> tuple[ResourceName, ...]:
-        """The resources that streams read from the platform."""
         return tuple(dict.fromkeys(each for _, stream in self._named_streams() for each in stream.platform_reads))
 
     @property
     def reading_platform(self) -> frozenset[str]:
-        """The connections that read the platform."""
         return frozenset(name.partition(".")[0] for name, stream in self._named_streams() if stream.platform_reads)
 
     @property
     def deleted(self) -> frozenset[ResourceName]:
-        """The resources of which streams delete records."""
         return frozenset(_written(stream) for stream in self._to_platform() if stream.on_gone == "delete")
 
     @property
     def probed(self) -> tuple[ResourceName, ...]:
-        """The resources to request in a test of access: what delivery looks up, else one without personal data."""
+        """The resources to request in a test of access: those that delivery looks up, otherwise one without personal
+        data.
+        """
         least_personal = min(
             self.written or self.read or ("product",),
             key=lambda name: (len(personal_members(RESOURCES[name].wire)), name),
@@ -157,7 +152,7 @@ class Project:
         return self.looked_up or (least_personal,)
 
     def bind(self, wanted: set[str], *, targets: Mapping[str, Target], run: SourceContext) -> list[BoundStream]:
-        """The streams of these names, parents first and contributions last."""
+        """Bind the streams of these names, parents first and contributions last."""
         bound, origins = list[BoundStream](), self._origins()
         as_written = frozenset(
             each.scope(stream).whole for each in self.connections for stream in each.streams if not stream.trim_keys
@@ -178,7 +173,7 @@ class Project:
         )
 
     def _origins(self) -> dict[str, frozenset[str]]:
-        """By target: the namespaces of the streams that read it."""
+        """Return the namespaces of the streams that read each target."""
         found: dict[str, set[str]] = defaultdict(set)
         for connection in self.connections:
             for stream in connection.streams:
@@ -187,11 +182,10 @@ class Project:
         return {system: frozenset(namespaces) for system, namespaces in found.items()}
 
     def stream(self, name: str) -> Stream[Any]:
-        """The stream ``CONNECTION.STREAM``, one of `selected`."""
         return dict(self._named_streams())[name]
 
     def selected(self, selection: Sequence[str]) -> set[str]:
-        """The names of the selected streams.
+        """Return the names of the selected streams.
 
         Args:
             selection: ``CONNECTION`` or ``CONNECTION.STREAM``; empty for all streams.
@@ -218,7 +212,6 @@ class Project:
         return wanted
 
     def connections_of(self, job: str) -> set[str]:
-        """The names of the connections whose streams *job* runs."""
         return {name.partition(".")[0] for name in self.selected(self.jobs[job].streams)}
 
     def _named_streams(self) -> Iterator[tuple[str, Stream[Any]]]:
@@ -231,7 +224,9 @@ class Project:
         return Pin(self.platform.base_url, self.platform.tenant)
 
     def ages(self, older_than: timedelta, now: datetime) -> Ages:
-        """Which rows of the state are *older_than* that, and no longer protect an idempotency key."""
+        """Return the limits for rows of the state that are *older_than* that and no longer protect an idempotency
+        key.
+        """
         kept_s = max(target.kept_s for target in self.targets(SystemClock()).values())
         return Ages.at(now, older_than, keys_kept_s=int(kept_s))
 
@@ -245,19 +240,19 @@ class Project:
 
     @contextmanager
     def alone(self, *, restored: bool = False) -> Iterator[State]:
-        """The state, locked against other runs; see `crossdock.state.State.exclusive`."""
+        """Open the state, locked against other runs; see `crossdock.state.State.exclusive`."""
         with closing(self.open_state()) as state, state.exclusive(this_process(), restored=restored):
             yield state
 
     @contextmanager
     def look(self) -> Iterator[Transaction]:
-        """A read-only transaction on the state."""
         with closing(self.open_state(read_only=True)) as state, state.look() as tx:
             yield tx
 
     @contextmanager
     def bucket(self, target: Target, clock: Clock, earlier: BucketState | None) -> Iterator[BucketStore]:
-        """The token bucket of *target*: in this process, or the platform's in the database of ``platform.rate.shared``.
+        """Open the token bucket of *target*, in this process or for the platform in the database of
+        ``platform.rate.shared``.
 
         Args:
             earlier: The state of the bucket at the end of the last run.
@@ -279,13 +274,13 @@ class Project:
 
 
 def _written(stream: Stream[Any]) -> ResourceName:
-    """The resource of the platform that *stream* writes, or that its actions are about."""
+    """Return the resource of the platform that *stream* writes, or that its actions are about."""
     kind = stream.resource_type
     return cast("ResourceName", kind.acts_on if isinstance(kind, Action) else kind.name)
 
 
 def this_process() -> str:
-    """``HOST:PROCESS``, the owner of a lease on the state."""
+    """Return ``HOST:PROCESS``, the owner of a lease on the state."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
@@ -319,11 +314,7 @@ def load(path: Path, *overrides: Path) -> Project:
 
 
 def _check_waves(document: Document, project: Project, migration: MigrationConfig) -> None:
-    """Refuse a wave with unknown streams, and a stream in two waves.
-
-    Raises:
-        ConfigError: If there is one.
-    """
+    """Raise ConfigError for a wave with unknown streams, or a stream in two waves."""
     waves: dict[str, str] = {}
     for name, wave in migration.waves.items():
         where = document.where(("migration", "waves", name, "streams"))

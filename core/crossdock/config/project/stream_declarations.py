@@ -1,4 +1,4 @@
-"""Checks what the class of a stream declares, as a config file's sections are checked."""
+"""Checks of what the class of a stream declares, as for the sections of a config file."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ class _Declaration(ConfigModel, StreamFacts):
 
 
 def check_declaration(name: str, stream: Stream[Any], targets: Destinations) -> None:
-    """Check the attributes of *stream*, whose full name is *name*, and tell it what its records become.
+    """Check the attributes of *stream*, whose full name is *name*, and set the type of its records.
 
     Raises:
-        ConfigError: If one of them is missing or wrong; with the place of the class as a hint.
+        ConfigError: If one of them is missing or wrong, with the place of the class as a hint.
     """
     if not is_name(getattr(stream, "name", "")):
         raise ConfigError(f"{name}: not a valid stream name; {NAME_FORM}", hint=_hint(stream))
@@ -95,7 +95,6 @@ def _problems(stream: Stream[Any], targets: Destinations) -> Iterator[str]:
 
 
 def _misfits(stream: Stream[Any], facts: _Declaration, kind: ResourceType, targets: Destinations) -> Iterator[str]:
-    """What is impossible with records of this type."""
     if reason := no_removal(kind, facts.mode, facts.on_gone, finds_deleted=stream.finds_deleted):
         yield f"on_gone {reason}"
     if reason := no_empty(facts.mode, facts.empty):

@@ -1,4 +1,4 @@
-"""What a config file changes about the streams that a connector declares in code."""
+"""Changes that a config file makes to streams which a connector declares in code."""
 
 from __future__ import annotations
 
@@ -84,7 +84,6 @@ class StreamOverrides(ConfigModel):
 
     @property
     def resource_type(self) -> ResourceType | None:
-        """What the records of the stream become; None before `completed`."""
         return self._resource_type
 
     @model_validator(mode="after")
@@ -119,7 +118,7 @@ class StreamOverrides(ConfigModel):
         return self
 
     def completed(self, stream: Stream[Any]) -> StreamOverrides:
-        """These overrides with what *stream* declares where they add to it."""
+        """Add the declarations of *stream* to these overrides where they extend them."""
         added: dict[str, Any] = {
             "columns": {**stream.columns, **self.columns},
             "skip": {**stream.skip, **self.skip},
@@ -135,7 +134,7 @@ class StreamOverrides(ConfigModel):
         return completed
 
     def applied_to(self, stream: Stream[Any]) -> Stream[Any]:
-        """A copy of *stream* that these overrides change.
+        """Return a changed copy of *stream*.
 
         Raises:
             ConfigError: If the class of *stream* computes one of these facts.
@@ -183,7 +182,7 @@ class _Overridable(ConfigModel):
 
 
 def configurable(settings: type[Settings]) -> type[Settings]:
-    """*settings* with the key ``streams`` for overrides; unchanged if they have a key of that name themselves."""
+    """Add the key ``streams`` for overrides to *settings*, unless they have a key of that name."""
     if "streams" in settings.model_fields:
         return settings
     bases: Any = (_Overridable, settings)  # pydantic lists the fields of the last one first
@@ -194,10 +193,10 @@ def configurable(settings: type[Settings]) -> type[Settings]:
 def overridden(
     document: Document, section: tuple[str, ...], data: Mapping[str, Any], settings: Settings, streams: Streams
 ) -> tuple[Settings, Streams]:
-    """*settings* with completed overrides, and *streams* as these change them.
+    """Complete the overrides in *settings*, and apply them to *streams*.
 
     Args:
-        section: The place of the connection in *document*; *data* is what is there.
+        section: The place of the connection in *document*; *data* is its content.
 
     Raises:
         ConfigError: If an override names no stream, or does not fit its stream.

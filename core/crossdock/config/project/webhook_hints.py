@@ -11,7 +11,7 @@ from crossdock.webhooks import Hint, Webhook, Webhooks
 
 
 def hints_of(connection: Connection, webhooks: Webhooks[Any], webhook: Webhook) -> list[Hint]:
-    """The records that *webhook* is about, each once, of the streams that fetch named records.
+    """Return the records that *webhook* is about, each once, for the streams that fetch named records.
 
     Raises:
         RecordError: If its body cannot be read.

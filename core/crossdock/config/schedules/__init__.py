@@ -1,4 +1,4 @@
-"""When jobs are due: schedules as pure functions, without a clock or a database."""
+"""Due times of jobs: schedules as pure functions, without a clock or a database."""
 
 from crossdock.config.schedules.schedule_config import Schedule
 

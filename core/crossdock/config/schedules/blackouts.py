@@ -1,4 +1,4 @@
-"""Windows in which nothing starts."""
+"""Blackouts: windows in which nothing starts."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ Window = tuple[datetime, datetime]
 
 
 def free_from(schedule: Schedule, instant: datetime) -> datetime:
-    """The first instant from *instant* on that is outside all blackouts; runs may start then."""
+    """Return the first instant from *instant* on that is outside all blackouts."""
     while ends := [end for begin, end in _windows(schedule, instant) if begin <= instant < end]:
         instant = max(ends)
     return instant
 
 
 def shut_since(schedule: Schedule, instant: datetime) -> datetime:
-    """When the unbroken row of blackouts that reaches *instant* begins; *instant* itself if there is none."""
+    """Return the start of the unbroken series of blackouts that reaches *instant*, or *instant* itself."""
     while begins := [begin for begin, end in _windows(schedule, instant) if begin < instant <= end]:
         instant = min(begins)
     return instant
 
 
 def _windows(schedule: Schedule, around: datetime) -> Iterator[Window]:
-    """All windows that could contain *around*, in UTC."""
+    """Yield all windows that could contain *around*, in UTC."""
     for blackout in schedule.blackouts:
         if blackout.instants:
             yield blackout.instants

@@ -1,4 +1,4 @@
-"""On which days a schedule runs. Working days are Monday to Friday, except holidays."""
+"""The days on which a schedule runs. Working days are Monday to Friday, except holidays."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ def days_of_month(day: date) -> Iterator[date]:
 
 
 def runs_on(day: date, named: Callable[[date], bool], holidays: Collection[date], *, moves: bool) -> bool:
-    """True if a schedule runs on *day*.
+    """Return whether a schedule runs on *day*.
 
     Args:
         named: Whether the schedule names a day, holiday or not.
-        moves: Whether a run that falls on a holiday moves to the next working day. That day then runs once.
+        moves: Whether a run on a holiday moves to the next working day. That day then runs once.
     """
     return day not in holidays and (named(day) or (moves and _takes_over(day, named, holidays)))
 
 
 def is_named(day: date, days: Collection[str | int], holidays: Collection[date]) -> bool:
-    """True if *day* is one of *days*.
+    """Return whether *day* is one of *days*.
 
     Args:
-        days: Of `DAY_NAMES`, and numbers from 1 to 31. The last day of a month also has the numbers it lacks.
+        days: Some of `DAY_NAMES`, and numbers from 1 to 31. The last day of a month also has the numbers it lacks.
     """
     if WEEKDAYS[day.weekday()] in days or ("weekdays" in days and day.weekday() < 5) or day.day in days:
         return True
@@ -46,7 +46,7 @@ def is_named(day: date, days: Collection[str | int], holidays: Collection[date])
 
 
 def _takes_over(day: date, named: Callable[[date], bool], holidays: Collection[date]) -> bool:
-    """True if *day* is the next working day after a holiday that the schedule names."""
+    """Return whether *day* is the next working day after a holiday that the schedule names."""
     if not is_working(day, holidays):
         return False
     earlier = day - ONE_DAY

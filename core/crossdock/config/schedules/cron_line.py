@@ -1,4 +1,4 @@
-"""Crontab lines, read by cronsim. Which instants they mean is decided in `due_times`."""
+"""Crontab lines, parsed by cronsim. `due_times` decides which instants they mean."""
 
 from __future__ import annotations
 
@@ -58,5 +58,4 @@ class CronLine:
         self.has_wildcard_time = fields[0].startswith("*") or fields[1].startswith("*")
 
     def matches(self, day: date) -> bool:
-        """True if the last three fields name *day*."""
         return day.month in self._fields.months and self._fields.match_day(day)

@@ -1,4 +1,4 @@
-"""When a schedule is due. Preview, scheduler, trigger and catch-up use the same functions."""
+"""The due times of a schedule, for preview, scheduler, trigger and catch-up."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crossdock.values.time_zones import first_showing, shown
 
 @dataclass(frozen=True, slots=True, order=True)
 class Due:
-    """One run that a schedule asks for. No two of a schedule are equal.
+    """One run that a schedule requests. No two of a schedule are equal.
 
     Attributes:
         instant: When it may start, in UTC. Runs of several business dates share it after a blackout or skipped day.
@@ -27,10 +27,9 @@ class Due:
 
 
 def due(schedule: Schedule, since: datetime, until: datetime) -> Iterator[Due]:
-    """What is due after *since* and not after *until*, in order.
+    """Yield what is due after *since* and not after *until*, in order.
 
-    The parts of a span together give what the whole gives. What is due at one instant for one business date is one
-    run.
+    The parts of a span together give the same as the whole. There is one run for an instant and a business date.
 
     Raises:
         ValueError: If *since* or *until* has no time zone.
@@ -49,7 +48,7 @@ def due(schedule: Schedule, since: datetime, until: datetime) -> Iterator[Due]:
 
 
 def due_after(schedule: Schedule, last: Due | datetime, until: datetime) -> Iterator[Due]:
-    """What is due after the run *last*, or after an instant, and not after *until*, in order.
+    """Yield what is due after the run *last*, or after an instant, and not after *until*, in order.
 
     Raises:
         ValueError: If *last* or *until* has no time zone.
@@ -60,12 +59,12 @@ def due_after(schedule: Schedule, last: Due | datetime, until: datetime) -> Iter
 
 
 def caught_up(schedule: Schedule, asked: Iterable[Due], now: datetime) -> list[Due]:
-    """The missed runs to catch up with at *now*, in order, by ``catch_up`` and ``catch_up_within``.
+    """Return the missed runs to catch up with at *now*, in order, by ``catch_up`` and ``catch_up_within``.
 
     Blackouts that began since are not considered; see `free_from`.
 
     Args:
-        asked: What was due since the last run that finished, as `due_after` gives it.
+        asked: What was due since the last run that finished, as returned by `due_after`.
 
     Raises:
         ValueError: If *now* has no time zone.
@@ -78,7 +77,7 @@ def caught_up(schedule: Schedule, asked: Iterable[Due], now: datetime) -> list[D
 
 
 def _planned(schedule: Schedule, since: datetime, until: datetime) -> Iterator[tuple[datetime, date]]:
-    """The instants, and their local dates, of all days from *since* to *until*, before blackouts move them."""
+    """Yield the instants and local dates of all days from *since* to *until*, before blackouts move them."""
     day = shown(since, schedule.zone).date()
     moves = schedule.on_holiday == "next_working_day"
     while _begin(schedule, day) <= until:
@@ -99,7 +98,7 @@ def _planned_on(schedule: Schedule, day: date, since: datetime) -> Iterable[date
 
 
 def _showings(schedule: Schedule, day: date) -> list[datetime]:
-    """Every instant of *day* at which the clocks show one of the times: none for a skipped time, two for a repeated."""
+    """Return every instant of *day* at which the clocks show one of the times: none if skipped, two if repeated."""
     begin, end = _begin(schedule, day), _begin(schedule, day + ONE_DAY)
     locals_ = [datetime.combine(day, at) for at in schedule.times]
     if end - begin == ONE_DAY and shown(begin, schedule.zone).time() == time():
@@ -115,7 +114,7 @@ def _showings(schedule: Schedule, day: date) -> list[datetime]:
 
 
 def _begin(schedule: Schedule, day: date) -> datetime:
-    """The first instant of a local day; of a skipped one, that of the next."""
+    """Return the first instant of a local day; for a skipped day, that of the next."""
     return first_showing(datetime.combine(day, time()), schedule.zone)
 
 

@@ -27,7 +27,7 @@ class JobConfig(ConfigModel):
     """Local time by which the run should end; a warning is sent at its start if it is expected to end later."""
 
     def deadline(self, due: datetime) -> datetime | None:
-        """The first instant at or after *due* at which the clock shows `done_by`."""
+        """Return the first instant at or after *due* at which the clock shows `done_by`."""
         if self.done_by is None:
             return None
         zone, at = self.schedule.zone, time.fromisoformat(self.done_by)
@@ -37,7 +37,7 @@ class JobConfig(ConfigModel):
 
 
 def ordered(jobs: Mapping[str, JobConfig]) -> list[str]:
-    """The names of *jobs*, each after the jobs in its `after`, otherwise in file order.
+    """Return the names of *jobs*, each after the jobs in its `after`, otherwise in file order.
 
     Raises:
         ValueError: If a job comes after an unknown job, or after itself.

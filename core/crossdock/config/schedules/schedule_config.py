@@ -126,12 +126,12 @@ class Blackout(ConfigModel):
 
     @cached_property
     def times(self) -> tuple[time, time] | None:
-        """The two times of day; None between instants."""
+        """The two times of day; None for two instants."""
         return (time.fromisoformat(self.from_), time.fromisoformat(self.to)) if is_time(self.from_) else None
 
     @cached_property
     def instants(self) -> tuple[datetime, datetime] | None:
-        """The two instants, in UTC; None between times of day."""
+        """The two instants in UTC; None for two times of day."""
         if is_time(self.from_):
             return None
         return datetime.fromisoformat(self.from_).astimezone(UTC), datetime.fromisoformat(self.to).astimezone(UTC)
@@ -187,7 +187,7 @@ class Schedule(ConfigModel):
         return self
 
     def names(self, day: date) -> bool:
-        """True if the schedule runs on *day* unless it is a holiday."""
+        """Return whether the schedule runs on *day* unless it is a holiday."""
         return self.line.matches(day) if self.line else is_named(day, self.days, self.holidays)
 
     @cached_property
@@ -200,7 +200,6 @@ class Schedule(ConfigModel):
 
     @cached_property
     def times(self) -> tuple[time, ...]:
-        """The times of day of `at` or `cron`, in order."""
         return self.line.times if self.line else tuple(time.fromisoformat(text) for text in self.at or ())
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The names of columns, of a header or declared."""
+"""Column names, from a header or declared."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ from collections.abc import Sequence
 
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS
 
-_TELLING = 2  # so many names show a header; the last one of more may be another one
+_TELLING = 2  # this many matching names show a header; with more names, the last one may differ
 
 
 def of_header(names: Sequence[str]) -> Sequence[str]:
-    """The first cells that a row has if it is the header again: all but the last of three or more names."""
+    """The cells by which a repeated header is recognized: all but the last of three or more names."""
     return names[:-1] if len(names) > _TELLING else names
 
 
 def check_column_names(names: Sequence[str]) -> Sequence[str]:
-    """Check the names of a header.
+    """Raise ValueError if names of a header are empty or repeated.
 
-    Raises:
-        ValueError: With the number of the column and never its name: where a header is missing, the names are data.
+    The message has the number of the column and never its name: where a header is missing, the names are data.
     """
     if len(names) > MAX_COLUMNS:
         raise ValueError(f"{len(names)} columns, more than the limit of {MAX_COLUMNS}")

@@ -1,4 +1,4 @@
-"""Reads files that may be gzip, as a stream and with limits on what they may unpack to."""
+"""Files that may be gzip, read as a stream with limits on the unpacked size."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ MAX_EXPANSION = 200
 FREE_BYTES = 10_000_000
 """Bytes that may come out at any ratio: a small file of blanks is harmless."""
 MAX_BYTES = 20_000_000_000
-"""Of one file, unpacked: more than a hundred million rows."""
+"""The limit for one unpacked file: more than a hundred million rows."""
 MAX_LINES_PER_BYTE = 4
-"""Lines that differ take at least one packed byte each; each line costs memory until its file is read."""
+"""Lines that differ take at least one packed byte each. Each line costs memory until its file is read."""
 FREE_LINES = 500_000
 """Lines that may come out at any ratio."""
 MAX_MEMBERS = 500_000
@@ -31,25 +31,22 @@ MAX_IDLE = 1 << 20
 
 class Readable(Protocol):
     def read(self, size: int, /) -> bytes:
-        """At most *size* bytes; none only at the end."""
+        """Return at most *size* bytes, and no bytes only at the end."""
 
 
 class Openable(Protocol):
     """A file that can be read more than once, such as a `pathlib.Path`."""
 
     def open(self, mode: Literal["rb"], /) -> AbstractContextManager[BinaryIO]:
-        """Its bytes, from the beginning."""
+        """Open the file for reading from its beginning."""
 
 
 @contextmanager
 def open_stream(path: Openable, *, name: str) -> Iterator[Readable]:
-    """The bytes of *path*, unpacked if they begin with the magic number of gzip.
+    """Open *path* for reading, and unpack it if it begins with the magic number of gzip.
 
     Consecutive gzip members are one file. A file that was cut exactly between two members looks whole: only a trailer
     or a count from elsewhere shows what is missing.
-
-    Args:
-        name: The file's name in errors.
 
     Raises:
         RefusedError: While reading: truncated or corrupt gzip, bytes after its end, or a limit of this module.
@@ -61,7 +58,7 @@ def open_stream(path: Openable, *, name: str) -> Iterator[Readable]:
 
 
 class _Unpacked:
-    """A gzip stream with limits; the standard library's reader reads endless headers and padding within one call."""
+    """A gzip stream with limits. The reader of the standard library reads endless headers and padding in one call."""
 
     def __init__(self, packed: BinaryIO, name: str) -> None:
         self._packed, self._name = packed, name
@@ -70,7 +67,7 @@ class _Unpacked:
         self._total = self._lines = self._idle = 0
 
     def read(self, size: int, /) -> bytes:
-        """*size* bytes, fewer only at the end."""
+        """Return *size* bytes, and fewer only at the end."""
         data = bytearray()
         while len(data) < size and (part := self._part(size - len(data))):
             data += part
@@ -80,7 +77,7 @@ class _Unpacked:
         return bytes(data)
 
     def _part(self, size: int) -> bytes:
-        """At most *size* bytes; none only at the end."""
+        """Return at most *size* bytes, and no bytes only at the end."""
         while not self._member.eof or self._begin_member():
             self._next = self._next or self._packed.read(_BLOCK)
             at_end, before = not self._next, len(self._next)
@@ -99,7 +96,7 @@ class _Unpacked:
         return b""
 
     def _begin_member(self) -> bool:
-        """Whether another member follows, after any padding with zeros."""
+        """Skip zeros of padding, and return whether another member follows."""
         while not (rest := self._next.lstrip(b"\0")):
             self._pass_over(len(self._next))
             self._next = self._packed.read(_BLOCK)
@@ -116,7 +113,6 @@ class _Unpacked:
         return True
 
     def _pass_over(self, number: int) -> None:
-        """Count packed bytes without output."""
         self._idle += number
         if self._idle > MAX_IDLE:
             raise self._too_much(f"holds more than {MAX_IDLE:,} consecutive bytes of gzip that unpack to nothing")

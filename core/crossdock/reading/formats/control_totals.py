@@ -1,4 +1,4 @@
-"""Counts and control sums that records of a file state about others, compared with what the file has."""
+"""Counts and control sums that a file states about its records, compared with the records."""
 
 from __future__ import annotations
 
@@ -21,12 +21,7 @@ _HINT = "The file is damaged or incomplete: fetch it again; if it is whole, the 
 
 
 class ControlTotals:
-    """What the records of one type state, in each group of records or in the file.
-
-    Args:
-        file: The file's name in errors.
-        name: The type that states counts or sums.
-    """
+    """The totals that the records of one type state, for each group of records or for the whole file."""
 
     def __init__(self, file: str, name: str, types: Mapping[str, RecordType]) -> None:
         self._file, self._name, self._kind = file, name, types[name]
@@ -41,11 +36,11 @@ class ControlTotals:
         """Add the next records, by type.
 
         Raises:
-            RefusedError: If a group has ended that is not as stated.
+            RefusedError: If the totals of a finished group differ from the stated ones.
         """
         starts = frames[self._scope][LINE] if self._scope and self._scope in frames else None
         found, stated = list(self._counted(frames, starts)), self._statements(frames, starts)
-        if self._scope:  # each group has totals, if only zeros
+        if self._scope:  # every group has totals, even if they are zero
             found += [self._zeros(starts)] if starts is not None else []
         self._found = _added([self._found, *found])
         self._stated = pl.concat([self._stated, *stated])
@@ -56,10 +51,10 @@ class ControlTotals:
             self._stated = self._stated.filter(pl.col(_GROUP) >= self._group)
 
     def end(self, line: int) -> None:
-        """Check the last group, at the end of the file; *line* is that of its last record.
+        """Check the last group at the end of the file, whose last record is on *line*.
 
         Raises:
-            RefusedError: If it is not as stated.
+            RefusedError: If its totals differ from the stated ones.
         """
         if not self._scope:
             zeros = [(1, item, 0, line) for item in range(len(self._items))]
@@ -67,7 +62,6 @@ class ControlTotals:
         self._check(pl.lit(value=True))
 
     def _groups(self, frame: pl.DataFrame, starts: pl.Series | None) -> pl.Series:
-        """The number of the group of each record."""
         if self._scope is None or starts is None:
             return pl.repeat(self._group, frame.height, dtype=pl.UInt64, eager=True)
         return starts.search_sorted(frame[LINE], side="right").cast(pl.UInt64) + self._group
@@ -135,7 +129,6 @@ class ControlTotals:
 
 
 def first_after(lines: Mapping[str, pl.Series], line: int) -> int | None:
-    """The first of *lines* after *line*."""
     after = [int(found[0]) for each in lines.values() if len(found := each.filter(each > line))]
     return min(after, default=None)
 
@@ -160,6 +153,5 @@ def exact_numbers(frame: pl.DataFrame, column: str, *, file: str, may_be_empty: 
 
 
 def plain(number: Decimal) -> str:
-    """*number* without zeros at the end of its fraction."""
     text = format(number, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text

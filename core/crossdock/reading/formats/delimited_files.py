@@ -1,4 +1,4 @@
-"""Reads delimited text files strictly: each deviation from the declared layout is refused with its place."""
+"""Strict reading of delimited text files: each deviation from the declared layout is refused with its place."""
 
 from __future__ import annotations
 
@@ -37,11 +37,10 @@ def read_rows(
 ) -> Iterator[pl.DataFrame]:
     """Read a delimited text file, plain or gzip, in bounded memory.
 
-    A fault may be found after many frames, a wrong count only at the end: nothing that was read may have an effect
-    before the iterator has ended.
+    A fault may be found after many frames, and a wrong count only at the end. Nothing may act on a row before the
+    iterator has ended.
 
     Args:
-        name: The file's name in errors.
         batch_rows: The most rows in one frame.
         leniencies: Counts what is read only because the layout declares it.
 
@@ -95,7 +94,6 @@ def read_lines(
 def _opened(
     stream: Readable, layout: DelimitedFormat, name: str, chunk: int, counted: Leniencies
 ) -> tuple[DelimitedRows, Iterator[Piece]]:
-    """The file, with its first record read, and the pieces that hold its rows."""
     row_ends = _row_ends(layout)
     first, cut = _pieces(stream, layout, name, chunk, row_ends, counted)
     return DelimitedRows(layout, name, first, row_ends, counted), cut if layout.header else chain([first], cut)
@@ -104,7 +102,7 @@ def _opened(
 def _records(
     stream: Readable, layout: DelimitedFormat, name: str, chunk: int, counted: Leniencies
 ) -> Iterator[Mapping[str, pl.DataFrame]]:
-    """The records of a file with several types, by type, many at a time."""
+    """Yield the records of a file with several types, grouped by type."""
     row_ends = _row_ends(layout)
     first, cut = _pieces(stream, layout, name, chunk, row_ends, counted)
     fitting = FittingCells(layout.short_lines, layout.long_lines, counted)
@@ -115,7 +113,6 @@ def _records(
 def _pieces(
     stream: Readable, layout: DelimitedFormat, name: str, chunk: int, row_ends: RowEnds | None, counted: Leniencies
 ) -> tuple[Piece, Iterator[Piece]]:
-    """The first record, and the others."""
     prepare = _preparation(layout, row_ends, counted)
     cut = pieces(stream, layout.encoding, layout.quote, name=name, chunk=chunk, prepare=prepare)
     first = next(cut, None)
@@ -132,8 +129,6 @@ def _row_ends(layout: DelimitedFormat) -> RowEnds | None:
 
 
 def _preparation(layout: DelimitedFormat, row_ends: RowEnds | None, counted: Leniencies) -> Prepare:
-    """What is done to the text before it is cut into records."""
-
     def prepare(blocks: Iterator[bytes]) -> Iterator[Block]:
         text = row_ends.lines(blocks) if row_ends else blocks
         found: Iterator[Block] = without_preamble(text, layout.skip_lines) if layout.skip_lines else text
@@ -147,8 +142,6 @@ def _preparation(layout: DelimitedFormat, row_ends: RowEnds | None, counted: Len
 
 
 class DelimitedReader(FormatReader[DelimitedFormat]):
-    """Delimited text files."""
-
     layout = DelimitedFormat
 
     def rows(

@@ -1,4 +1,4 @@
-"""The records of a delimited file with several record types, taken apart by their types."""
+"""Records of a delimited file with several record types, split by type."""
 
 from __future__ import annotations
 
@@ -22,14 +22,7 @@ _MOST_BYTES = 1 << 20  # of a part: its cells may be Python objects
 
 
 class DelimitedRecords:
-    """Takes records apart; keeps nothing between two pieces, so that it is safe for several threads.
-
-    Args:
-        name: The file's name in errors.
-        fitting: Fills up and cuts records as declared.
-        crlf: Whether lines end with CRLF.
-        row_ends: Declared row ends, if there are any.
-    """
+    """Splits records by type. It keeps nothing between two pieces, so that it is safe for several threads."""
 
     def __init__(
         self, layout: DelimitedFormat, name: str, fitting: FittingCells, *, crlf: bool, row_ends: RowEnds | None
@@ -48,11 +41,10 @@ class DelimitedRecords:
         self._otherwise = next((each for each, code in codes.items() if code is None), None)
 
     def slim(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
-        """*pieces* in parts of moderate size."""
         return chain.from_iterable(parts(piece, self._layout.quote, _MOST_BYTES) for piece in pieces)
 
     def frames(self, piece: Piece) -> Mapping[str, pl.DataFrame]:
-        """The records of *piece* by type, those without records left out; each with its columns and `LINE`.
+        """Return the records of *piece* by type, each with its columns and `LINE`. Types without records are missing.
 
         Raises:
             RefusedError: At the first deviation.
@@ -63,7 +55,7 @@ class DelimitedRecords:
         return {name: self._row_ends.restored_frame(frame) for name, frame in found.items()}
 
     def _at_once(self, piece: Piece) -> dict[str, pl.DataFrame] | None:
-        """The records of *piece* in columns; None if one may be wrong, or spans several lines."""
+        """Parse *piece* in columns, or return None if a record may be wrong or spans several lines."""
         quote = self._layout.quote
         if (quote and quote.encode() in piece.data) or not piece.data.endswith(b"\n"):
             return None
@@ -92,7 +84,7 @@ class DelimitedRecords:
         return found
 
     def _one_by_one(self, piece: Piece) -> dict[str, pl.DataFrame]:
-        """The records of *piece* as the strict parser reads them."""
+        """Parse *piece* with the strict parser."""
         text, fault = as_text(piece, self._layout.quote)
         rows: dict[str, list[tuple[str | int, ...]]] = {}
         for line, cells in self._strict.records(text, piece.line, crlf=self._crlf):

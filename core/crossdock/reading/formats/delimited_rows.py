@@ -21,25 +21,18 @@ from crossdock.reading.formats.text_decoding import NotText, Piece, as_text, par
 if TYPE_CHECKING:
     from crossdock.reading.formats.delimited_format import DelimitedFormat, Trailer
 
-_PICKED_BYTES, _PICKED_CELLS = 1 << 20, 100_000  # most of one frame of picked records
+_PICKED_BYTES, _PICKED_CELLS = 1 << 20, 100_000  # limits for one frame of picked records
 _SMALLEST_PART_BYTES = 64 << 10
 STRICT_BYTES = 2 << 10
-"""Of a piece that the strict parser reads sooner than polars can be called."""
-_STRICT_CELLS = 100_000  # cells that are Python objects at a time
+"""The strict parser reads a piece of this size sooner than polars can be called."""
+_STRICT_CELLS = 100_000  # cells that are Python objects at the same time
 _OTHER_LINES = 2  # header and trailer
-_BESIDE = "_beside"  # no column has such a name
+_BESIDE = "_beside"  # no column has this name
 _COUNT = re.compile("[0-9]{1,18}")
 
 
 class DelimitedRows:
-    """One file being read: its columns, and the number of rows so far.
-
-    Args:
-        name: The file's name in errors.
-        first: Its first record.
-        row_ends: Declared row ends, if there are any.
-        leniencies: Counts what is read only because the layout declares it.
-    """
+    """One file being read: its columns, and the number of rows so far."""
 
     def __init__(
         self, layout: DelimitedFormat, name: str, first: Piece, row_ends: RowEnds | None, leniencies: Leniencies
@@ -63,7 +56,7 @@ class DelimitedRows:
 
     @cached_property
     def _wider_parser(self) -> PolarsParser | None:
-        """One that reads as if a last column were without a name."""
+        """A parser with one more column, whose name is empty."""
         return PolarsParser(self._form([*self._names, _BESIDE])) if self._fitting.may_be_cut else None
 
     def _form(self, names: Sequence[str]) -> RecordFormat:
@@ -72,7 +65,7 @@ class DelimitedRows:
         return RecordFormat(names, layout.delimiter, layout.quote, self._crlf, self._trailer_cells, marks)
 
     def frames(self, rest: Iterator[Piece]) -> Iterator[pl.DataFrame]:
-        """All rows; then the trailer is checked."""
+        """Yield all rows, then check the trailer."""
         for frame in prefetched(self._frame, self._bodies(rest)):
             self.rows += frame.height
             yield frame
@@ -82,7 +75,7 @@ class DelimitedRows:
             self._refuse_missing_trailer(1)
 
     def _bodies(self, rest: Iterator[Piece]) -> Iterator[Piece]:
-        """The pieces that hold rows; the record that must be a trailer is set aside."""
+        """Yield the pieces that hold rows, and set aside the record that must be a trailer."""
         for piece in rest:
             body: Piece | None = piece
             if self._trailer and piece.last:
@@ -91,7 +84,7 @@ class DelimitedRows:
                 yield from self._slim(body)
 
     def _slim(self, body: Piece) -> Iterator[Piece]:
-        """*body* in pieces whose frames have at most `MAX_CELLS`, missing cells of short lines included."""
+        """Split *body* so that each frame has at most `MAX_CELLS`, including the missing cells of short lines."""
         cells, size = body.ends * len(self._names), len(body.data)
         if cells <= MAX_CELLS or size <= _SMALLEST_PART_BYTES:
             yield body
@@ -100,7 +93,6 @@ class DelimitedRows:
             yield from self._slim(part) if len(part.data) < size else (part,)
 
     def picked(self, records: Iterator[bytes], lines: Sequence[int]) -> Iterator[pl.DataFrame]:
-        """The rows of *records*, which begin at *lines*."""
         first = 0
         for batch in self._batches(records):
             data = b"".join(batch)
@@ -109,7 +101,6 @@ class DelimitedRows:
             first += len(batch)
 
     def _batches(self, records: Iterator[bytes]) -> Iterator[list[bytes]]:
-        """*records*, as many at a time as give a frame of moderate size."""
         batch, size, cells = list[bytes](), 0, 0
         for record in records:
             batch.append(record)
@@ -144,7 +135,7 @@ class DelimitedRows:
         return frame
 
     def _without_beside(self, frame: pl.DataFrame | None) -> pl.DataFrame | None:
-        """Rows that all have one empty field more than there are columns, without it; None for others."""
+        """Drop the last column if all of its cells are empty; otherwise return None."""
         if frame is None or not (frame[_BESIDE] == "").all():
             return None
         self._leniencies.add("long", frame.height)
@@ -160,7 +151,6 @@ class DelimitedRows:
         self._strict_parser.refuse(f"byte {fault.byte:02X} is not utf-8", fault.line, fault.column, hint=fault.hint)
 
     def _strict_rows(self, text: str, line: int) -> Iterator[tuple[str | int, ...]]:
-        """The rows of *text* as the strict parser reads them."""
         width, begin = len(self._names), list(of_header(self._names))
         for start, cells in self._strict_parser.records(text, line, crlf=self._crlf):
             if self._is_trailer(cells):

@@ -1,4 +1,4 @@
-"""How a file ends: with a whole row, or cut in the middle of one."""
+"""The end of a file: a whole row, or one that was cut."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import os
 
 from crossdock.reading.formats.compression import GZIP_MAGIC, Openable
 
-_LONGEST = 64  # bytes: of a row end of 8 characters in any encoding, and an end mark
+_LONGEST = 64  # bytes: a row end of 8 characters in any encoding, and an end mark
 _DOS_END = "\x1a"
 
 
 def is_cut(path: Openable, encoding: str, row_end: str | None) -> bool:
-    """Whether the last row lacks its end, as in a truncated file; gzip has an end mark of its own.
+    """Return whether the last row lacks its end, as in a truncated file. gzip has an end mark of its own.
 
     Args:
-        row_end: None for LF or CRLF, empty where rows have no end.
+        row_end: None for LF or CRLF; empty where rows have no end.
     """
     if row_end == "":
         return False
@@ -32,6 +32,6 @@ def is_cut(path: Openable, encoding: str, row_end: str | None) -> bool:
 
 
 def _forms(encoding: str) -> list[str]:
-    """The encodings that the text may have; a byte order mark at the beginning of the file decides."""
+    """The encodings that the text may have. A byte order mark at the beginning of the file decides."""
     name = codecs.lookup(encoding).name.removesuffix("-sig")
     return [f"{name}-le", f"{name}-be"] if name in {"utf-16", "utf-32"} else [name]

@@ -1,4 +1,4 @@
-"""The formats of files: each is one module, and one entry here."""
+"""The formats of files: each is one module and one entry here."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ FORMATS: Mapping[str, FormatReader[Any]] = {
     "sheet": SheetReader(),
     "json_lines": JsonLinesReader(),
 }
-"""The reader of each kind."""
 
 
 def _kind(value: Any) -> Any:
@@ -41,7 +40,6 @@ else:
 
 
 def reader_of(layout: FileFormat) -> FormatReader[Any]:
-    """What reads files of *layout*."""
     return FORMATS[_kind(layout)]
 
 
@@ -53,9 +51,9 @@ def read_rows(
     batch_rows: int = 100_000,
     leniencies: Leniencies | None = None,
 ) -> Iterator[pl.DataFrame]:
-    """The rows of a file in its order; see the reader of its format.
+    """Yield the rows of a file in their order, as the reader of its format does.
 
-    Nothing that was read may have an effect before the iterator has ended, as a fault may be found at the end.
+    Nothing may act on a row before the iterator has ended, because a fault may be found at the end.
 
     Args:
         leniencies: Counts what is read only because *layout* declares it.
@@ -67,10 +65,12 @@ def read_rows(
 
 
 def read_lines(path: Openable, layout: FileFormat, lines: Sequence[int], *, name: str) -> Iterator[pl.DataFrame]:
-    """The rows that begin at *lines* (ascending) of a file that `read_rows` has read to its end."""
+    """Yield the rows that begin at *lines* (ascending) of a file that `read_rows` has read to its end."""
     return reader_of(layout).rows_at(path, layout, lines, name=name)
 
 
 def looks_cut(path: Openable, layout: FileFormat) -> bool:
-    """Whether a file may have been cut without a trace in its rows: it marks no end, and its last row lacks its own."""
+    """Return whether a file may have been cut without a trace: its format marks no end, and the last row lacks its
+    end.
+    """
     return reader_of(layout).looks_cut(path, layout)

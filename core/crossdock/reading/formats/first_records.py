@@ -1,4 +1,4 @@
-"""The first records of a file as its layout reads them, with their places; its first lines beside their positions."""
+"""The first records of a file with their places, and its first lines with their positions."""
 
 from __future__ import annotations
 
@@ -19,14 +19,6 @@ _LINE_END = re.compile("\r\n|\n|\x85")
 
 @dataclass(frozen=True, slots=True)
 class FirstRecords:
-    """What was read of a file.
-
-    Attributes:
-        records: Line and cells by column, each cell with its place.
-        rows: The number of all records, up to an error.
-        error: Why the file is refused, if it is.
-    """
-
     records: Sequence[tuple[int, Mapping[str, tuple[str, str]]]]
     rows: int
     error: RefusedError | None
@@ -49,12 +41,12 @@ def first_records(path: Path, layout: FileFormat, number: int) -> FirstRecords:
 
 
 def first_lines(path: Path, number: int, *, encoding: str, length: int | None) -> list[str]:
-    """The first *number* lines of *path*, plain or gzip, or its first records of *length* characters.
+    """Return the first *number* lines of *path*, plain or gzip, or its first records of *length* characters.
 
     Bytes that are no characters become U+FFFD.
 
     Raises:
-        RefusedError: If the file is empty, or damaged gzip.
+        RefusedError: If the file is empty or is damaged gzip.
     """
     with open_stream(path, name=path.name) as stream:
         data = stream.read(_MOST_BYTES)
@@ -68,7 +60,7 @@ def first_lines(path: Path, number: int, *, encoding: str, length: int | None) -
 
 
 def ruled(lines: Sequence[str], width: int) -> Iterator[str]:
-    """*lines* below rulers that number the positions, at most *width* positions side by side."""
+    """Yield *lines* below rulers that number the positions, at most *width* positions side by side."""
     longest = max(map(len, lines), default=0)
     margin = len(str(len(lines)))
     for start in range(0, longest, width):
@@ -82,7 +74,7 @@ def ruled(lines: Sequence[str], width: int) -> Iterator[str]:
 
 
 def shape(text: str) -> str:
-    """*text* without what it says: letters as ``A`` and ``a``, digits as ``9``; all else stays."""
+    """Mask *text*: letters become ``A`` and ``a``, digits become ``9``, all else stays."""
     return "".join(map(_shape_of, text))
 
 

@@ -1,7 +1,7 @@
-"""The columns of fixed-width records: from positions to text cells, and numbers to plain decimals.
+"""Columns of fixed-width records: cells by position as text, and numbers as plain decimals.
 
-A number is written without a point, as COBOL's ``PIC 9(7)V99`` and ``PIC S9(7)V99`` are: digits with implied decimals.
-Its sign is a character of its own (SIGN SEPARATE), or overpunched: part of its last digit.
+A number is written without a point, as COBOL's ``PIC 9(7)V99`` and ``PIC S9(7)V99`` are: its digits have implied
+decimals. Its sign is a character of its own (SIGN SEPARATE), or overpunched: part of its last digit.
 """
 
 from __future__ import annotations
@@ -60,12 +60,11 @@ class FixedColumn(ConfigModel):
 
     @property
     def end(self) -> int:
-        """The position of its last character."""
         return self.at + self.length - 1
 
     @property
     def described(self) -> str:
-        """What a cell must be."""
+        """What a cell must contain, for messages."""
         if self.decimals is None:
             return "whole characters"
         signs = {
@@ -77,9 +76,9 @@ class FixedColumn(ConfigModel):
 
 
 def cell(column: FixedColumn, encoding: str, *, in_bytes: bool = False) -> pl.Expr:
-    """The cell of each line as text: a number as a plain decimal such as ``-12.34``, a blank one as ``""``.
+    """Return the cell of each line as text: a number as a plain decimal such as ``-12.34``, a blank cell as ``""``.
 
-    Of cells that `is_odd` finds, the result is not defined.
+    The result is undefined for the cells that `is_odd` finds.
     """
     raw = _raw(column).str.replace_all(FILLER, "", literal=True) if in_bytes else _raw(column)
     if column.decimals is None:
@@ -95,16 +94,16 @@ def cell(column: FixedColumn, encoding: str, *, in_bytes: bool = False) -> pl.Ex
     elif column.sign == "leading":
         sign = pl.when(raw.str.contains("-", literal=True)).then(pl.lit("-")).otherwise(pl.lit(""))
     significant = digits.str.strip_chars_start(f"{column.fill}0+-")
-    sign = pl.when(significant == "").then(pl.lit("")).otherwise(sign)  # zero has none
+    sign = pl.when(significant == "").then(pl.lit("")).otherwise(sign)  # zero has no sign
     is_blank = raw.str.slice(unit, 1) == " "
     return pl.when(is_blank).then(pl.lit("")).otherwise(_decimal(sign, significant, column.decimals))
 
 
 def is_odd(column: FixedColumn, encoding: str, *, in_bytes: bool = False) -> pl.Expr | None:
-    """Whether a cell is not what its column declares; None for a text, which may be anything.
+    """Return whether a cell breaks the declaration of its column; None for a text column, which may hold anything.
 
     Args:
-        in_bytes: Positions count bytes: a text is odd if it begins or ends inside of a character.
+        in_bytes: Positions count bytes. A text cell is also wrong if it begins or ends inside a character.
     """
     if column.decimals is None:
         if not in_bytes:
@@ -121,7 +120,7 @@ def is_odd(column: FixedColumn, encoding: str, *, in_bytes: bool = False) -> pl.
 
 
 def overpunches(encoding: str) -> dict[str, tuple[str, bool]]:
-    """The characters that may be the last digit of a number with an overpunched sign: digit, and whether negative.
+    """Map each character that can be the last digit of an overpunched number to its digit and whether it is negative.
 
     In EBCDIC, the zone of the last byte is C for plus, D for minus and F for none (IBM, z/Architecture Principles of
     Operation, "Decimal-Number Formats": zoned). Files that were translated to ASCII have what cp037 shows for these
@@ -156,7 +155,6 @@ def _without_padding(raw: pl.Expr, column: FixedColumn) -> pl.Expr:
 
 
 def _decimal(sign: pl.Expr, digits: pl.Expr, decimals: int) -> pl.Expr:
-    """*sign* and *digits* with the point and at least one digit before it."""
     number = digits.str.zfill(decimals + 1)
     if not decimals:
         return pl.concat_str(sign, number)

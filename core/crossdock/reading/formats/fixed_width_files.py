@@ -31,7 +31,6 @@ def _columns(columns: Mapping[str, FixedColumn]) -> Mapping[str, FixedColumn]:
 Columns = Annotated[Mapping[str, FixedColumn], Field(min_length=1), AfterValidator(_columns)]
 Length = Annotated[int, Field(ge=1, le=MAX_POSITION)]
 ROWS = "rows"
-"""The name of the only type of a file without declared ones."""
 
 
 class FixedRecordType(RecordType):
@@ -48,7 +47,6 @@ class FixedRecordType(RecordType):
 
     @property
     def end(self) -> int:
-        """The position where its last column ends."""
         return max(column.end for column in self.columns.values())
 
 
@@ -119,7 +117,7 @@ class FixedWidthFormat(FileLayout):
 
     @property
     def types(self) -> Mapping[str, FixedRecordType]:
-        """Its types by name; a file without declared ones has one, `ROWS`."""
+        """The types by name. A file without declared types has one, `ROWS`."""
         if self.record_types is not None:
             return self.record_types
         assert self.columns is not None
@@ -127,17 +125,14 @@ class FixedWidthFormat(FileLayout):
 
     @property
     def chosen(self) -> str:
-        """The type whose records are read."""
         return self.records or ROWS
 
     @property
     def names(self) -> list[str]:
-        """The columns of what is read."""
         return all_columns(self.chosen, self.types)
 
     @property
     def states_rows(self) -> bool:
-        """Whether the file states how many rows it has."""
         return counts_rows(self.types, self.chosen)
 
     @property
@@ -151,7 +146,6 @@ class FixedWidthFormat(FileLayout):
         return {"line_feed": None, "nel": "\x85", "none": ""}[self.line_end]
 
     def length_of(self, name: str) -> int:
-        """The number of characters of the records of the type *name*."""
         kind = self.types[name]
         return kind.length or self.length or kind.end
 

@@ -1,4 +1,4 @@
-"""The records of a fixed-width file, checked against its layout and taken apart by their types."""
+"""Records of a fixed-width file, checked against its layout and split by type."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ def read_fixed_width(
     """Read the chosen records of a fixed-width file, plain or gzip, in bounded memory.
 
     Args:
-        name: The file's name in errors.
         batch_rows: The most rows in one frame.
         leniencies: Counts what is read only because the layout declares it.
 
@@ -65,7 +64,7 @@ def read_fixed_width(
 
 
 class _FixedWidthRows:
-    """Takes lines apart; keeps nothing between two pieces, so that it is safe for several threads."""
+    """Splits lines by type. It keeps nothing between two pieces, so that it is safe for several threads."""
 
     def __init__(self, layout: FixedWidthFormat, lines: RecordLines, leniencies: Leniencies) -> None:
         self._layout, self._lines, self._leniencies = layout, lines, leniencies
@@ -91,7 +90,7 @@ class _FixedWidthRows:
         self._otherwise = next((name for name, code in codes.items() if code is None), None)
 
     def slim(self, piece: Piece) -> Iterator[Piece]:
-        """*piece* in parts whose frames have about `MAX_CELLS` at most."""
+        """Split *piece* so that each frame has about `MAX_CELLS` at most."""
         cells = (piece.ends + 1) * (self._columns + 2)
         if cells <= MAX_CELLS:
             yield piece
@@ -99,7 +98,7 @@ class _FixedWidthRows:
             yield from parts(piece, None, max(len(piece.data) * MAX_CELLS // cells, 1))
 
     def frames(self, piece: Piece) -> dict[str, pl.DataFrame]:
-        """The records of *piece* by type, those without records left out; each with its columns and `LINE`.
+        """Return the records of *piece* by type, each with its columns and `LINE`. Types without records are missing.
 
         Raises:
             RefusedError: At the first deviation.
@@ -138,7 +137,7 @@ class _FixedWidthRows:
                 self._refuse_cell(lines, odd)
         return (
             lines.lazy().select(*self._cells[name], LINE).collect()
-        )  # lazily, parts that cells share are computed once
+        )  # lazily, so that parts which cells share are computed once
 
     def _of_full_length(self, lines: pl.DataFrame, length: int) -> pl.DataFrame:
         layout, sizes, beyond = self._layout, pl.col(TEXT).str.len_chars(), pl.col(TEXT).str.slice(length)
@@ -178,7 +177,7 @@ class _FixedWidthRows:
         return lines.with_columns(pl.col(TEXT).str.pad_end(length).str.slice(0, length))
 
     def _fills_bytes(self, length: int) -> pl.Expr:
-        """Whether a line has as many bytes as *length* says, and fewer characters: positions may count bytes."""
+        """Return whether a line has *length* bytes and fewer characters: its positions may count bytes."""
         is_wide = pl.col(TEXT).str.contains(r"[^\x00-\x7F]")
         fills = pl.col(TEXT).map_elements(lambda text: self._has_bytes(text, length), return_dtype=pl.Boolean)
         return is_wide & fills
@@ -198,8 +197,6 @@ class _FixedWidthRows:
 
 
 class FixedWidthReader(FormatReader[FixedWidthFormat]):
-    """Files whose columns are at fixed positions."""
-
     layout = FixedWidthFormat
 
     def rows(

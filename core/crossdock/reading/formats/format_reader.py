@@ -1,4 +1,4 @@
-"""What a format of files is: the model of its layout, and a reader for files of that layout."""
+"""The interface of a format: the model of its layout, and a reader of files with that layout."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from crossdock.values.config_file import ConfigModel
 
 
 class FileLayout(ConfigModel):
-    """How the bytes of a file are rows; a subclass has a `kind`."""
+    """How the bytes of a file become rows. A subclass has a `kind`."""
 
     @property
     def states_rows(self) -> bool:
-        """Whether the file states how many rows it has."""
         return False
 
     @property
@@ -32,11 +31,7 @@ L = TypeVar("L", bound=FileLayout)
 
 
 class FormatReader(ABC, Generic[L]):
-    """Reads files of one kind; `crossdock.reading.formats.file_formats` lists them.
-
-    Attributes:
-        layout: The model of their layouts.
-    """
+    """Reads files of one kind. `crossdock.reading.formats.file_formats` lists the readers."""
 
     layout: type[L]
 
@@ -44,7 +39,7 @@ class FormatReader(ABC, Generic[L]):
     def rows(
         self, path: Openable, layout: L, *, name: str, batch_rows: int, leniencies: Leniencies | None
     ) -> Iterator[pl.DataFrame]:
-        """The rows of a file in its order, at least one frame.
+        """Yield the rows of a file in their order, in at least one frame.
 
         Args:
             name: The file's name in errors.
@@ -52,14 +47,14 @@ class FormatReader(ABC, Generic[L]):
             leniencies: Counts what is read only because *layout* declares it.
 
         Returns:
-            Frames of text columns, and ``_line: UInt64``, the place of each row, ascending from 1.
+            Frames of text columns and ``_line: UInt64``, the place of each row, ascending from 1.
 
         Raises:
             RefusedError: While iterating, at the first deviation from *layout*.
         """
 
     def rows_at(self, path: Openable, layout: L, lines: Sequence[int], *, name: str) -> Iterator[pl.DataFrame]:
-        """The rows that begin at *lines* (ascending) of a file that `rows` has read to its end."""
+        """Yield the rows that begin at *lines* (ascending) of a file that `rows` has read to its end."""
         wanted = pl.Series(lines, dtype=pl.UInt64)
         if not len(wanted):
             return
@@ -70,9 +65,11 @@ class FormatReader(ABC, Generic[L]):
                 return
 
     def looks_cut(self, path: Openable, layout: L) -> bool:  # noqa: ARG002  for subclasses
-        """Whether a file may have been cut without a trace: it marks no end, and its last row lacks its own."""
+        """Return whether a file may have been cut without a trace: its format marks no end, and its last row lacks its
+        own.
+        """
         return False
 
     @abstractmethod
     def places(self, layout: L, names: Sequence[str], line: int) -> Mapping[str, str]:
-        """Where the cells *names* of a record that begins in *line* are, for people."""
+        """Describe for people where the cells *names* of the record on *line* are."""

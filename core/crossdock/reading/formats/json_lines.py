@@ -19,7 +19,7 @@ from crossdock.records import JSON, LINE
 from crossdock.values import exact_json
 
 _CHUNK_BYTES = 1 << 20
-_FRAME_BYTES = 32 << 20  # of the text in one frame
+_FRAME_BYTES = 32 << 20  # bytes of text in one frame
 _SCHEMA = {JSON: pl.String, LINE: pl.UInt64}
 _HINT = "Each line must be one JSON object: ask the sender, or fetch the file again."
 _MARK = b"\xef\xbb\xbf"
@@ -70,7 +70,6 @@ def _frame(texts: list[str], lines: list[int]) -> pl.DataFrame:
 
 
 def _objects(stream: Readable, name: str) -> Iterator[tuple[int, str]]:
-    """Each object as canonical text, and its line."""
     blank = 0
     for number, line in enumerate(_lines(stream, name), 1):
         if not line.strip():
@@ -85,7 +84,7 @@ def _objects(stream: Readable, name: str) -> Iterator[tuple[int, str]]:
             raise RefusedError(
                 f"is not JSON: {error.msg}", where=f"{name}:{number}:{error.colno}", hint=_HINT
             ) from None
-        except ValueError as error:  # its text quotes nothing
+        except ValueError as error:  # the text of the error quotes nothing
             raise RefusedError(f"is not JSON: {error}", where=f"{name}:{number}", hint=_HINT) from None
         if not isinstance(found, dict):
             what = "a list" if isinstance(found, list) else "not an object"
@@ -95,7 +94,7 @@ def _objects(stream: Readable, name: str) -> Iterator[tuple[int, str]]:
 
 
 def _lines(stream: Readable, name: str) -> Iterator[bytes]:
-    """The lines without their ends; none is longer than `MAX_RECORD_BYTES`."""
+    """Yield the lines without their ends. No line is longer than `MAX_RECORD_BYTES`."""
     block = stream.read(_CHUNK_BYTES)
     if not block:
         raise RefusedError("the file is empty", where=name, hint="Fetch it again, or ask the sender.")

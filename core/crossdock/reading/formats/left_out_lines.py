@@ -1,4 +1,4 @@
-"""Lines of a file that are no rows: a preamble of some lines, comments, and blank lines."""
+"""Lines of a file that are not rows: a preamble, comments and blank lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES, Block, too
 
 
 def without_preamble(blocks: Iterator[bytes], lines: int) -> Iterator[Block]:
-    """*blocks* without their first *lines* lines, whatever those hold."""
+    """Skip the first *lines* lines, whatever they hold."""
     left = lines
     for block in blocks:
         start = 0
@@ -23,11 +23,11 @@ def without_preamble(blocks: Iterator[bytes], lines: int) -> Iterator[Block]:
     yield from blocks
 
 
-_END = b"\r\n\x1a"  # the last one ends files of DOS
+_END = b"\r\n\x1a"  # the last byte ends files of DOS
 
 
 def without_comments(blocks: Iterator[Block], prefix: str, quote: str | None) -> Iterator[Block]:
-    """*blocks* without the lines that begin with *prefix*; inside of quotes, no line is a comment.
+    """Leave out the lines that begin with *prefix*. No line inside quotes is a comment.
 
     Raises:
         DecodingError: For an endless line.
@@ -39,7 +39,7 @@ def without_comments(blocks: Iterator[Block], prefix: str, quote: str | None) ->
 def without_blank_lines(
     blocks: Iterator[Block], which: BlankLines, quote: str | None, *, blanks: str, leniencies: Leniencies
 ) -> Iterator[Block]:
-    """*blocks* without blank lines, at the end or everywhere; inside of quotes, no line is blank.
+    """Leave out blank lines, at the end or everywhere. No line inside quotes is blank.
 
     Args:
         blanks: Characters that a blank line may hold.
@@ -85,7 +85,7 @@ def _without(
     quote: str | None,
     at_end: Callable[[bytes], bool] | None = None,
 ) -> Iterator[Block]:
-    """*blocks* without some lines; *at_end* judges the rest after the last line end."""
+    """Leave out some lines; *at_end* judges the rest after the last line end."""
     mark = quote.encode() if quote else None
     rest, quotes = b"", 0
     for block in blocks:

@@ -1,4 +1,4 @@
-"""What was read of a file only because its format declares it, or was not; counted, and shown in the run's report."""
+"""Counts of what was read or left out only because the format of a file declares it; the run's report shows them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LINES: dict[Leniency, str] = {
 
 
 class Leniencies:
-    """Those of one file; several threads may count."""
+    """The counts of one file; several threads may add to them."""
 
     def __init__(self) -> None:
         self._counts, self._lock = Counter[Leniency](), Lock()
@@ -40,7 +40,7 @@ class Leniencies:
         return bool(self._counts)
 
     def __str__(self) -> str:
-        """For example ``2 short lines filled up, 1 blank line left out``."""
+        """Describe the counts, for example ``2 short lines filled up, 1 blank line left out``."""
         counted = ((what, self._counts[what]) for what in _SENTENCES if self._counts[what])
         return ", ".join(
             _SENTENCES[what].format(f"{number:,} {_LINES[what]}{'s' * (number != 1)}") for what, number in counted
@@ -49,14 +49,13 @@ class Leniencies:
 
 @dataclass(frozen=True, slots=True)
 class FittingCells:
-    """Makes the cells of a row as many as there are columns, as far as the format declares it."""
+    """Fits rows to the number of columns, as far as the format declares it."""
 
     short_lines: ShortLines | None
     long_lines: LongLines | None
     leniencies: Leniencies
 
     def of(self, cells: list[str], width: int) -> list[str]:
-        """*cells*, filled up or cut to *width* where that is declared."""
         if len(cells) < width and self.short_lines == "pad":
             self.leniencies.add("short", 1)
             return cells + [""] * (width - len(cells))

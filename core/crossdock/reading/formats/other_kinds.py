@@ -10,7 +10,6 @@ from typing import NoReturn
 from crossdock.errors import RefusedError
 
 HEAD = 1_024
-"""Bytes by which a kind is recognized."""
 _UNPACK = "Ask the sender for the file itself, or for gzip, which is unpacked; a step before the sync may unpack it."
 _DECRYPT = "Decrypt it before the sync, or ask the sender not to encrypt it; SFTP encrypts the transfer."
 _TABLE = "Ask the sender for an export as a table."
@@ -72,13 +71,10 @@ _ENCRYPTED = "encrypted with PGP"
 def refuse_other_kind(head: bytes, encoding: str, *, name: str) -> None:
     """Check the first bytes of a file that is declared to be text.
 
-    Args:
-        name: The file's name in errors.
-
     Raises:
-        RefusedError: If it is of another kind.
+        RefusedError: If the file is of another kind.
     """
-    is_ascii = "0".encode(encoding)[-1:] != b"\xf0"  # in EBCDIC, letters have the bytes of packets of PGP
+    is_ascii = "0".encode(encoding)[-1:] != b"\xf0"  # in EBCDIC, letters have the bytes of PGP packets
     found = next((kind for pattern, kind in _BINARY if pattern.match(head)), None)
     if found is not None and (is_ascii or found.what != _ENCRYPTED):
         _refuse(found, name)
@@ -94,7 +90,7 @@ def refuse_message(text: bytes, *, name: str) -> None:
     """Check the first record of a table, as UTF-8.
 
     Raises:
-        RefusedError: If it begins an interchange of EDI, whose segments are no rows of one table.
+        RefusedError: If it begins an EDI interchange, whose segments are not rows of one table.
     """
     start = text[:HEAD].decode(errors="replace")
     if (found := next((kind for pattern, kind in _MESSAGES if pattern.match(start)), None)) is not None:
@@ -102,11 +98,7 @@ def refuse_message(text: bytes, *, name: str) -> None:
 
 
 def refuse_no_sheet(head: bytes, *, name: str) -> None:
-    """Check the first bytes of a file that is declared to be a sheet.
-
-    Raises:
-        RefusedError: If it is no file of a spreadsheet program.
-    """
+    """Raise RefusedError unless *head* begins a file of a spreadsheet program."""
     kinds = [*(pair for pair in _BINARY if pair[1].hint != _SHEET and pair[1].what != "a zip archive")]
     found = next((kind for pattern, kind in kinds if pattern.match(head)), None)
     text = head.decode("utf-8-sig", errors="replace")

@@ -1,7 +1,7 @@
 """Delimited text to frames at the speed of polars, where it can be proved that polars reads it right.
 
-polars is lenient about quotes, so a frame of its is only used if one of three checks proves it right; all else goes to
-the strict parser, which also finds the fault and its place.
+polars is lenient about quotes, so a frame from polars is used only if one of three checks proves it right. All else
+goes to the strict parser, which also finds the fault and its place.
 
 1. Counts, where quotes are few: each quote is where it may be, and numbers of rows, cells and bytes agree.
 2. A round trip, where they are many: the frame, written again with the writer's rule for quotes, gives the same bytes.
@@ -28,12 +28,12 @@ from crossdock.reading.formats.text_decoding import Piece, count, parts
 
 LINE = "_line"
 MAX_CELLS = 1 << 19
-"""The most cells of a frame: 16 bytes each, even if they are empty, and several frames exist at once."""
+"""The most cells of a frame. Each takes 16 bytes, even if it is empty, and several frames exist at once."""
 
 _BYTE_ORDER_MARK = "\ufeff".encode()
 _LATER_CONTROLS = re.compile(b"\xc2[\x80-\x9f]")  # U+0080 to U+009F
 _WINDOW = 128 << 10  # bytes searched at once for each control character: they fit the processor's cache
-_QUOTES_AT_ONCE = 50_000  # of text that is rewritten: a hundred bytes of memory each
+_QUOTES_AT_ONCE = 50_000  # in text that is rewritten: each takes a hundred bytes of memory
 _LARGE = 8 << 20  # bytes: a larger piece is a single record, for which the strict parser takes less memory
 _FEW = 64  # bytes per quote, on average, from which counting is faster than a round trip
 _PACKED = (b"\x1f\x8b", b"x\x01", b"x^", b"x\x9c", b"x\xda", b"\x28\xb5\x2f\xfd")  # gzip, zlib, zstd
@@ -45,9 +45,8 @@ class RecordFormat:
     """The form of the records of one file.
 
     Attributes:
-        delimiter: One character or several.
-        crlf: Whether lines end with CRLF.
-        never: How no row begins: the trailer's prefix, split at the delimiters. Nor is any row the header.
+        never: The beginnings that no row has: the trailer's prefix, split at the delimiters. No row is the header
+            either.
         marks: Control characters that cells may hold.
     """
 
@@ -60,11 +59,11 @@ class RecordFormat:
 
 
 class PolarsParser:
-    """Turns whole records of one file into frames; safe for several threads."""
+    """Turns whole records of one file into frames. It is safe for several threads."""
 
     def __init__(self, form: RecordFormat) -> None:
         delimiter = form.delimiter.encode()
-        free = [control for control in _CONTROLS[2:9] if control != delimiter]  # the first begins zlib's data
+        free = [control for control in _CONTROLS[2:9] if control != delimiter]  # the first one begins data of zlib
         self._names = list(form.names)
         self._delimiter = delimiter
         self._between = delimiter if len(delimiter) == 1 else free[0]
@@ -82,12 +81,12 @@ class PolarsParser:
         allowed = {delimiter, *(mark.encode() for mark in form.marks)}
         self._controls = [control for control in _CONTROLS if control not in allowed]
         self._rewriting = Lock()  # rewriting takes much memory: one piece at a time
-        # guesses that save time and decide nothing, so that threads may overwrite each other's
+        # guesses that save time and decide nothing, so threads may overwrite each other's guesses
         self._always: Sequence[str] | None = None  # columns that are quoted in every row; None before the first piece
-        self._failures = 0  # pieces whose round trip failed, less those where it did not
+        self._failures = 0  # failed round trips minus successful ones
 
     def frame(self, piece: Piece) -> pl.DataFrame | None:
-        """The rows of *piece*; None if it is not proved that they are right."""
+        """Parse *piece*, or return None if nothing proves that the result is right."""
         data, ends = piece.data, piece.ends
         if len(data) > _LARGE or ends * len(self._names) > MAX_CELLS or self._is_odd(data) or self._is_crowded(data):
             return None
@@ -111,7 +110,7 @@ class PolarsParser:
         return frame.insert_column(frame.width, lines.alias(LINE))
 
     def _is_odd(self, data: bytes) -> bool:
-        """Whether it holds characters that no cell may hold."""
+        """Return whether *data* holds characters that no cell may hold."""
         for start in range(0, len(data), _WINDOW):
             if any(data.find(control, start, start + _WINDOW) >= 0 for control in self._controls):
                 return True
@@ -119,7 +118,7 @@ class PolarsParser:
         return later or (b"\xef" in data and _BYTE_ORDER_MARK in data)
 
     def _is_crowded(self, data: bytes) -> bool:
-        """Whether a line has more delimiters than any row: polars takes 400 bytes of memory for each."""
+        """Return whether a line has more delimiters than a row may have: polars takes 400 bytes of memory for each."""
         start, longest = 0, MAX_COLUMNS * len(self._delimiter)
         while len(data) - start > longest:
             end = data.rfind(b"\n", start, start + longest) + 1
@@ -131,7 +130,7 @@ class PolarsParser:
         return False
 
     def _holds_no_row(self, frame: pl.DataFrame) -> bool:
-        """Whether a row of it is the header or the trailer."""
+        """Return whether a row is the header or the trailer."""
         if _equal(frame, of_header(self._names)).height:
             return True
         if self._never is None:
@@ -140,10 +139,11 @@ class PolarsParser:
         return bool(_equal(frame, whole)[self._names[len(whole)]].str.starts_with(begin).any())
 
     def _checked_by_counts(self, data: bytes, ends: int) -> pl.DataFrame | None:
-        """The rows, if quotes are few and all of them where they may be.
+        """Parse text with few quotes, or return None if one of them is out of place.
 
-        Of such text polars refuses a row with too many cells, and gives nulls for missing ones: so each row is one
-        record, as two parts of one would have a cell too many. The sum of lengths shows that nothing is left out.
+        For such text polars refuses a row with too many cells and gives nulls for missing ones. So each row is one
+        record, because two parts of one record would have a cell too many. The sum of lengths shows that nothing is
+        left out.
         """
         quote, quoted = self._quote, self._quoted
         if quote is None or quoted is None or data.count(quote, 0, _WINDOW) * _FEW > min(len(data), _WINDOW):
@@ -164,7 +164,7 @@ class PolarsParser:
         return frame if cells + marks + between == len(data) else None
 
     def _checked_by_round_trip(self, data: bytes, ends: int) -> pl.DataFrame | None:
-        """The rows, if writing what polars made of *data* gives *data*."""
+        """Parse *data*, or return None if writing the result does not give *data* again."""
         round_trip = self._round_trip
         if round_trip is None or self._failures > 0 or round_trip.quote.encode() not in data:
             return None
@@ -182,14 +182,14 @@ class PolarsParser:
         return frame.with_columns(pl.col(empty).fill_null(""))
 
     def _has_lone_return(self, data: bytes, ends: int, rows: int) -> bool:
-        """Whether a CR in *data*, whose *rows* end as the file's do, is not followed by LF."""
+        """Return whether a CR in *data*, which has *rows* row ends, is not followed by LF."""
         returns = count(data, b"\r")
         if self._crlf and returns == ends == rows:
             return False  # all of them end rows
         return returns > 0 and returns != data.count(b"\r\n")
 
     def _rewritten(self, data: bytes, ends: int) -> pl.DataFrame | None:
-        """The rows, if every quote and delimiter is where it may be."""
+        """Parse rewritten text, or return None if a quote or delimiter is out of place."""
         quotes = data.count(self._quote) if self._quote else 0
         if quotes <= _QUOTES_AT_ONCE or not self._quote:
             return self._rewritten_part(data, ends)
@@ -217,7 +217,7 @@ class PolarsParser:
         return frame.with_columns(pl.all().str.replace_many(texts)) if texts else frame
 
     def _flat(self, data: bytes) -> tuple[bytes, Mapping[bytes, int]] | None:
-        """One line a record, cells unquoted and special bytes in them marked; the number of each special byte."""
+        """Write each record as one line: cells unquoted and special bytes marked. Also count each special byte."""
         quote = self._quote
         if quote is None or quote not in data:
             plain = self._outside(data)
@@ -236,7 +236,7 @@ class PolarsParser:
             return None
         if not all(part.startswith(ends) and part.endswith(ends) for part in middle if part):
             return None
-        texts[::2] = [first, *(part or quote for part in middle), last]  # nothing between two quotes: a doubled quote
+        texts[::2] = [first, *(part or quote for part in middle), last]  # nothing between two quotes is a doubled quote
         counts = {}
         for special, mark in self._marks.items():
             counts[special] = inside.count(special)
@@ -245,7 +245,7 @@ class PolarsParser:
         return b"".join(texts), counts
 
     def _outside(self, text: bytes) -> bytes | None:
-        """Text outside of quotes with LF as line end and delimiters of one byte; None if line ends differ."""
+        """Convert text outside quotes to LF line ends and delimiters of one byte; None if line ends differ."""
         if self._crlf:
             returns = count(text, b"\r")
             if returns != count(text, b"\n") or returns != text.count(b"\r\n"):
@@ -258,7 +258,7 @@ class PolarsParser:
         return text if self._between == self._delimiter else text.replace(self._delimiter, self._between)
 
     def _read(self, text: bytes, quote: str | None, *, nulls: bool) -> pl.DataFrame | None:
-        """What polars makes of *text*. A missing cell is null; so is an empty one without quotes, if *nulls*."""
+        """Parse *text* with polars. A missing cell is null; an empty cell without quotes is null if *nulls*."""
         if text.startswith(_PACKED):  # polars would unpack it
             return None
         try:
@@ -279,14 +279,13 @@ class PolarsParser:
 
 
 def _quoted(quote: bytes, delimiter: bytes, end: bytes) -> re.Pattern[bytes]:
-    """Finds cells in quotes, and each quote that is not where it may be."""
+    """Match cells in quotes, and each quote that is out of place."""
     mark, before, after = re.escape(quote), re.escape(delimiter), re.escape(end)
     inside = b"[^%b]*(?:%b%b[^%b]*)*" % (mark, mark, mark, mark)
     return re.compile(b"%b(?:(?<![^%b\\n]%b)%b%b(?=%b|%b))?" % (mark, before, mark, inside, mark, before, after))
 
 
 def _equal(frame: pl.DataFrame, cells: Sequence[str]) -> pl.DataFrame:
-    """The rows that begin with *cells*."""
     for name, cell in zip(frame.columns, cells, strict=False):
         frame = frame.filter(pl.col(name) == cell)
         if frame.is_empty():

@@ -1,4 +1,4 @@
-"""A map that works ahead in threads: polars releases the interpreter's lock."""
+"""A parallel map with a small look-ahead: polars releases the interpreter's lock."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _THREADS = 2  # polars uses more cores itself; more threads cost memory
 
 
 def prefetched(work: Callable[[T], R], items: Iterator[T]) -> Generator[R, None, None]:
-    """The result of *work* for each of *items*, in order; an exception of either is raised after all results before it.
+    """Yield the result of *work* for each of *items*, in order. An exception of either is raised after all earlier
+    results.
 
-    Threads work on the next items while the caller uses the result it has; a single item needs none.
+    Threads work on the next items while the caller uses the current result. A single item starts no thread.
     """
     first = list(islice(items, 1))
     failure: Exception | None = None

@@ -1,4 +1,4 @@
-"""Text to frames with a row for each line, for records that are lines or have a fixed length."""
+"""Text as frames with a row for each line, for records that are lines or have a fixed length."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from crossdock.reading.formats.text_encodings import FILLER, Widths
 _NEL = "\x85".encode()
 _CONTROLS = bytes([*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), 0x7F])
 _ODD = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff]|\r(?!\n)")
-_RECORDS = 1 << 15  # that are Python objects at a time
+_RECORDS = 1 << 15  # records that are Python objects at the same time
 _LINE_BREAK = re.compile(b"[\r\n]")
 _MAY_BE_ODD = re.compile(b"\xc2[\x80-\x9f]|\xef\xbb\xbf")
 _BINARY = "Check that it is a text file in the declared encoding, without packed or binary numbers."
@@ -32,30 +32,25 @@ _TWO_SYSTEMS = "Were files of two systems joined? Ask the sender to send them se
 def record_pieces(
     stream: Readable, layout: FixedWidthFormat, *, name: str, chunk: int, leniencies: Leniencies | None = None
 ) -> Iterator[Piece]:
-    """The records of *stream* as lines of UTF-8, many at a time; see `pieces`.
+    """Yield the records of *stream* as lines of UTF-8, many at a time, as `pieces` does.
 
-    Where positions count bytes, characters of several bytes are followed by `FILLER`.
+    Where positions count bytes, `FILLER` follows each character of several bytes.
     """
     prepare = _preparation(layout, Leniencies() if leniencies is None else leniencies)
     return pieces(stream, layout.encoding, None, name=name, chunk=chunk, prepare=prepare)
 
 
 class RecordLines:
-    """The lines of one file.
-
-    Args:
-        name: The file's name in errors.
-        crlf: Whether lines end with CRLF.
-    """
-
     def __init__(self, name: str, *, crlf: bool) -> None:
         self._name, self._crlf = name, crlf
 
     def frame(self, piece: Piece) -> tuple[pl.DataFrame, RefusedError | None]:
-        """The lines of *piece* without their ends, `TEXT` and `LINE`, up to the first one that is no text; and why.
+        """Return the lines of *piece* without their ends as `TEXT` and `LINE`.
+
+        The frame stops before the first line that is not text; the error then says why.
 
         Raises:
-            RefusedError: For a control character, or another line end than in the lines before.
+            RefusedError: For a control character, or a line end that differs from those before.
         """
         text, fault = as_text(piece, None)
         self._check_characters(piece, text)
@@ -109,8 +104,6 @@ class RecordLines:
 
 
 def _preparation(layout: FixedWidthFormat, leniencies: Leniencies) -> Prepare:
-    """What makes lines of the text."""
-
     def prepare(blocks: Iterator[bytes]) -> Iterator[Block]:
         lines = _widened(blocks, layout.encoding) if layout.count == "bytes" else blocks
         if layout.line_end == "nel":
@@ -126,7 +119,7 @@ def _preparation(layout: FixedWidthFormat, leniencies: Leniencies) -> Prepare:
 
 
 def _widened(blocks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
-    """Text in which the positions of characters are those of bytes; bytes that are no text are passed on."""
+    """Fill up characters so that their positions are those of bytes. Bytes that are not text are passed on."""
     decoder, widths = codecs.getincrementaldecoder("utf-8")("surrogateescape"), Widths(encoding)
     for block in blocks:
         text = decoder.decode(block)
@@ -137,7 +130,6 @@ def _widened(blocks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
 
 
 def _nel_as_lf(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Records that end with NEL as lines."""
     held = b""
     for block in blocks:
         data = held + block
@@ -151,7 +143,7 @@ def _nel_as_lf(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _cut(blocks: Iterator[bytes], length: int) -> Iterator[bytes]:
-    """Records of *length* characters as lines; bytes that are no text are passed on."""
+    """Cut records of *length* characters into lines. Bytes that are not text are passed on."""
     decoder, held = codecs.getincrementaldecoder("utf-8")("surrogateescape"), ""
     for block in blocks:
         text = held + decoder.decode(block)

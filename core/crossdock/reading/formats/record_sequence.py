@@ -1,4 +1,4 @@
-"""The order of records of several types: parents before their records, first and last ones, counts and sums."""
+"""The order of records of several types: parents before children, first and last records, counts and sums."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from crossdock.reading.formats.record_types import RecordType, all_columns, ance
 def chosen_rows(
     parts: Iterator[Mapping[str, pl.DataFrame]], sequence: RecordSequence, batch_rows: int
 ) -> Iterator[pl.DataFrame]:
-    """The wanted records of all *parts* of a file, at most *batch_rows* in a frame; at least one frame.
+    """Yield the wanted records of all *parts* of a file, at most *batch_rows* in a frame and in at least one frame.
 
     Raises:
-        RefusedError: If a record is not where it may be, or a count or sum is wrong.
+        RefusedError: If a record is out of place, or a count or sum is wrong.
     """
     for frames in parts:
         for rows in sequence.rows(frames):
@@ -30,11 +30,7 @@ def chosen_rows(
 
 
 class RecordSequence:
-    """The records of one file, as they come.
-
-    Args:
-        name: The file's name in errors.
-        chosen: The type whose records are wanted.
+    """Checks the records of one file in their order and selects the wanted ones.
 
     Attributes:
         names: The columns of the wanted records, those of their parents first.
@@ -55,13 +51,13 @@ class RecordSequence:
         self.count = 0
 
     def rows(self, frames: Mapping[str, pl.DataFrame]) -> Iterator[pl.DataFrame]:
-        """The wanted ones of the next records, with the columns of their parents before their own.
+        """Yield the wanted records of *frames*, with the columns of their parents first.
 
         Args:
             frames: Records by type, with `LINE`; types without records may be missing.
 
         Raises:
-            RefusedError: If a record is not where it may be, or a count or sum is wrong.
+            RefusedError: If a record is out of place, or a count or sum is wrong.
         """
         if not self._is_plain:
             self._check_ends(frames)
@@ -73,10 +69,10 @@ class RecordSequence:
             yield found.select(*self.names, LINE)
 
     def end(self) -> None:
-        """Check what can only be checked at the end of the file.
+        """Check what only the end of the file shows.
 
         Raises:
-            RefusedError: If its last record is missing, or a count or sum is wrong.
+            RefusedError: If the last record is missing, or a count or sum is wrong.
         """
         if self._last is not None and not self._ended_at:
             hint = "The file is truncated or still being written: fetch it again."
@@ -106,7 +102,7 @@ class RecordSequence:
 
     def _with_parents(self, frames: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
         found = dict[str, pl.DataFrame]()
-        known = dict[str, pl.DataFrame]()  # the parents of this part, and those before it
+        known = dict[str, pl.DataFrame]()  # the parents in this part and before it
         for name in self._order:
             frame = frames.get(name)
             parent = self._types[name].parent
@@ -123,7 +119,7 @@ class RecordSequence:
         return found
 
     def _joined(self, name: str, frame: pl.DataFrame, parent: str, known: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-        """*frame* with the columns of the parent's record before each."""
+        """Add the columns of the parent's record to each record."""
         parents = known.get(parent)
         if parents is None:
             self._refuse_orphan(name, parent, frame[LINE][0])

@@ -1,4 +1,4 @@
-"""Several record types in one file: how they are declared, and what must hold between them."""
+"""Several record types in one file: their declaration, and the rules between them."""
 
 from __future__ import annotations
 
@@ -40,22 +40,21 @@ class RecordType(ConfigModel):
 
     @property
     def own_columns(self) -> Sequence[str]:
-        """The names of its columns, in the order of the file."""
         raise NotImplementedError
 
     @property
     def counted(self) -> Mapping[str, tuple[str, ...]]:
-        """The types that each stating column depends on."""
+        """Map each column that states a number to the types that it depends on."""
         return {**self.counts, **{column: (of.partition(".")[0],) for column, of in self.sums.items()}}
 
 
 def code_of(name: str, kind: RecordType) -> str | None:
-    """The code of the type *name*; None for the type of all other records."""
+    """Return the code of the type *name*; None for the type of all other records."""
     return None if kind.otherwise else kind.code or name
 
 
 def scope_of(name: str, types: Mapping[str, RecordType]) -> str | None:
-    """The type whose records begin the groups over which the type *name* states counts and sums; None for the file."""
+    """Return the type that begins the groups to which counts and sums of *name* refer; None for the whole file."""
     used = [kind for kinds in types[name].counted.values() for kind in kinds]
     if used and all(name in ancestors(kind, types) for kind in used):
         return name
@@ -63,7 +62,6 @@ def scope_of(name: str, types: Mapping[str, RecordType]) -> str | None:
 
 
 def ancestors(name: str, types: Mapping[str, RecordType]) -> list[str]:
-    """The parent of the type *name*, its parent, and so on."""
     found: list[str] = []
     parent = types[name].parent
     while parent is not None and parent not in found:
@@ -73,24 +71,24 @@ def ancestors(name: str, types: Mapping[str, RecordType]) -> list[str]:
 
 
 def chain_of(name: str, types: Mapping[str, RecordType]) -> list[tuple[str, str]]:
-    """The type *name* after its ancestors, each with how places in it begin where there are several types."""
+    """Return the ancestors of *name* and *name*, each with the prefix of its places if there are several types."""
     return [(each, f"{each} " if len(types) > 1 else "") for each in [*reversed(ancestors(name, types)), name]]
 
 
 def field_places(name: str, types: Mapping[str, RecordType]) -> Iterator[tuple[str, str]]:
-    """The columns of the records of the type *name*, each with the field of its record, counted from 0."""
+    """Yield the columns of the type *name*, each with the field of its record, counted from 0."""
     for each, of in chain_of(name, types):
         for number, column in enumerate(types[each].own_columns):
             yield column, f"{of}field {number}"
 
 
 def all_columns(name: str, types: Mapping[str, RecordType]) -> list[str]:
-    """The columns of the records of the type *name*, those of its parents first."""
+    """Return the columns of the type *name*, after those of its parents."""
     return [column for each in [*reversed(ancestors(name, types)), name] for column in types[each].own_columns]
 
 
 def counts_rows(types: Mapping[str, RecordType], records: str) -> bool:
-    """Whether a record of the file states how many records of the type *records* the file has."""
+    """Return whether the file states the number of records of the type *records*."""
     return any(
         kind.once is not None and scope_of(name, types) is None and any(records in of for of in kind.counts.values())
         for name, kind in types.items()
@@ -105,7 +103,7 @@ def check_types(types: Mapping[str, RecordType], records: str | None) -> None:
     """Check that the types of one file fit together.
 
     Raises:
-        PydanticCustomError: At the first one that does not, with its place in the format.
+        PydanticCustomError: At the first type that does not fit, with its place in the format.
     """
     if records is None or records not in types:
         raise misplaced(("records",), f"name the type whose records are read: {', '.join(types)}")

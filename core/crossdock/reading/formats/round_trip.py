@@ -1,4 +1,4 @@
-"""Frames to delimited text, as most writers quote it: where quotes are needed, and around whole columns."""
+"""Frames as delimited text, quoted as most writers do: where quotes are needed, and around whole columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SAMPLE_ROWS = 200  # rows that show which columns are quoted
 
 
 class _Comparing(BytesIO):
-    """Compares what is written with *data* and keeps none of it; `at` is -1 after the first difference."""
+    """Compares what is written with *data* and stores none of it. `at` is -1 after the first difference."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__()
@@ -38,9 +38,10 @@ class RoundTrip:
     end: str
 
     def gives(self, data: bytes, frame: pl.DataFrame, always: Sequence[str]) -> bool:
-        """Whether *data* is *frame* with quotes around the cells of the columns *always* and all that need quotes.
+        """Return whether *frame* is written as *data*, with quotes around all cells of *always* and all that need
+        quotes.
 
-        A null is an empty cell without quotes, an empty text one with quotes.
+        A null is an empty cell without quotes, an empty text is one with quotes.
         """
         style: Literal["always", "necessary", "never"] = "always" if len(always) == len(self.names) else "necessary"
         if 0 < len(always) < len(self.names):
@@ -67,7 +68,7 @@ class RoundTrip:
         return pl.when(special | (column == "")).then(quoted).otherwise(column).alias(name)
 
     def quoted_columns(self, data: bytes, frame: pl.DataFrame) -> list[str]:
-        """The columns of *data*, read as *frame*, whose cells have quotes without need, judged by the first rows."""
+        """Return the columns of *data*, read as *frame*, whose cells have needless quotes, judged by the first rows."""
         quote, found, at = self.quote.encode(), set[str](), 0
         special = (quote, self.delimiter.encode(), b"\n", b"\r")
         for row in frame.head(_SAMPLE_ROWS).iter_rows():

@@ -1,4 +1,4 @@
-"""Declared row ends: text whose rows end with them -> text with one line for each row, and its cells back.
+"""Declared row ends: conversion to text with one line for each row, and restoration of the cells.
 
 Line breaks inside of a row become marks, which are control characters that no cell may hold.
 """
@@ -17,12 +17,8 @@ _FREE = "".join(map(chr, range(0x0E, 0x1A)))  # the parser with polars uses othe
 class RowEnds:
     """The row ends of one file.
 
-    Args:
-        end: Ends each row. If it ends with LF, and not with CRLF, that may be CRLF in the file, but then in all rows.
-        delimiter: Separates fields.
-
-    Attributes:
-        marks: What stands for LF and for CR inside of a row.
+    A row end with LF that is not CRLF may also be CRLF in the file, but then in all rows. `marks` are the characters
+    that replace LF and CR inside a row.
     """
 
     def __init__(self, end: str, delimiter: str) -> None:
@@ -30,10 +26,10 @@ class RowEnds:
         self.marks = "".join(free[:2])
         self._reserved = free[:3]
         either = end.endswith("\n") and not end.endswith("\r\n")
-        self._ends = [end, f"{end[:-1]}\r\n"] if either else [end]  # then those of them that the file may have
+        self._ends = [end, f"{end[:-1]}\r\n"] if either else [end]  # the ends that the file may have
 
     def lines(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
-        """*blocks* of UTF-8 with LF for each row end, and marks for all other LF and CR.
+        """Replace each row end by LF, and all other LF and CR by marks.
 
         Raises:
             DecodingError: After all text before it, if the text holds a mark, if CRLF and LF end different rows, or if
@@ -57,13 +53,11 @@ class RowEnds:
             raise DecodingError("the file ends within a row end", "The file is truncated: fetch it again.")
 
     def restored(self, text: str) -> str:
-        """A cell with its line breaks."""
         for mark, original in self._originals.items():
             text = text.replace(mark, original)
         return text
 
     def restored_frame(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Cells with their line breaks."""
         return frame.with_columns(pl.col(pl.String).str.replace_many(self._originals))
 
     @property
@@ -72,7 +66,7 @@ class RowEnds:
         return {"\n": self._ends[0], lf: "\n", cr: "\r"}  # in quotes, a row end is text
 
     def _until_fault(self, data: bytes, others: list[bytes]) -> tuple[bytes, DecodingError | None]:
-        """*data* up to the first mark or the first of the row ends *others*, and what is wrong there."""
+        """Return *data* up to the first mark or the first of the row ends *others*, and the error there."""
         places = {data.find(fault): fault for fault in [*others, *(mark.encode() for mark in self._reserved)]}
         places.pop(-1, None)
         if not places:
@@ -86,14 +80,13 @@ class RowEnds:
 
 
 def _first(data: bytes, ends: list[bytes]) -> bytes | None:
-    """The first of *ends* in *data*."""
     places = {data.find(end): end for end in ends}
     places.pop(-1, None)
     return places[min(places)] if places else None
 
 
 def _begun(tail: bytes, ends: list[bytes]) -> int:
-    """How many of the last bytes of *tail* may be the beginning of a row end."""
+    """Return how many of the last bytes of *tail* may begin a row end."""
     longest = max(map(len, ends)) - 1
     sizes = range(min(longest, len(tail)), 0, -1)
     return next((size for size in sizes if any(end.startswith(tail[-size:]) for end in ends)), 0)

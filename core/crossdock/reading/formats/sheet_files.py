@@ -23,7 +23,7 @@ from crossdock.reading.formats.sheet_process import SheetCells, can_read_sheets,
 from crossdock.reading.formats.xlsx_check import CellError, cell_name
 
 MAX_BYTES = 64 << 20
-"""Of a file: a sheet is held in memory as a whole, by a process of its own (`sheet_process`)."""
+"""The limit for one file: a process of its own holds the whole sheet in memory (`sheet_process`)."""
 _BATCH_CHARACTERS = 4 << 20
 _EXACT = 10**15  # Excel keeps 15 digits of a number
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
@@ -31,7 +31,7 @@ _INSTALL = "pip install 'crossdock[sheets]'"
 
 
 OneSheet = Annotated[str, Field(min_length=1, max_length=255)] | Annotated[int, Field(ge=1, le=10_000)]
-_ALL = "*"  # no sheet has such a name
+_ALL = "*"  # no sheet has this name
 
 
 class SheetFormat(FileLayout):
@@ -79,11 +79,10 @@ def read_sheet(
 ) -> Iterator[pl.DataFrame]:
     """Read one or several sheets; each is held in memory as a whole, and its file has at most `MAX_BYTES`.
 
-    A whole number has no point, others have their shortest text; times are ISO 8601, durations ``h:mm:ss``, and truth
-    values TRUE and FALSE. Of a formula, the value that was stored last is read.
+    A whole number has no point, and other numbers have their shortest text; times are ISO 8601, durations ``h:mm:ss``,
+    and truth values TRUE and FALSE. Of a formula, the value that was stored last is read.
 
     Args:
-        name: The file's name in errors.
         batch_rows: The most rows in one frame.
         leniencies: Counts the other sheets, if *layout* does not say which one is meant.
 
@@ -114,7 +113,6 @@ def read_sheet(
 def _frames(
     file: BinaryIO, layout: SheetFormat, name: str, batch_rows: int, leniencies: Leniencies
 ) -> Iterator[pl.DataFrame]:
-    """The rows of the declared sheets, one sheet after the other."""
     is_all, before = layout.sheet == _ALL, 0
     names: Sequence[str] | None = layout.names
     wanted = deque[str | int](layout.sheet if isinstance(layout.sheet, tuple) else [1 if is_all else layout.sheet])
@@ -136,7 +134,7 @@ def _frames(
 
 
 def _batches(rows: Iterator[tuple[Any, ...]], most: int) -> Iterator[list[tuple[Any, ...]]]:
-    """*rows* in lists of at most *most*, or of fewer that are long; at least one list."""
+    """Yield *rows* in lists of at most *most*, or of fewer if they are long; at least one list."""
     batch, size = list[tuple[Any, ...]](), 0
     for number, row in enumerate(rows):
         if number and (len(batch) == most or size > _BATCH_CHARACTERS):
@@ -148,8 +146,6 @@ def _batches(rows: Iterator[tuple[Any, ...]], most: int) -> Iterator[list[tuple[
 
 
 class _Sheet:
-    """The cells of one sheet."""
-
     def __init__(self, sheet: SheetCells, layout: SheetFormat, names: Sequence[str] | None, name: str) -> None:
         self._place, self._sheet = f"{name}:{sheet.title}", sheet
         self._cells = sheet.rows
@@ -162,7 +158,7 @@ class _Sheet:
         self._check_merged(first)
 
     def rows(self, before: int) -> Iterator[tuple[str | int, ...]]:
-        """The rows as texts and the number of each after *before*; empty ones at the end are left out."""
+        """Yield the rows as texts, each with its number counted on from *before*. Empty last rows are left out."""
         blank = 0
         for cells in self._cells:
             self.row += 1
@@ -194,7 +190,7 @@ class _Sheet:
         return names
 
     def _check_merged(self, first: int) -> None:
-        """Only the first of merged cells has the value, and what the others mean is not known."""
+        """Refuse merged cells: only the first has the value, and the meaning of the others is not known."""
         for (row, column), (last, _) in self._sheet.merged:
             if last + 1 >= first:
                 self._refuse("merged cells", cell_name(row + 1, column + 1), "Ask for a table without merged cells.")
@@ -233,7 +229,7 @@ def _duration(value: timedelta) -> str:
 
 
 class SheetReader(FormatReader[SheetFormat]):
-    """Sheets; a file that is cut is found, since these formats have their directory at the end, or state sizes."""
+    """Reads sheets. A cut file is found, because these formats have their directory at the end or state sizes."""
 
     layout = SheetFormat
 

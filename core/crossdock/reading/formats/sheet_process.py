@@ -1,7 +1,7 @@
-"""A process that reads one sheet, with limits of its own: the reader of sheets allocates what a file declares.
+"""A process with its own limits that reads one sheet, because the reader of sheets allocates what a file declares.
 
-It runs this module alone, without what takes long to import, and writes JSON lines: the sheet, then its rows, then how
-many there were; or what was wrong.
+It runs only this module, which imports quickly, and writes JSON lines: the sheet, its rows and their number, or an
+error.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 Range = tuple[tuple[int, int], tuple[int, int]]
 
 _BASE_BYTES, _BYTES_PER_BYTE, _MOST_BYTES = 128 << 20, 64, 2 << 30
-"""Memory that a file may take: tables take 17 bytes for each byte of an xlsx file, and 53 if all cells are alike."""
+"""The memory that a file may take. Tables take 17 bytes for each byte of an xlsx file, 53 if all cells are alike."""
 _BASE_S, _BYTES_PER_S = 30, 1 << 17
-"""Time of a processor that it may take: a sheet needs about two seconds for each megabyte."""
+"""The processor time that a file may take. A sheet needs about two seconds for each megabyte."""
 _MAX_ROW = 16 << 20
-"""Characters of the JSON of one row."""
+"""The most characters in the JSON of one row."""
 _HOME = str(Path(__file__).parents[3])
 _START = """\
 import json, sys
@@ -46,7 +46,7 @@ from crossdock.reading.formats.sheet_process import main
 main()
 """
 _NO_MEMORY = 77
-"""The exit code of a process that may not have more memory."""
+"""The exit code of a process that exceeds its memory."""
 _DAMAGED = "It is damaged, still being written, or no xlsx, xlsb, xls or ods file: fetch it again."
 _TOO_MUCH = (
     "It holds cells far from its table, or texts or cells many times over: delete all rows and columns beside the "
@@ -61,9 +61,8 @@ class SheetCells:
 
     Attributes:
         visible: How many sheets of the file are not hidden.
-        is_empty: Whether it has no cell with a value.
         merged: The first and the last of merged cells, as row and column from 0.
-        rows: Its cells from A1 on; ends with an error if the process does.
+        rows: Its cells from A1 on. Iteration raises an error if the process fails.
     """
 
     title: str
@@ -74,21 +73,20 @@ class SheetCells:
 
 
 def can_read_sheets() -> bool:
-    """Whether the library that reads sheets is installed."""
     return find_spec("python_calamine") is not None
 
 
 @contextmanager
 def opened_sheet(file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_zeros: bool) -> Iterator[SheetCells]:
-    """The cells of a sheet, read by another process that ends with the context.
+    """Read the cells of a sheet in another process that ends with the context.
 
     Args:
-        sheet: Its name, or its number among the visible ones, from 1.
+        sheet: Its name, or its number among the visible sheets, from 1.
         finds_errors: Refuse cells with errors, and files in which they cannot be found.
-        shows_zeros: Whole numbers have the leading zeros that their cells show, where the file is xlsx.
+        shows_zeros: Give whole numbers the leading zeros that their cells show, in xlsx files.
 
     Raises:
-        CellError: If the file cannot be read, or takes more memory or time than one of its size may; also by the rows.
+        CellError: If the file cannot be read, or exceeds the memory or time for its size. Iterating may raise it, too.
     """
     size = file.seek(0, 2)
     memory = min(_BASE_BYTES + _BYTES_PER_BYTE * size, _MOST_BYTES)
@@ -126,7 +124,7 @@ def opened_sheet(file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_
 
 @contextmanager
 def _real_file(file: BinaryIO) -> Iterator[BinaryIO]:
-    """*file*, or a copy of one that has no descriptor."""
+    """Return *file*, or a copy if it has no descriptor."""
     file.seek(0)
     try:
         file.fileno()
@@ -167,7 +165,7 @@ def _restored(cell: Any) -> Any:
 
 
 def _plain(cell: Any) -> list[Any]:
-    """A value that JSON does not have, as a list."""
+    """Encode a value that JSON does not have as a list."""
     match cell:
         case datetime():
             return ["s", cell.isoformat()]
@@ -179,15 +177,15 @@ def _plain(cell: Any) -> list[Any]:
 
 
 def main() -> None:
-    """Read the sheet that the arguments name, in the process that is limited."""
+    """Read the sheet that the arguments name, within the limits."""
     request = json.loads(sys.argv[2])
     memory, seconds = request["memory"], request["seconds"]
     for kind, limits in (
         (resource.RLIMIT_AS, (memory, memory)),
-        (resource.RLIMIT_CPU, (seconds, seconds + 5)),  # a signal that says why comes with the first
+        (resource.RLIMIT_CPU, (seconds, seconds + 5)),  # the first limit sends a signal that says why
         (resource.RLIMIT_CORE, (0, 0)),
     ):
-        with suppress(OSError, ValueError):  # a lower limit is set
+        with suppress(OSError, ValueError):  # a lower limit is already set
             resource.setrlimit(kind, limits)
     out = sys.stdout
     try:
@@ -239,7 +237,6 @@ def _check_cells(file: BinaryIO, title: str, *, finds_errors: bool) -> ShownZero
 
 
 def _rows(sheet: CalamineSheet, zeros: ShownZeros | None) -> Iterator[list[Any]]:
-    """The rows from A1 on."""
     first, column = sheet.start or (0, 0)
     for _ in range(first):
         yield []
@@ -252,7 +249,6 @@ def _rows(sheet: CalamineSheet, zeros: ShownZeros | None) -> Iterator[list[Any]]
 
 
 def _visible(workbook: CalamineWorkbook) -> list[str]:
-    """The names of the sheets that are not hidden."""
     from python_calamine import SheetTypeEnum, SheetVisibleEnum  # noqa: PLC0415  an optional extra
 
     return [
@@ -263,7 +259,6 @@ def _visible(workbook: CalamineWorkbook) -> list[str]:
 
 
 def _title(workbook: CalamineWorkbook, visible: Sequence[str], sheet: str | int) -> str:
-    """The name of the declared sheet."""
     if isinstance(sheet, str):
         if sheet in workbook.sheet_names:
             return sheet

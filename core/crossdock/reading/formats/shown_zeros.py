@@ -1,4 +1,4 @@
-"""Leading zeros that cells of an xlsx file show, and their numbers lack: 17 in the number format ``00000`` is 00017.
+"""Leading zeros that cells of an xlsx file show but their numbers lack: 17 in the number format ``00000`` is 00017.
 
 Number formats are those of ECMA-376, part 1, 18.8.31.
 """
@@ -17,12 +17,13 @@ _LEAST_DIGITS = 2
 _EXACT = 10**15  # Excel keeps 15 digits of a number
 
 Shape = tuple[str, ...]
-"""What a number format shows; each empty text is a digit."""
+"""The output of a number format; each empty text is a digit."""
 
 
 def shape_of(code: str) -> Shape | None:
-    """What the number format *code* shows of a number that is not negative, if that is nothing but digits with leading
-    zeros and the characters between them.
+    """Return what the number format *code* shows of a number that is not negative.
+
+    Returns None unless that is only digits with leading zeros and the characters between them.
     """
     shape, place = list[str](), 0
     while place < len(code) and code[place] != ";":
@@ -36,7 +37,7 @@ def shape_of(code: str) -> Shape | None:
 
 
 def shown(value: Any, shape: Shape) -> Any:
-    """The text of a whole number as *shape* shows it; any other value as it is."""
+    """Return a whole number as *shape* shows it, and any other value unchanged."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return value
     number = Decimal(repr(value))
@@ -48,14 +49,14 @@ def shown(value: Any, shape: Shape) -> Any:
 
 
 class ShownZeros:
-    """The cells of one sheet whose number formats show leading zeros, as runs of rows of each column."""
+    """The cells of one sheet whose number formats show leading zeros, as runs of rows for each column."""
 
     def __init__(self, shapes: Mapping[int, Shape]) -> None:
         self._shapes = shapes
         self._runs = dict[int, deque[tuple[int, int, Shape]]]()
 
     def add(self, row: int, column: int, style: int) -> None:
-        """Note a cell, by its numbers from 1, if its style has such a format; rows ascend."""
+        """Add a cell, by its numbers from 1, if its style has such a format. Rows ascend."""
         if (shape := self._shapes.get(style)) is None:
             return
         runs = self._runs.setdefault(column, deque())
@@ -65,7 +66,7 @@ class ShownZeros:
             runs.append((row, row, shape))
 
     def apply(self, row: int, cells: list[Any]) -> None:
-        """Replace the numbers of the row *row* by what is shown; rows ascend."""
+        """Replace the numbers of *row* by what is shown. Rows ascend."""
         for column, runs in self._runs.items():
             while runs and runs[0][1] < row:
                 runs.popleft()

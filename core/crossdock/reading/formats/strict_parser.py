@@ -1,4 +1,5 @@
-"""The strict parser of delimited text: slow and simple; it decides about every record that polars may read wrong.
+"""The strict parser of delimited text. It is slow and simple, and decides about every record that polars may read
+wrong.
 
 It follows RFC 4180 with any delimiter, and refuses what the RFC leaves open. Its errors never quote a cell.
 """
@@ -21,13 +22,7 @@ _DOUBLE = "A quote inside a quoted field must be doubled: ask the sender to corr
 
 @dataclass(frozen=True)
 class StrictParser:
-    """Parses whole records.
-
-    Attributes:
-        name: The file's name in errors.
-        delimiter: One character or several.
-        marks: Control characters that cells may hold.
-    """
+    """Parses whole records."""
 
     name: str
     delimiter: str
@@ -35,7 +30,7 @@ class StrictParser:
     marks: str = ""
 
     def records(self, text: str, line: int, *, crlf: bool | None = None) -> Iterator[tuple[int, list[str]]]:
-        """The records of *text* and the lines where they begin; the last one may lack its line end.
+        """Yield the records of *text* with the lines where they begin. The last one may lack its line end.
 
         Args:
             text: Begins where a record begins.
@@ -66,7 +61,7 @@ class StrictParser:
 
     @cached_property
     def _cell_end(self) -> re.Pattern[str]:
-        """The end of an unquoted cell, or a quote in it."""
+        """Match the end of an unquoted cell, or a quote in it."""
         special = re.escape(self.delimiter), re.escape(self.quote or self.delimiter)
         return re.compile("|".join((*special, r"\r?\n", r"\Z")))
 
@@ -76,7 +71,7 @@ class StrictParser:
         return re.compile(f"[{re.escape(controls)}\ufeff]|\r(?!\n)")
 
     def _record(self, text: str, start: int, line: int) -> tuple[list[str], int]:
-        """The cells of the record at *start*, and the start of the next one."""
+        """Return the cells of the record at *start*, and the start of the next one."""
         first_line, end = line, text.find("\n", start) + 1 or len(text)
         if self.quote is None or text.find(self.quote, start, end) < 0:
             self._check_number(text.count(self.delimiter, start, end) + 1, first_line)

@@ -1,4 +1,4 @@
-"""Cells that look damaged: UTF-8 that was read in another encoding, and what spreadsheets make of text."""
+"""Cells that look damaged: UTF-8 that was read in another encoding, and text that a spreadsheet has converted."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SPREADSHEET = (
     rf"|(?:{_MONTHS})-[0-9]{{2}}|{_ERRORS}|[1-9][0-9]{{14}}0+)$"
 )
 _PATTERNS: dict[Damage, str] = {"encoding": WRONG_ENCODING, "spreadsheet": SPREADSHEET}
-_MOST = 95  # percent of the numbers of a column that have the same length, if a few have lost their zeros
+_MOST = 95  # percent of the numbers of a column that have the same length if a few have lost their zeros
 _SHORTEST = 5
 
 
@@ -60,7 +60,7 @@ class Suspicion:
 
 
 def suspicious(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[Suspicion]:
-    """What looks damaged in the text *columns* of *frame*, which has `LINE`."""
+    """Yield the damage that the text *columns* of *frame*, which has `LINE`, seem to have."""
     names = [(name, damage) for name in columns for damage in _PATTERNS]
     if not names or not frame.height:
         return
@@ -75,7 +75,7 @@ def suspicious(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[Suspicio
 
 
 def without_zeros(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[str]:
-    """The *columns* of numbers of which nearly all have the same length, and a few are shorter: zeros may be lost."""
+    """Yield the *columns* whose numbers nearly all have the same length, with a few shorter ones."""
     for name in columns:
         digits = frame[name].filter(frame[name].str.contains("^[0-9]+$"))
         lengths = digits.str.len_chars()

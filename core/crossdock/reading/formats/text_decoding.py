@@ -1,4 +1,4 @@
-"""Bytes in any encoding to pieces of UTF-8 that begin and end where records do, in bounded memory.
+"""Decoding of bytes into pieces of UTF-8 that hold whole records, in bounded memory.
 
 Input that is declared as UTF-8 is passed on unchecked; `as_text` checks it.
 """
@@ -14,7 +14,7 @@ from crossdock.reading.formats.compression import Readable
 from crossdock.reading.formats.other_kinds import HEAD, refuse_other_kind
 
 MAX_RECORD_BYTES = 16 << 20
-"""Of one record; a quote that is never closed makes one record of the rest of the file."""
+"""The limit for one record. A quote that is never closed makes one record of the rest of the file."""
 
 _DOS_END = b"\x1a"
 _WINDOW = 64 << 10
@@ -33,13 +33,13 @@ _MARKED = {  # codecs that need a mark, and their forms without one
 }
 
 Block = bytes | int
-"""Text as UTF-8, or the number of lines that were left out where a record would begin."""
+"""Text as UTF-8, or the number of lines that were left out before the next record."""
 Prepare = Callable[[Iterator[bytes]], Iterator[Block]]
-"""Makes lines, one or several for each record, of decoded text."""
+"""Turns decoded text into lines, one or several for each record."""
 
 
 class DecodingError(Exception):
-    """The stream cannot be decoded beyond what was read so far."""
+    """The stream cannot be decoded any further."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
@@ -49,7 +49,7 @@ class DecodingError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NotText:
-    """A byte that is not UTF-8, and its place, from 1; *after_utf_8* if characters of several bytes precede it."""
+    """A byte that is not UTF-8, and its place, from 1. *after_utf_8*: characters of several bytes precede it."""
 
     line: int
     column: int
@@ -58,7 +58,7 @@ class NotText:
 
     @property
     def hint(self) -> str:
-        """What to do; another encoding is only advised where what was read before it has none."""
+        """What to do. Another encoding is advised only if the text before has no UTF-8."""
         if self.after_utf_8:
             return "The text before it is UTF-8: the file is damaged, or joins texts in two encodings. Fetch it again."
         return "Ask the sender for the encoding and declare it, such as cp1252 (Windows); others give other letters."
@@ -71,8 +71,6 @@ class Piece:
     Attributes:
         line: The number of its first line in the file, from 1.
         data: Not empty; only the last piece may lack the line end.
-        ends: The number of line ends.
-        last: Whether the file ends with it.
     """
 
     line: int
@@ -84,9 +82,9 @@ class Piece:
 def pieces(
     stream: Readable, encoding: str, quote: str | None, *, name: str, chunk: int, prepare: Prepare = iter
 ) -> Iterator[Piece]:
-    """Split *stream* into pieces of about *chunk* bytes; the first one is the first record alone.
+    """Split *stream* into pieces of about *chunk* bytes. The first one is the first record alone.
 
-    Records end at line ends outside of quotes; whether the quotes are right is not checked here.
+    Records end at line ends outside quotes; the quotes themselves are not checked here.
 
     Raises:
         RefusedError: For bytes that are not in *encoding*, for endless records, and for what *prepare* refuses, after
@@ -108,7 +106,6 @@ def pieces(
 
 
 def split_last_record(piece: Piece, quote: str | None) -> tuple[Piece | None, Piece]:
-    """The part of *piece* before its last record, and that record."""
     end = _last_end(piece.data[:-1], quote.encode() if quote else None)
     if not end:
         return None, piece
@@ -118,7 +115,7 @@ def split_last_record(piece: Piece, quote: str | None) -> tuple[Piece | None, Pi
 
 
 def parts(piece: Piece, quote: str | None, size: int) -> Iterator[Piece]:
-    """*piece* in pieces of at most *size* bytes, unless a record is longer."""
+    """Split *piece* into pieces of at most *size* bytes, unless a record is longer."""
     mark, data, line, start = quote.encode() if quote else None, piece.data, piece.line, 0
     while start < len(data):
         length, end = size, 0
@@ -132,7 +129,7 @@ def parts(piece: Piece, quote: str | None, size: int) -> Iterator[Piece]:
 
 
 def as_text(piece: Piece, quote: str | None) -> tuple[str, NotText | None]:
-    """The text of *piece*, up to the record with the first byte that is not UTF-8, if there is one."""
+    """Return the text of *piece*, up to the record with the first byte that is not UTF-8, and that byte."""
     try:
         return piece.data.decode(), None
     except UnicodeDecodeError as error:
@@ -153,7 +150,9 @@ def records_at(
     chunk: int,
     prepare: Prepare = iter,
 ) -> Iterator[bytes]:
-    """The records that begin at *lines* (ascending), with line ends, of a stream that `pieces` has read to its end."""
+    """Yield the records that begin at *lines* (ascending), with line ends, of a stream that `pieces` has read to its
+    end.
+    """
     mark, number = quote.encode() if quote else None, next(lines, None)
     begun, quotes = list[bytes](), 0
     for first, found in _lines(prepare(_decoded(stream, encoding, name, chunk))):
@@ -165,14 +164,14 @@ def records_at(
             begun.append(line)
             quotes += line.count(mark) if mark else 0
             place += 1
-            if quotes % 2 == 0:  # else this line end is inside of quotes
+            if quotes % 2 == 0:  # otherwise this line end is inside quotes
                 yield b"".join(begun)
                 begun, quotes, number = [], 0, next(lines, None)
                 place = place if number is None else number - first
 
 
 def _lines(blocks: Iterator[Block]) -> Iterator[tuple[int, list[bytes]]]:
-    """The lines of *blocks* with their ends, many at a time, and the number of the first of them."""
+    """Yield lines with their ends, many at a time, and the number of the first of them."""
     rest, number = b"", 1
     for block in blocks:
         if isinstance(block, int):
@@ -213,13 +212,12 @@ def _cut(blocks: Iterator[Block], quote: bytes | None, name: str) -> Iterator[Pi
 
 
 def too_long() -> DecodingError:
-    """A record of more than `MAX_RECORD_BYTES`."""
     message = f"a record of more than {MAX_RECORD_BYTES:,} bytes"
     return DecodingError(message, "Check the declared quote and encoding, and that it is a text file.")
 
 
 def _first_end(data: bytes, quote: bytes | None, quotes: int = 0) -> int:
-    """The index after the first line end outside of quotes, of which *quotes* came before; 0 if there is none."""
+    """Return the index after the first line end outside quotes, or 0. *quotes* quotes came before *data*."""
     start = end = 0
     while end := data.find(b"\n", end) + 1:
         quotes += data.count(quote, start, end) if quote else 0
@@ -230,7 +228,7 @@ def _first_end(data: bytes, quote: bytes | None, quotes: int = 0) -> int:
 
 
 def _last_end(data: bytes, quote: bytes | None, quotes: int = 0) -> int:
-    """The index after the last line end outside of quotes, of which *quotes* came before; 0 if there is none."""
+    """Return the index after the last line end outside quotes, or 0. *quotes* quotes came before *data*."""
     size = len(data)
     if quote is None:
         return data.rfind(b"\n") + 1
@@ -245,7 +243,7 @@ def _last_end(data: bytes, quote: bytes | None, quotes: int = 0) -> int:
 
 
 def count(data: bytes, mark: bytes) -> int:
-    """The number of the byte *mark* in *data*; `bytes.replace` skips bytes that `bytes.count` looks at one by one."""
+    """Count the byte *mark*. `bytes.replace` skips bytes that `bytes.count` examines one by one."""
     if data.count(mark, 0, _WINDOW) * _RARE > min(_WINDOW, len(data)):
         return data.count(mark)
     windows = (data[start : start + _WINDOW] for start in range(0, len(data), _WINDOW))
@@ -266,7 +264,7 @@ def _decoded(stream: Readable, encoding: str, name: str, chunk: int) -> Iterator
         return
     decoder = codecs.getincrementaldecoder(encoding)("strict")
     offset = 0
-    if encoding not in _MARKED:  # their codecs need the mark, the others would return it as text
+    if encoding not in _MARKED:  # the codecs of these need the mark, the others would return it as text
         offset, head = len(mark), head[len(mark) :]
     raw, final = head, False
     while not final:
@@ -290,14 +288,14 @@ def _decoded(stream: Readable, encoding: str, name: str, chunk: int) -> Iterator
 
 
 def _blocks(text: str, size: int) -> Iterator[bytes]:
-    """*text* as UTF-8, *size* bytes at a time: it may be three times as long as in its encoding."""
+    """Encode *text* as UTF-8, *size* bytes at a time: it may be three times as long as in its encoding."""
     data = text.encode()
     for start in range(0, len(data), size):
         yield data[start : start + size]
 
 
 def _check_mark(head: bytes, encoding: str, name: str) -> bytes:
-    """The byte order mark at the start of a file, if there is one and the encoding agrees."""
+    """Return the byte order mark at the start of a file, if it has one and the encoding agrees."""
     for mark, (declare, allowed) in _MARKS.items():
         if head.startswith(mark):
             if encoding not in allowed:

@@ -1,4 +1,4 @@
-"""Character encodings by name: those of Python that turn bytes into text and can be decoded in parts."""
+"""Character encodings by name: the encodings of Python that turn bytes into text and can be decoded in parts."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from encodings.aliases import aliases
 _NO_CHARACTER_ENCODINGS = {
     *("aliases", "base64_codec", "bz2_codec", "hex_codec", "quopri_codec", "rot_13", "uu_codec", "zlib_codec"),
     *("idna", "punycode", "raw_unicode_escape", "unicode_escape", "undefined"),  # notations of text
-    *("mbcs", "oem"),  # other ones on each machine
+    *("mbcs", "oem"),  # differ from machine to machine
     "utf_7",  # keeps any number of bytes before it decodes them
 }
 _SWITCHING = ("hz", "iso2022", "cp930", "cp939", "cp1364")  # the same bytes are other characters after a shift
 _EXAMPLES = "utf-8, utf-16, cp1252 (Windows), cp850 (DOS), cp037 (mainframe)"
 FILLER = "\ufdd0"
-"""Stands for each byte of a character after its first one; Unicode has no character of this number."""
+"""Replaces each byte of a character after its first one. Unicode has no character with this number."""
 
 
 def known_encoding(name: str) -> str:
-    """*name*, if it is the name of a character encoding, in any spelling that Python knows.
+    """Return *name* if it names a character encoding, in any spelling that Python knows.
 
     Raises:
-        ValueError: If it is not, with the nearest name.
+        ValueError: If it does not, with the nearest name.
     """
     try:
         module = encodings.normalize_encoding(codecs.lookup(name).name).lower()
@@ -41,12 +41,12 @@ def known_encoding(name: str) -> str:
 
 
 def is_plain_width(name: str) -> bool:
-    """Whether each character has as many bytes in the encoding *name* wherever it is."""
+    """Return whether each character has the same number of bytes everywhere in the encoding *name*."""
     return not codecs.lookup(name).name.replace("_", "").replace("-", "").startswith(_SWITCHING)
 
 
 class Widths(dict[int, str]):
-    """For `str.translate`: each character is followed by as many `FILLER` as it has bytes after its first one."""
+    """A table for `str.translate` that adds a `FILLER` for each byte of a character after its first one."""
 
     def __init__(self, encoding: str) -> None:
         super().__init__()

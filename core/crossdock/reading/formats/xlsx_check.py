@@ -1,4 +1,4 @@
-"""What the reader of sheets does not tell about an xlsx file: damage, cells with errors, missing results, formats.
+"""Checks of xlsx files that the reader of sheets lacks: damage, cells with errors, missing results, number formats.
 
 An xlsx file is a zip archive of XML parts (ECMA-376, Office Open XML, part 1: ``workbook``, ``c``, ``f`` and ``v``).
 """
@@ -16,14 +16,14 @@ from xml.parsers import expat
 from crossdock.reading.formats.shown_zeros import Shape, ShownZeros, shape_of
 
 MAX_UNPACKED = 512 << 20
-"""Bytes of all parts of an archive together."""
+"""The limit for all parts of an archive together, in bytes."""
 _MAX_EXPANSION, _FREE_BYTES = 200, 10_000_000
 """Sheets shrink 5 to 50 times, bombs about 1,000 times; parts that share packed bytes even more."""
 _MAX_DIRECTORY = 4 << 20
-"""Bytes of the list of all parts, which has about a hundred for each: workbooks have hundreds of parts at most."""
+"""The limit for the list of all parts, in bytes. An entry takes about a hundred; workbooks have hundreds of parts."""
 _END, _END_BYTES = b"PK\5\6", 22
 _CELLS_APART, _FREE_CELLS = 32, 2_000_000
-"""The rectangle around all cells, as a multiple of their number: the reader of sheets holds every place in it."""
+"""The limit for the rectangle around all cells, as a multiple of their number: the sheet reader stores all of it."""
 _BLOCK = 1 << 20
 _WORKBOOK, _RELATIONS, _STYLES = "xl/workbook.xml", "xl/_rels/workbook.xml.rels", "xl/styles.xml"
 _AGAIN = "It is damaged or still being written: fetch it again."
@@ -33,7 +33,7 @@ Text = Callable[[str], None]
 
 
 class CellError(Exception):
-    """A cell, or the whole file if *cell* is empty, cannot be read."""
+    """A cell cannot be read, or the whole file if *cell* is empty."""
 
     def __init__(self, message: str, cell: str, hint: str) -> None:
         super().__init__(message)
@@ -41,7 +41,8 @@ class CellError(Exception):
 
 
 def check_parts(file: BinaryIO) -> None:
-    """Unpack all parts of a zip archive, as xlsx, xlsb and ods files are, whose checksums are verified; pass others.
+    """Unpack all parts of a zip archive, such as an xlsx, xlsb or ods file, to verify their checksums. Skip other
+    files.
 
     Raises:
         CellError: If a part is damaged, or all together have more than `MAX_UNPACKED`, or far more than the archive.
@@ -72,11 +73,11 @@ def check_cells(file: BinaryIO, title: str, *, finds_errors: bool) -> ShownZeros
     """Look for cells without a value in the sheet *title*, and for cells that show leading zeros.
 
     Returns:
-        None if it is no xlsx file, whose cells cannot be checked.
+        None for a file that is not xlsx, whose cells cannot be checked.
 
     Raises:
-        CellError: If a part is missing, a cell is far from all others, or *finds_errors* and a cell holds an error, or
-            a formula that was never calculated.
+        CellError: If a part is missing, a cell is far from all others, or *finds_errors* and a cell holds an error or a
+            formula that was never calculated.
     """
     if not zipfile.is_zipfile(file):
         return None
@@ -90,7 +91,7 @@ def check_cells(file: BinaryIO, title: str, *, finds_errors: bool) -> ShownZeros
 
 
 def _shapes(archive: zipfile.ZipFile) -> dict[int, Shape]:
-    """The styles of cells whose number formats show leading zeros, by their numbers."""
+    """Return the styles whose number formats show leading zeros, by their numbers."""
     if _STYLES not in archive.namelist():
         return {}
     shapes, styles, above = dict[str, Shape](), list[str](), list[str]()
@@ -107,7 +108,7 @@ def _shapes(archive: zipfile.ZipFile) -> dict[int, Shape]:
 
 
 def cell_name(row: int, column: int) -> str:
-    """The name of a cell, such as B7, by its numbers from 1."""
+    """Return the name of a cell, such as B7, from its numbers, which begin at 1."""
     letters = ""
     while column:
         column, letter = divmod(column - 1, 26)
@@ -159,7 +160,6 @@ def _local(name: str) -> str:
 
 
 def _part_of(archive: zipfile.ZipFile, title: str) -> str:
-    """The part that holds the sheet *title*."""
     relations, targets = list[str](), dict[str, str]()
 
     def sheet(name: str, attributes: dict[str, str]) -> None:
@@ -181,7 +181,7 @@ def _part_of(archive: zipfile.ZipFile, title: str) -> str:
 
 
 class _Cells:
-    """The cell that is being read; cells and rows may lack their names, and then follow the one before."""
+    """The current cell. Cells and rows without a name follow the one before."""
 
     def __init__(self, zeros: ShownZeros, *, finds_errors: bool) -> None:
         self.zeros, self._finds_errors = zeros, finds_errors
@@ -189,10 +189,9 @@ class _Cells:
         self._has_formula = self._has_value = self._in_value = False
         self._cell = ""
         self._count = 0
-        self._last_row = self._last_column = (0, "")  # the number, and the cell that is there
+        self._last_row = self._last_column = (0, "")  # the number, and the cell there
 
     def check_extent(self) -> None:
-        """Check that no cell is far from all others."""
         (rows, lowest), (columns, rightmost) = self._last_row, self._last_column
         if rows * columns > max(_FREE_CELLS, _CELLS_APART * self._count):
             cell = lowest if rows > columns else rightmost

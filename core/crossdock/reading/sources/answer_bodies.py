@@ -1,4 +1,4 @@
-"""Bodies of answers as JSON values, or why one is none."""
+"""JSON values in the bodies of answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOT_JSON = "cannot be read as JSON: "
 
 
 def read(answer: Answer) -> tuple[Any, str]:
-    """The value, None for an empty body; and why it cannot be read, empty if it can.
+    """Return the value, or None for an empty body, and the reason why it cannot be read, or an empty text.
 
     A byte order mark is ignored, as RFC 8259 section 8.1 permits. The reason quotes nothing of the body.
     """
@@ -40,7 +40,9 @@ def _reason(answer: Answer, error: ValueError) -> str:
 
 
 def _declared_charset(content_type: str) -> str:
-    """That of a content type, if it is a known one other than UTF-8; other texts could contain a secret."""
+    """Return the charset of a content type if it is a known one other than UTF-8. Other texts could contain a
+    secret.
+    """
     found = _CHARSET.search(content_type)
     try:
         name = codecs.lookup(found[1]).name if found else "utf-8"

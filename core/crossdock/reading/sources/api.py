@@ -1,4 +1,4 @@
-"""How a connector declares the HTTP API that a connection reads."""
+"""The declaration of the HTTP API that a connection reads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 
 def never(_: ApiAnswer) -> bool:
-    """No answer but 429 shows throttling."""
     return False
 
 

@@ -1,4 +1,4 @@
-"""Reads an HTTP API: paced by its rate limit, retried, page after page."""
+"""A client for reading an HTTP API: paced by its rate limit, retried, page by page."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NO_LIST = {  # RFC 9110, 15.3.3, and RFC 4918, 11.1
     202: "is not ready: the API has only accepted the request",
     207: "has several answers, of which some may be errors",
 }
-MAX_ADDRESS = 8_000  # characters; RFC 9110 section 4.1 recommends to support at least as many
+MAX_ADDRESS = 8_000  # characters; RFC 9110 section 4.1 recommends to support at least this many
 
 
 class ApiClient(AbstractContextManager["ApiClient"]):
@@ -59,7 +59,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         bucket = run.buckets.join(connection, run.clock, api.rate, run.limits.get(connection))
         self._leave.callback(run.buckets.leave, bucket)
         self.allowance = SourceAllowance(run.clock, bucket, run.progress.waiting, live=run.live)
-        self._answers: dict[int, int] = {}  # how many were given by address
+        self._answers: dict[int, int] = {}  # number of answers by address
         self._pages_given: dict[int, int] = {}  # hashes of pages with records, and of the requests for them
         rng = random.Random()  # noqa: S311  jitter needs no secrecy
         self._retried = RetriedRequests(run.clock, self.allowance, api.throttled, self._http.redacted, rng)
@@ -95,7 +95,6 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         return self._exchange(request, lambda _: None, frozenset())[1]
 
     def get(self, path: str, params: Params | None = None) -> ApiAnswer:
-        """`request` with GET."""
         return self.request("GET", path, params=params)
 
     def post(self, path: str, *, json: Any = None, form: Mapping[str, str] | None = None) -> ApiAnswer:
@@ -206,7 +205,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         return request, answer
 
     def _question(self, request: ApiRequest, page: ApiAnswer, *, is_empty: bool) -> None:
-        """Note what lets a page be that of another moment or request: caches give such answers."""
+        """Note what lets a page belong to another moment or request, as answers from caches do."""
         lists, asked = self._run.open_lists, hash(repr((request.path, request.query, request.content)))
         if not is_empty and self._pages_given.setdefault(self._http.digest, asked) != asked:
             lists.read_again()
@@ -214,7 +213,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             self.doubt(page, f"the list comes from a cache, and is {age:,} s old")
 
     def doubt(self, page: ApiAnswer, text: str) -> None:
-        """The list that *page* belongs to does not show what is gone; warns of the first reason."""
+        """Mark the list of *page* as no evidence for removals, and warn of the first reason."""
         if self._run.open_lists.doubt(text):
             self._warn(page, text)
 
@@ -233,7 +232,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         self._run.warn(self._run.open_lists.reader or self._connection, f"{page.address}: {text}")
 
     def _following(self, request: ApiRequest, page: ApiAnswer, paginator: Paginator) -> ApiRequest | None:
-        """The request for the page after *page*, of the same host."""
+        """Return the request for the page after *page*, which must be on the same host."""
         following = paginator.following(request, page)
         if following is not None and following.path != request.path:
             following = following.following(_joined(page, self._address(request), following.path))
@@ -241,9 +240,9 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         return following
 
     def download(self, url: str, path: Path) -> int:
-        """Stream a file, such as a bulk export, to *path*; the number of its bytes.
+        """Stream a file, such as a bulk export, to *path*, and return the number of its bytes.
 
-        Credentials are sent to the API's own host only. Only `Api.download_hosts` are read besides.
+        Credentials are sent to the API's own host only. Other hosts are read only if `Api.download_hosts` lists them.
 
         Raises:
             RefusedError: If *url* is on another host, or the file is larger than `Api.max_file_bytes`.
@@ -268,7 +267,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
     def _exchange(
         self, request: ApiRequest, smaller: Smaller, sent: frozenset[tuple[str, str]]
     ) -> tuple[ApiRequest, ApiAnswer]:
-        """The answer, and the request that it answers, which is smaller than *request* after a time-out."""
+        """Return the answer and the request that it answers, which is smaller than *request* after a time-out."""
         address = self._address(request)
         shown = self._http.redacted(_shown(address, request, sent))
         self._refuse_other_host(address, shown)
@@ -279,13 +278,15 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         return request, replace(answer, address=self._distinct(self._http.redacted(_shown(address, request, sent))))
 
     def _measure_clock(self, answer: ApiAnswer) -> None:
-        """Note by how much the API's clock is behind ours, as its freshest answer shows."""
+        """Note by how much the API's clock is behind ours, from its freshest answer."""
         found, clocks = behind_s(answer.headers, self._run.clock.now().timestamp()), self._run.clocks_behind_s
         if found is not None:
             clocks[self._connection] = min(found, clocks.get(self._connection, found))
 
     def _distinct(self, shown: str) -> str:
-        """*shown* with a number from its second answer on: bodies and masked values do not show in an address."""
+        """Add a number to *shown* from its second answer on, because bodies and masked values do not show in an
+        address.
+        """
         number = self._answers[hash(shown)] = self._answers.get(hash(shown), 0) + 1
         return shown if number == 1 else f"{shown} ({number})"
 
@@ -303,7 +304,8 @@ class ApiClient(AbstractContextManager["ApiClient"]):
 
 
 def _records_in(answer: ApiAnswer, paginator: Paginator, records: str | None) -> list[Any] | None:
-    """The records of a page; None if their place is not known, or has no list: then the page's reader says so.
+    """Return the records of a page, or None if their place is not known or has no list; the reader of the page then
+    fails.
 
     Raises:
         ConnectorError: If *paginator* compares a total, and the place is not known.
@@ -319,13 +321,13 @@ def _records_in(answer: ApiAnswer, paginator: Paginator, records: str | None) ->
 
 
 def _take(evidence: ListEvidence, found: list[Any], paginator: Paginator, answer: ApiAnswer) -> bool:
-    """Whether a page brings something new to *evidence*, or has no records."""
+    """Add *found* to *evidence*, and return whether that has new records or none at all."""
     total = paginator.stated_total(answer) if found or not evidence.pages else None
     return evidence.take(found, total)
 
 
 def _check_new(following: ApiRequest, seen: set[int], paginator: Paginator, page: ApiAnswer) -> None:
-    """Add the place of the page after *page* to those that were *seen*, which must not have it."""
+    """Add the position of the page after *page* to *seen*, and refuse it if it is there already."""
     place = hash(following.position)
     if place in seen and not paginator.repeats:
         raise repeated(page)
@@ -333,13 +335,12 @@ def _check_new(following: ApiRequest, seen: set[int], paginator: Paginator, page
 
 
 def _is_end_stated(request: ApiRequest, page: ApiAnswer, paginator: Paginator, evidence: ListEvidence | None) -> bool:
-    """Whether the API says that *page* is the last one of pages that the client counts; the next one is tried."""
+    """Return whether the API says that *page* is the last of the pages that the client counts."""
     has_all = evidence is not None and paginator.counted and evidence.has_all
     return has_all or paginator.is_stated_last(request, page)
 
 
 def _only_list(body: Any) -> list[Any] | None:
-    """The list of objects in *body*, unless there are several."""
     found, inner = list[list[Any]](), [body]
     while inner:
         value = inner.pop()
@@ -351,7 +352,7 @@ def _only_list(body: Any) -> list[Any] | None:
 
 
 def _shown(address: str, request: ApiRequest, sent: frozenset[tuple[str, str]]) -> str:
-    """*address* with the paginator's parameters, in which parameters that were *sent* are masked."""
+    """Return *address* with the paginator's parameters; parameters in *sent* are masked."""
     parts = urlsplit(address)
     members = parse_qsl(parts.query, keep_blank_values=True)
     if not sent.isdisjoint(members):

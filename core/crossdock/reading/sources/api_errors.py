@@ -1,4 +1,4 @@
-"""Why an API refused a request, in words that may be shown."""
+"""The message of an API's error answer, in a form that may be shown."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _PERSONAL = re.compile(r"[^\s@]+@[^\s@]+|\+?\d(?:[\s()/.-]?\d){5,}")  # mail add
 
 
 def reason(body: bytes, content_type: str, redacted: Callable[[str], str]) -> str:
-    """The message of an error answer, at most `SHOWN` characters; empty if it has none.
+    """Return the message of an error answer, at most `SHOWN` characters, or an empty text.
 
-    That of a JSON document is in the members that are usual for it, that of an HTML page is its title. Mail addresses
-    and long numbers are masked.
+    A JSON document has it in the usual members, and an HTML page in its title. Mail addresses and long numbers are
+    masked.
 
     Args:
         content_type: The header, in any case.
@@ -39,12 +39,12 @@ def reason(body: bytes, content_type: str, redacted: Callable[[str], str]) -> st
 
 
 def message_of(document: Any, redacted: Callable[[str], str]) -> str:
-    """As `reason`, for a JSON document or the list of GraphQL errors."""
+    """Do the same as `reason` for a JSON document or the list of GraphQL errors."""
     return _shown("; ".join(dict.fromkeys(_messages(document, 3))), redacted)
 
 
 def _shown(text: str, redacted: Callable[[str], str]) -> str:
-    """Credentials are removed first: masks and cuts would leave parts of them."""
+    """Redact and shorten *text*. Credentials are removed first, because masks and cuts would leave parts of them."""
     return printable(_PERSONAL.sub("(personal)", " ".join(redacted(text).split())))[:SHOWN]
 
 
@@ -64,7 +64,7 @@ def _messages(value: Any, depth: int) -> Iterator[str]:
 
 
 def _by_member(name: str, value: Any) -> Iterator[str]:
-    """The messages of ``{"errors": {"sku": ["is taken"]}}``, with the members that they are about."""
+    """Yield the messages of ``{"errors": {"sku": ["is taken"]}}`` with their members."""
     for member, messages in list(value.items())[:_MOST] if name == "errors" and isinstance(value, dict) else ():
         for message in messages[:_MOST] if isinstance(messages, list) else [messages]:
             if isinstance(message, str):

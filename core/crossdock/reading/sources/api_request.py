@@ -52,12 +52,11 @@ class ApiRequest:
 
     @property
     def shown_params(self) -> Mapping[str, str | int]:
-        """Those of the paginator that are in the query."""
         return self.page_params if self.place == "query" else {}
 
     @property
     def content(self) -> Any:
-        """The body as a JSON value, with the paginator's parameters where they belong; None without a body."""
+        """The body as a JSON value, including the paginator's parameters; None without a body."""
         body, variables = self.json, dict(self.variables)
         for name, value in self.page_params.items() if self.place != "query" else ():
             if self.place == "variables":
@@ -68,11 +67,10 @@ class ApiRequest:
 
     @property
     def position(self) -> str:
-        """What differs between the pages of one list."""
+        """The part of a request that differs between the pages of one list."""
         return repr((self.path, sorted(self.page_params.items())))
 
     def with_page(self, **params: str | int) -> ApiRequest:
-        """The same with other parameters of the paginator."""
         return replace(self, page_params={**self.page_params, **params})
 
     def following(self, address: str) -> ApiRequest:
@@ -81,7 +79,6 @@ class ApiRequest:
 
 
 def pairs(params: Params) -> list[tuple[str, str]]:
-    """*params* as names with values, a list as several."""
     found = []
     for name, value in params.items():
         values = [value] if isinstance(value, str | int) else value or ()

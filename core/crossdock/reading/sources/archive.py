@@ -1,4 +1,4 @@
-"""Moves files to another folder of their store, once all of their records are settled or kept."""
+"""Archiving: moves files to another folder of their store once all of their records are settled or kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expected files: whether a stream must find a new file, and the error if it does not."""
+"""Expected files: whether a stream must find a new file, and the error if there is none."""
 
 from __future__ import annotations
 
@@ -71,7 +71,10 @@ class Expectation:
     def compare(
         self, run: SourceContext, stream: str, taken: Sequence[FileFacts], unread: Sequence[FileFacts], files: str
     ) -> InputFacts:
-        """Tell *run* what *stream* found, and what is missing; the arguments are those of `found` and `violation`."""
+        """Report to *run* what *stream* found and what is missing.
+
+        See `found` and `violation` for the arguments.
+        """
         known = run.intake.known(stream)
         facts = run.inputs[stream] = found(known, taken, unread, run.intake.passed(stream))
         if not facts.has_arrived and (error := self.violation(known, run, files)):
@@ -79,7 +82,7 @@ class Expectation:
         return facts
 
     def violation(self, known: Iterable[FileFacts], run: SourceContext, files: str) -> UnavailableError | None:
-        """The error of a stream that finds no new file in this run; None if it may do without.
+        """Return the error of a stream that finds no new file in this run, or None if it needs no new file.
 
         Args:
             known: All files that the stream has accepted before.
@@ -95,7 +98,6 @@ class Expectation:
         return UnavailableError(f"{missing.text}; {last}", where=files, hint=hint)
 
     def _missing(self, run: SourceContext) -> _Missing | None:
-        """What is missing if this run finds no new file; None if nothing is."""
         job = run.job
         if self.expect is not None:
             begin = self.expect.begin(run.clock.now(), run.patience.zone if run.patience else None)
@@ -116,7 +118,7 @@ NO_FILE_EXPECTED = Expectation()
 
 
 def _is_caught_up_with(job: JobRun, now: datetime) -> bool:
-    """Whether the previous run ended after this one was due, and just now: no file can have come in between.
+    """Return whether the previous run ended after this one was due, and just now: no file can have come in between.
 
     A run that is started once a day by another program is due before the previous one ends, if the program names the
     business date of yesterday. A day has passed since, so that a file must have come.
@@ -128,12 +130,6 @@ def _is_caught_up_with(job: JobRun, now: datetime) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Missing:
-    """What is missing.
-
-    Attributes:
-        begin: An earlier run may have found it after that; None if only this run counts.
-    """
-
     text: str
     begin: datetime | None
 

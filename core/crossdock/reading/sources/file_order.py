@@ -1,4 +1,4 @@
-"""Which of two files is the newer one: as declared, or by their names and times where these leave no doubt."""
+"""The order of files: declared, or derived from names and times where these leave no doubt."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from crossdock.values.config_file import ConfigModel
 Dated = RemoteFile | FileFacts
 F = TypeVar("F", RemoteFile, FileFacts)
 Fault = Literal["tie", "disagree", "older"]
-"""Why a file does not follow another: nothing says which is newer, name and time disagree, or it is the older one."""
+"""Why a file does not follow another: nothing shows which is newer, name and time disagree, or it is the older one."""
 _EXAMPLE = 'such as order: {name: ["X_{date:%Y%m%d}.csv", "X_{date:%Y%m%d}-CORR.csv"]}, a later form last'
 _LATE = (
     "ask the sender to send its rows again in a new file, or move this one away; declare order_by if a column says "
@@ -84,16 +84,16 @@ class FileOrder:
         )
 
     def rank(self, name: str) -> Rank | None:
-        """What *name* says; None if it has none of the declared forms."""
+        """Return what *name* says, or None if it has none of the declared forms."""
         ranks = (template.rank(name, number) for number, template in enumerate(self._templates or ()))
         return next((rank for rank in ranks if rank is not None), None)
 
     def is_outside(self, name: str) -> bool:
-        """Whether the declared order says nothing about *name*."""
+        """Return whether *name* has none of the declared forms."""
         return self._templates is not None and self.rank(name) is None
 
     def moment(self, name: str) -> str | None:
-        """The first date in *name*, with the first time, as the declared order reads them, as sortable text."""
+        """Return the first date in *name*, with the first time, as sortable text, as the declared order reads them."""
         rank = self.rank(name)
         if rank is None or not rank[0]:
             return None
@@ -101,7 +101,7 @@ class FileOrder:
         return moment.isoformat().removesuffix("T00:00:00")
 
     def newest(self, files: Sequence[RemoteFile], now: datetime) -> RemoteFile:
-        """The newest of *files*.
+        """Return the newest of *files*.
 
         Raises:
             RefusedError: If another one may be newer.
@@ -114,25 +114,25 @@ class FileOrder:
         return newest
 
     def in_order(self, files: Sequence[FileFacts], now: datetime) -> list[FileFacts]:
-        """*files* from the oldest to the newest, as far as that is known."""
+        """Sort *files* from the oldest to the newest, as far as their order is known."""
         return sorted(files, key=self._compared(files, now).key)
 
     def distinct(self, files: Sequence[FileFacts], now: datetime) -> list[FileFacts]:
-        """As `in_order`, without files whose content a newer one has."""
+        """Sort as `in_order`, without files whose content a newer file has."""
         found = dict[str, FileFacts]()
         for facts in self.in_order(files, now):
-            found.pop(facts.content_hash, None)  # so that it is where the newer one is
+            found.pop(facts.content_hash, None)  # so that its place is that of the newer file
             found[facts.content_hash] = facts
         return list(found.values())
 
     def is_older(self, one: FileFacts, other: FileFacts, now: datetime) -> bool:
-        """Whether it is known that *one* is older than *other*."""
         return self._compared([one, other], now).fault(other, one) == "older"
 
     def follows(self, one: FileFacts, last: FileFacts, known: Iterable[FileFacts], now: datetime) -> bool:
-        """Whether *one* is the newer version of *last*, or a later file.
+        """Return whether *one* is the newer version of *last*, or a later file.
 
-        If only the times say so, one of the *known* files must have an earlier name of its form: then it is not a copy.
+        If only the times say so, one of the *known* files must have an earlier name of the same form: then *one* is not
+        a copy.
         """
         if self.declared == "any" or self.is_outside(one.name):
             return False
@@ -156,16 +156,16 @@ class FileOrder:
         late: bool = False,
         returned: Collection[str] = (),
     ) -> None:
-        """Check that of *unread* files, which are in order, each is newer than those before it and than *known* ones.
+        """Check that each of *unread*, which are sorted, is newer than those before it and than the *known* files.
 
-        Files that were taken in before, and are read again, have only to be newer than those that are not.
+        Files that are read again need only be newer than other files that are read again.
 
         Args:
             late: Accept a file that is older than a known one.
-            returned: The content hashes of files that were taken in before, and count as new ones.
+            returned: The content hashes of files that were taken in before and count as new ones.
 
         Raises:
-            RefusedError: If one is not, or if nothing says so.
+            RefusedError: If one is not newer, or if nothing shows that it is.
         """
         if self.declared == "any" or not unread:
             return
@@ -195,7 +195,6 @@ class FileOrder:
     def _refusal(
         self, fault: Fault, first: Dated, second: Dated, compared: _ByTime | _ByRank | _Derived, *, taken: bool = False
     ) -> RefusedError:
-        """*second* does not follow *first*."""
         where = second.path if isinstance(second, RemoteFile) else second.name
         other = ("the snapshot " if self.snapshot and taken else "") + f"{first.name!r}"
         other += " taken in before" if taken else ""
@@ -215,7 +214,7 @@ class FileOrder:
 
 
 class _ByTime:
-    """The time of change decides."""
+    """Orders files by their time of change."""
 
     def key(self, file: Dated) -> Any:
         return file.at
@@ -226,21 +225,21 @@ class _ByTime:
         return None if taken and first.name == second.name else "tie"
 
     def pairs(self, files: Sequence[F]) -> Iterator[tuple[F, F]]:
-        """Those of *files*, which are in order, that must follow each other."""
+        """Yield the pairs of sorted *files* in which the second must follow the first."""
         return pairwise(files)
 
     def last(self, known: Sequence[FileFacts]) -> Callable[[str], Iterable[FileFacts]]:
-        """Those of *known* that a file of some name must follow; it then follows all of them."""
+        """Return which of *known* a file must follow, by its name. It then follows all of them."""
         newest = [max(known, key=self.key)] if known else []
         return lambda _: newest
 
     def are_alike(self, one: str, other: str) -> bool:
-        """Whether the order says that *other* is the later one, if their names differ in it."""
+        """Return whether the order makes *other* the later one if their names differ only in it."""
         del one, other
         return True
 
     def are_comparable(self, one: str, other: str) -> bool:
-        """Whether the names say which of two files is the later one."""
+        """Return whether the names show which of two files is later."""
         del one, other
         return True
 
@@ -250,7 +249,7 @@ class _ByTime:
 
 
 class _ByRank(_ByTime):
-    """The names decide, as declared; of names that say the same, the time of change does."""
+    """Orders files by their names, as declared, and by their times of change if the names rank equally."""
 
     def __init__(self, order: FileOrder) -> None:
         self._order = order
@@ -272,7 +271,7 @@ class _ByRank(_ByTime):
 
 
 class _Derived(_ByTime):
-    """Names and times decide, where they agree."""
+    """Orders files by names and times where these agree."""
 
     def __init__(self, files: Iterable[Dated], now: datetime) -> None:
         self._names = NaturalNames([Named(file.name, file.at) for file in files], now)
@@ -289,7 +288,7 @@ class _Derived(_ByTime):
         if turns == {0} and (second.name, first.name) in self._extended:
             turns = {-1} if later else {0}
         elif turns == {0} and taken and not later:
-            return None  # the order in which they came
+            return None  # the order of arrival
         if turns == {1}:
             return None if later >= 0 else "disagree"
         if turns == {-1}:

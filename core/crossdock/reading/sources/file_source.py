@@ -1,4 +1,4 @@
-"""Files -> batches of rows, through checks: no file that is incomplete, damaged, stale or known is taken in.
+"""The source that turns files into batches of rows. It takes in no file that is incomplete, damaged, stale or known.
 
 A file is taken in as a whole: it is fetched into the spool and checked to its last line before its rows count (law 4).
 Several streams may share one source, which is then read once in a run.
@@ -46,8 +46,7 @@ class TakenFile:
 
     Attributes:
         facts: In a plan, a name may replace its content hash (`crossdock.reading.sources.spool`).
-        parts: Arrow files with its rows, in order, once one of several streams has read it.
-        rows: Their number, once they are read to the end.
+        parts: Arrow files with its rows, in order, if several streams read it.
     """
 
     facts: FileFacts
@@ -62,18 +61,18 @@ class FileSource:
     Args:
         files: Folder and name pattern, such as ``out/LOT_*.txt``.
         settle_s: How long files must keep their size and time before they are read.
-        snapshot: Whether each file lists everything: then only the newest counts, and it must have rows.
+        snapshot: Whether each file lists everything. Only the newest then counts, and it must have rows.
         stream_ids: All streams that read this source.
-        kept: How long copies of finished files are kept, for sources that are joined; of a snapshot, the newest is.
+        kept: How long copies of finished files are kept, for joined sources. The newest snapshot is always kept.
         parts: Whether the newest snapshot may consist of several files with the same date in their names.
         wait: How long to wait for a file that is new to all of them, in a run that waits.
         ready: The name of a file's done marker, such as ``{name}.done``; files without one are not there yet.
         manifest: Where the sender states what files hold.
         archive_to: The folder to which files are moved once all of their records are settled or kept.
-        order: Which file is the newer one; None if names and times say it.
-        ordered_by_rows: The streams whose rows say themselves which is the newest.
+        order: Determines which file is newer; None to use names and times.
+        ordered_by_rows: The streams whose rows contain their own order.
         takes_late: Whether older files may come later, because `in_order` is used.
-        empty: What a snapshot without rows, or a file without a byte, is.
+        empty: How a snapshot without rows, or a file without a byte, is treated.
         ignore_case: Whether files match in upper and lower case alike.
     """
 
@@ -122,15 +121,15 @@ class FileSource:
         self._read: dict[StreamId, list[ReadFile]] = {}
         self._failure: CrossdockError | None = None
         self._spool = Spool(run)
-        self._fetched: dict[RemoteFile, str] = {}  # their names in the spool
+        self._fetched: dict[RemoteFile, str] = {}  # names in the spool
         self._copies = set[FileFacts]()  # files with the content of a newer one
         patience = run.patience
         self._late_file_watch = LateFileWatch(wait, files, run, patience) if wait and patience else None
-        run.at_end.callback(self.forget_unaccepted)  # of a refused file only then: other streams may read it, too
+        run.at_end.callback(self.forget_unaccepted)  # only of a refused file, because other streams may still read it
 
     @property
     def looks(self) -> Sequence[Look]:
-        """The look at its files, as long as they were not taken in."""
+        """The looks at its files until they are taken in."""
         return [self._listing.look] if self._files is None and self._failure is None else []
 
     def read(self, stream_id: StreamId, expectation: Expectation = NO_FILE_EXPECTED) -> Iterator[RawBatch]:
@@ -152,11 +151,10 @@ class FileSource:
     def current(
         self, stream_id: StreamId, expectation: Expectation = NO_FILE_EXPECTED
     ) -> tuple[list[TakenFile], list[TakenFile]]:
-        """The files of this run and those that are kept; and those of them that *stream_id* has not finished.
+        """Return the files of this run and the kept files; and those of them that *stream_id* has not finished.
 
-        Both are in the order in which they were accepted; those of this run are the last, by name.
-
-        The run learns what was found, and what *expectation* misses.
+        Both lists are in the order in which files were accepted. The files of this run come last, by name. The run
+        learns what was found, and what is missing against *expectation*.
 
         Raises:
             RefusedError: See `read`.
@@ -176,20 +174,17 @@ class FileSource:
         return taken, [file for file in taken if file.facts.content_hash in wanted]
 
     def in_order(self, files: Sequence[TakenFile]) -> list[TakenFile]:
-        """*files* from the oldest to the newest."""
         by_facts = {file.facts: file for file in files}
         return [by_facts[facts] for facts in self._order.in_order([*by_facts], self._run.clock.now())]
 
     def finished_before(self, stream_id: StreamId) -> Collection[str]:
-        """The content hashes of the files that earlier runs have finished under any version."""
+        """Return the content hashes of the files that earlier runs have finished under any version."""
         return self._known.finished(stream_id).keys()
 
     def rows(self, file: TakenFile) -> Iterator[pl.DataFrame]:
-        """The rows of *file*, one of `current`."""
         return map(kept, file.parts) if file.parts else self._parsed(file)
 
     def proof(self, file: TakenFile) -> Proof:
-        """What *file* shows about its completeness."""
         file.proof = file.proof or self._proof(file.facts)
         return file.proof
 
@@ -202,7 +197,7 @@ class FileSource:
         self._known.pass_over(stream_id, self._listing.older)
 
     def finished(self, stream_id: StreamId) -> None:
-        """Every record of *stream_id* is settled or kept: remove the copies that are not needed any more."""
+        """Remove the copies that are no longer needed, because every record of *stream_id* is settled or kept."""
         self._known.finish(stream_id)
         for content_hash in self._known.outdated(self._facts):
             self._spool.forget(content_hash)
@@ -210,7 +205,7 @@ class FileSource:
             self._archive(stream_id, self._archive_to)
 
     def _archive(self, stream_id: StreamId, folder: str) -> None:
-        """Move finished files; a failure is only noted, because their records are settled or kept."""
+        """Move finished files. A failure is only noted, because their records are settled or kept."""
         try:
             with self._open_store() as store:
                 archive(store, folder, self._listing, self._known, self._fetched, self._facts)
@@ -220,7 +215,6 @@ class FileSource:
 
     @property
     def _facts(self) -> list[FileFacts]:
-        """The files of this run, as far as they were taken in."""
         return [file.facts for file in self._files or ()]
 
     def forget_unaccepted(self) -> None:
@@ -235,7 +229,9 @@ class FileSource:
                 self._spool.forget(content_hash)
 
     def _taken(self, stream_id: StreamId) -> list[TakenFile]:
-        """The files of this run; a failure is kept for the other streams, so that a failed log-in is not repeated."""
+        """Return the files of this run. A failure is kept for the other streams, so that a failed log-in is not
+        repeated.
+        """
         if self._failure is not None:
             raise self._failure
         if self._files is None:
@@ -261,7 +257,7 @@ class FileSource:
         return self._late_file_watch.look(take, self._known.arrived)
 
     def _take(self) -> list[FileFacts]:
-        """The files of this run, in the spool or in place; accepted ones first, then by name."""
+        """Return the files of this run, in the spool or in place: accepted files first, then by name."""
         with writing(self._run.spool):
             private_folder(self._run.spool)
         with self._open_store() as store:
@@ -296,12 +292,11 @@ class FileSource:
         return new
 
     def _note(self, text: str) -> None:
-        """Note *text* for each stream that reads this source."""
         for stream in dict.fromkeys(each.stream for each in self._stream_ids):
             self._run.note(stream, text)
 
     def _parsed(self, file: TakenFile) -> Iterator[pl.DataFrame]:
-        """The rows of *file*, kept for the other streams; so is a failure."""
+        """Yield the rows of *file*. Rows and failures are kept for the other streams."""
         facts, parts, rows = file.facts, list[Path](), 0
         path, leniencies = self._spool.bytes_of(facts.content_hash), Leniencies()
         entry = self._entries.get(facts.content_hash)
@@ -345,7 +340,7 @@ class FileSource:
     def _proof(self, facts: FileFacts) -> Proof:
         layout = self._layout
         entry = self._entries.get(facts.content_hash)
-        # what counts the rows is right, or the file is refused
+        # a stated number of rows is right, or the file is refused
         counted = layout.states_rows or (entry is not None and entry.counted)
         cut = not counted and looks_cut(self._spool.bytes_of(facts.content_hash), layout)
         content = partial(self._spool.content_hash, facts.content_hash)

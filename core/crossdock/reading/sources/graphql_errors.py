@@ -1,4 +1,4 @@
-"""Errors of GraphQL queries, which come in answers with the status 200."""
+"""Errors of GraphQL queries, which come in answers with status 200."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ class GraphQLError(RemoteError):
 
 
 def codes_of(request: ApiRequest, answer: ApiAnswer) -> frozenset[str]:
-    """The codes of the errors of a GraphQL query; none of another request."""
     errors = answer.at("/errors") if request.graphql is not None else None
     found = [item for item in errors if isinstance(item, dict)] if isinstance(errors, list) else []
     codes = (item.get("extensions") for item in found)
@@ -34,12 +33,12 @@ def codes_of(request: ApiRequest, answer: ApiAnswer) -> frozenset[str]:
 
 
 def is_throttled(request: ApiRequest, answer: ApiAnswer) -> bool:
-    """Whether the answer to a GraphQL query says that its cost is too high for the moment."""
+    """Return whether the answer says that the cost of the GraphQL query is currently too high."""
     return THROTTLED in codes_of(request, answer)
 
 
 def is_failed(request: ApiRequest, answer: ApiAnswer) -> bool:
-    """Whether the server failed at a GraphQL query; it may answer later."""
+    """Return whether the server failed at a GraphQL query, which it may answer later."""
     return not _FAILED.isdisjoint(codes_of(request, answer))
 
 

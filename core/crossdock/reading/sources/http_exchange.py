@@ -1,4 +1,4 @@
-"""Sends the requests of one API, and removes its credentials from what is shown."""
+"""Sends the requests of one API, and removes its credentials from shown texts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class HttpExchange:
         self._api, self._transport, self._recorded = api, api.transport or transport, recorded
         self._credentials = _words(api.headers.values())
         self._before_auth, self._added_by_auth = set[str](), set[str]()
-        self._has_left = False  # what is delivered
+        self._has_left = False  # of what is delivered
         self.digest = 0
         self._sent = set[str]()  # by the author, in the last request that had any; those of following pages are links
         if isinstance(api.auth, TimedAuth):
@@ -134,7 +134,7 @@ class HttpExchange:
 
     @contextmanager
     def _auth_guard(self) -> Iterator[None]:
-        """Raise `AuthorCodeError` for what an `httpx.Auth` raises before the request is sent."""
+        """Raise `AuthorCodeError` for an error of an `httpx.Auth` before the request is sent."""
         try:
             yield
         except CrossdockError:
@@ -146,7 +146,7 @@ class HttpExchange:
             raise AuthorCodeError(AUTH, what, where=self._api.base_url) from error
 
     def download(self, address: str, path: Path, *, authorized: bool) -> Answer:
-        """Stream the file at *address* to *path*, which changes only if all of it arrives.
+        """Stream the file at *address* to *path*, which changes only when the whole file has arrived.
 
         Raises:
             UnavailableError: As `send`.
@@ -170,12 +170,11 @@ class HttpExchange:
                 part.unlink()
 
     def redacted(self, text: str) -> str:
-        """*text* without credentials, secrets of the connection and values of the last request."""
         return redacted(text, self._credentials | self._configured | self._added_by_auth | self._sent)
 
     @cached_property
     def _configured(self) -> set[str]:
-        """The secrets of the connection's settings: also those that only requests for tokens contain."""
+        """The secrets of the connection's settings, including those that only token requests contain."""
         found = set[str]()
         for secret in secrets_in(self._api.connection):
             with suppress(ConfigError):  # one that cannot be read was not sent
@@ -202,14 +201,13 @@ def _values(request: httpx.Request) -> set[str]:
 
 
 def _texts(request: ApiRequest) -> set[str]:
-    """The texts among the values of parameters, headers and body, as they are and percent-encoded."""
+    """Return the texts among the values of parameters, headers and body, as they are and percent-encoded."""
     sent = [value for _, value in pairs(request.params)]
     values = _leaves([sent, request.json, dict(request.form or {}), dict(request.variables), dict(request.headers)])
     return {written for text in values for written in _written(text)}
 
 
 def _written(text: str) -> set[str]:
-    """*text* as it is and percent-encoded."""
     return {text, quote(text, safe=""), quote_plus(text)}
 
 

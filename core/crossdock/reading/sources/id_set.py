@@ -1,4 +1,4 @@
-"""The ids of many records in about 20 bytes each."""
+"""A set of many ids in about 20 bytes each."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 import polars as pl
 
-_RECENT = 65_536  # ids that are not merged yet; more, up to an eighth of all, if there are many
+_RECENT = 65_536  # ids that are not merged yet; with many ids, up to an eighth of all
 
 
 class IdSet:
-    """Ids that were added, by a hash of 64 bits: one of ten million others is mistaken for one of a million with a
-    probability of 1 in 1,800,000.
+    """A set of ids, stored as hashes of 64 bits.
+
+    One of ten million other ids is mistaken for one of a million with a probability of 1 in 1,800,000.
     """
 
     def __init__(self) -> None:
@@ -23,7 +24,7 @@ class IdSet:
         return len(self._sorted) + len(self._recent)
 
     def add(self, ids: Sequence[str]) -> int:
-        """Add *ids*; how many of them are new, each counted once."""
+        """Add *ids* and return how many of them are new, each counted once."""
         found = list(dict.fromkeys(map(_hash, ids)))
         new = [each for each, is_held in zip(found, self._holds(found), strict=True) if not is_held]
         self._recent.update(new)
@@ -33,11 +34,10 @@ class IdSet:
         return len(new)
 
     def among(self, ids: Sequence[str]) -> set[str]:
-        """Those of *ids* that were added; ask for many at once."""
+        """Return the *ids* that were added. One call for many ids is faster."""
         return {each for each, is_held in zip(ids, self._holds(list(map(_hash, ids))), strict=True) if is_held}
 
     def _holds(self, hashes: Sequence[int]) -> list[bool]:
-        """Whether each of *hashes* was added."""
         if not len(self._sorted):
             return [each in self._recent for each in hashes]
         asked = pl.Series(hashes, dtype=pl.UInt64)

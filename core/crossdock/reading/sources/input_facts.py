@@ -1,4 +1,4 @@
-"""What a stream found at its source in a run, for the report: which files it read, or why it read none."""
+"""What a stream found at its source in a run, for the report: the files that it read, or why it read none."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class InputFacts:
 
     Attributes:
         files: The files that were read; also those that an earlier run did not finish.
-        newest: Name and modification time of the file that was accepted last before this run; None without any.
+        newest: Name and modification time of the last file accepted before this run; None if there is none.
         has_arrived: A file came that the source did not list before, or changed.
     """
 
@@ -40,7 +40,7 @@ class InputFacts:
     has_arrived: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        """At most `LISTED` files, and the number of the others."""
+        """Return at most `LISTED` files and the number of the others."""
         newest = self.newest and {"name": self.newest[0], "modified_at": self.newest[1].astimezone(UTC).isoformat()}
         return {
             "input": self.state,
@@ -56,11 +56,11 @@ def found(
     unread: Sequence[FileFacts],
     passed: Collection[FileDescription] = (),
 ) -> InputFacts:
-    """The input of a stream that has accepted the *known* files before, and has *passed* over others.
+    """Describe the input of a stream that has accepted the *known* files before and has *passed* over others.
 
     Args:
         taken: The files of this run: new to the source, or not finished by an earlier run.
-        unread: Those of *taken* whose content the stream has not finished.
+        unread: Those of *taken* that the stream has not finished.
     """
     latest = newest_of(known)
     newest = (latest.name, latest.modified_at) if latest else None
@@ -73,14 +73,13 @@ def found(
 
 
 def newest_of(files: Iterable[FileFacts]) -> FileFacts | None:
-    """The file that was accepted last."""
     return max(files, key=lambda facts: (facts.accepted_at or facts.modified_at, facts.modified_at), default=None)
 
 
 def is_to_remember(facts: FileFacts, finished: Mapping[str, FileFacts], *, snapshot: bool) -> bool:
-    """True unless the file is one of the *finished* ones.
+    """Return True unless the file is one of the *finished* ones.
 
-    Also if a snapshot was exported again, unchanged, or a file that was undone was sent again.
+    Also True if a snapshot was exported again unchanged, or a file was sent again after an undo.
     """
     same = finished.get(facts.content_hash)
     if same is None:
@@ -90,5 +89,4 @@ def is_to_remember(facts: FileFacts, finished: Mapping[str, FileFacts], *, snaps
 
 
 def described(facts: FileFacts) -> FileDescription:
-    """How the store described a known file."""
     return facts.name, facts.size, facts.modified_at

@@ -1,4 +1,4 @@
-"""The files of several sources as one: each row of the main source with its look-ups and joined rows.
+"""Joined sources: each row of the main source with its look-ups and joined rows.
 
 With a join, or where the main source is a snapshot, all current files are read again as soon as one of any source is
 new, so that a row that arrives later changes its record. Rows that did not change are recognised as usual.
@@ -29,8 +29,8 @@ class Part:
     """A source as one stream reads it.
 
     Attributes:
-        files: Of the pattern, to show.
-        stream_id: Under which the intake log knows what the stream has read of it.
+        files: The pattern, for messages.
+        stream_id: The key under which the intake log records what the stream has read of the source.
         prepare: Repairs and filters its rows.
         expectation: Whether a run must find a new file.
     """
@@ -47,7 +47,7 @@ class Joined:
     """Another source whose rows are looked up or joined.
 
     Attributes:
-        columns: Those that are needed; None for all.
+        columns: The needed columns; None for all.
     """
 
     part: Part
@@ -56,12 +56,7 @@ class Joined:
 
 
 class JoinedFiles:
-    """The files of a main source and of others, for one stream and run.
-
-    Args:
-        lookups: By name, as in `Joiner`.
-        joins: By name.
-    """
+    """The files of a main source and of others, for one stream and run."""
 
     def __init__(
         self,
@@ -79,7 +74,6 @@ class JoinedFiles:
 
     @property
     def looks(self) -> Sequence[Look]:
-        """See `FileSource.looks`."""
         return [look for part in self._parts for look in part.source.looks]
 
     def read(self) -> Iterator[RawBatch]:
@@ -103,12 +97,10 @@ class JoinedFiles:
             self._run.intakes.add(self._main.stream_id.stream, self._accept)
 
     def finished(self) -> None:
-        """Every record is settled or kept."""
         for part in self._parts:
             part.source.finished(part.stream_id)
 
     def _found(self) -> list[tuple[list[TakenFile], list[TakenFile]]]:
-        """The result of `FileSource.current` for each part."""
         return [part.source.current(part.stream_id, part.expectation) for part in self._parts]
 
     def _accept(self) -> None:
@@ -120,7 +112,7 @@ class JoinedFiles:
         return RefusedError(f"no file matches {part.files}", where=self._main.stream_id.stream, hint=hint)
 
     def _report_inputs(self) -> None:
-        """What the other sources found belongs to the stream."""
+        """Report what the other sources found as input of the stream."""
         stream, run = self._main.stream_id.stream, self._run
         for part in self._parts[1:]:
             found = run.inputs.pop(part.stream_id.stream)
@@ -163,7 +155,9 @@ class JoinedFiles:
         return stored
 
     def _proof(self, read: Sequence[TakenFile], others: Mapping[str, Sequence[TakenFile]]) -> Proof:
-        """A snapshot is complete only if all its files are; only those of the main source say which records exist."""
+        """Return the proof of completeness: all files of a snapshot must be complete, and only those of the main source
+        count.
+        """
         own = [self._main.source.proof(file) for file in read]
         proofs = own + [self._others[name].part.source.proof(file) for name, files in others.items() for file in files]
 

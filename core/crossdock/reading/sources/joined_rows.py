@@ -1,4 +1,4 @@
-"""Rows with columns and rows of other sources: look-ups and joins, in chunks of bounded size.
+"""Look-ups and joins: adds columns and rows of other sources, in chunks of bounded size.
 
 A look-up NAME adds its columns as ``NAME.COLUMN``, and ``NAME``: ``found``, ``missing``, or null if the row names none.
 A join NAME adds ``NAME`` (its rows as JSON text, null without any), ``NAME.content`` (a digest of them in any order),
@@ -23,13 +23,13 @@ from crossdock.records import LINE
 from crossdock.values.local_files import create_private
 
 FILE, NUMBER = "_file", "_file_number"
-AT_ONCE = 100_000  # rows of the main source per join, each of which reads the other source once
+AT_ONCE = 100_000  # rows of the main source per join; each join reads the other source once
 MAX_ORPHANS = 100_000
 Problem = Literal[
     "no_main_row",  # rows of the join without a row of the main source
-    "several_files",  # different rows of one record in several files, and no key that tells a repeated row
+    "several_files",  # different rows of one record in several files, without a key that identifies repeated rows
     "contradiction",  # two different rows of one file with the same key
-    "empty_key",  # a row whose key is empty, so that repeated rows cannot be told
+    "empty_key",  # a row whose key is empty, so that repeated rows cannot be recognized
 ]
 PROBLEMS = get_args(Problem)
 
@@ -40,7 +40,7 @@ class Rule:
 
     Attributes:
         on: Columns of the main source, and the columns of the other source that must have the same text.
-        key: Of a join: what identifies a row within its record; of repeated rows the one of the newest file counts.
+        key: For a join, the columns that identify a row within its record. The newest file wins among repeated rows.
     """
 
     on: Mapping[str, str]
@@ -52,12 +52,7 @@ class Rule:
 
 
 class StoredRows:
-    """The rows of another source, kept on disk.
-
-    Args:
-        columns: Those that are needed; None for all.
-        work: The run's folder.
-    """
+    """The rows of another source, kept on disk."""
 
     def __init__(self, columns: Sequence[str] | None, work: Path) -> None:
         self._columns, self._work = columns, work
@@ -85,7 +80,8 @@ class StoredRows:
         self._parts.append(path)
 
     def matching(self, keys: pl.DataFrame, rule: Rule, how: Literal["semi", "anti"] = "semi") -> pl.DataFrame:
-        """The rows whose columns ``rule.theirs`` are among *keys* (``semi``), or the new ones that are not (``anti``).
+        """Return the rows whose columns ``rule.theirs`` are among *keys* (``semi``), or the new ones that are not
+        (``anti``).
 
         They are in the order of files and lines.
         """
@@ -105,9 +101,6 @@ class Joiner:
 
     Args:
         lookups: By name; a later one may use the columns of an earlier one.
-        joins: By name.
-        stored: The rows of each, by name.
-        work: The run's folder.
     """
 
     def __init__(
@@ -118,7 +111,7 @@ class Joiner:
         self._matched = dict.fromkeys(joins, False)
 
     def add_columns(self, rows: pl.DataFrame) -> Iterator[pl.DataFrame]:
-        """*rows* of the main source with the columns of all look-ups and joins, in chunks.
+        """Yield *rows* of the main source with the columns of all look-ups and joins, in chunks.
 
         Raises:
             RefusedError: If a file of a look-up lists a key twice with different rows.
@@ -131,10 +124,10 @@ class Joiner:
             yield chunk
 
     def orphans(self, columns: Sequence[str]) -> Iterator[tuple[str, pl.DataFrame]]:
-        """New joined rows without a row of the main source: file, and one row for each record; *columns* are null.
+        """Yield the new joined rows without a row of the main source: the file, and one row for each record.
 
         Raises:
-            RefusedError: If no row at all has one, or more than `MAX_ORPHANS` do not.
+            RefusedError: If every row lacks one, or more than `MAX_ORPHANS` do.
         """
         for name, rule in self._joins.items():
             seen = pl.concat([_keys(pl.DataFrame(schema=dict.fromkeys(rule.on, pl.String)), rule), *self._seen[name]])
@@ -188,13 +181,12 @@ class Joiner:
 
 
 def _keys(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
-    """The keys that *rows* name, without empty ones."""
+    """Return the keys that *rows* name, without empty ones."""
     is_named = pl.all_horizontal(pl.col(column).fill_null("") != "" for column in rule.on)
     return rows.select(list(rule.on)).filter(is_named).unique()
 
 
 def _grouped(rows: pl.DataFrame, name: str, rule: Rule, *more: pl.Expr) -> pl.DataFrame:
-    """One row per record, with the columns of a join."""
     text = [column for column in rows.columns if column not in {FILE, NUMBER, LINE}]
     rows = rows.with_columns(pl.struct(text).struct.json_encode().alias("_json"))
     rows = _newest_by_key(rows, rule) if rule.key else _newest_by_file(rows, rule)
@@ -210,7 +202,7 @@ def _grouped(rows: pl.DataFrame, name: str, rule: Rule, *more: pl.Expr) -> pl.Da
 
 
 def _newest_by_key(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
-    """Of rows with the same key only that of the newest file, and the problem of each record."""
+    """Keep the row of the newest file for each key, and add the problem of each record."""
     has_key = pl.all_horizontal(pl.col(column).fill_null("") != "" for column in rule.key)
     differs = pl.col("_json").n_unique().over([*rule.theirs, *rule.key, NUMBER]) > 1
     rows = rows.with_columns(has_key.alias("_has_key"), (differs & has_key).alias("_contradicts"))
@@ -226,7 +218,7 @@ def _newest_by_key(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
 
 
 def _newest_by_file(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
-    """Of files that repeat all rows of a record only the newest, and the problem of each record."""
+    """Keep the newest of the files that repeat all rows of a record, and add the problem of each record."""
     of_file = pl.col("_json").sort().str.join(",").over([*rule.theirs, NUMBER])
     rows = rows.with_columns(of_file.alias("_of_file"))
     differs = pl.col("_of_file").n_unique().over(rule.theirs) > 1
@@ -236,7 +228,7 @@ def _newest_by_file(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
 
 
 def _refuse_contradictions(found: pl.DataFrame, name: str, rule: Rule) -> None:
-    """A file lists each key of a look-up once; identical repetitions are accepted."""
+    """Refuse a file that lists a key of a look-up twice with different rows."""
     text = [column for column in found.columns if column not in {FILE, NUMBER, LINE}]
     differing = found.filter(pl.struct(text).n_unique().over([*rule.theirs, NUMBER]) > 1)
     if not differing.height:

@@ -1,4 +1,4 @@
-"""Errors of JSON-RPC calls, which come with the status 200, and errors that another attempt cannot change."""
+"""Errors of JSON-RPC calls, which come with status 200, and errors that another attempt cannot change."""
 
 from __future__ import annotations
 
@@ -15,16 +15,12 @@ _WRONG_QUERY = frozenset({
     "BAD_REQUEST", "BAD_USER_INPUT", "GRAPHQL_PARSE_FAILED", "GRAPHQL_VALIDATION_FAILED",
     "OPERATION_RESOLUTION_FAILURE",
 })  # fmt: skip
-"""Codes that GraphQL servers give a query which they do not carry out."""
+"""Codes of GraphQL servers for a query that they do not execute."""
 _NOT_IMPLEMENTED = frozenset({501, 505})
 
 
 def check(request: ApiRequest, answer: ApiAnswer, shown: str, redacted: Callable[[str], str]) -> None:
-    """Raise RemoteError if *answer* to a JSON-RPC call is an error.
-
-    Args:
-        redacted: Removes credentials from a text.
-    """
+    """Raise RemoteError if *answer* to a JSON-RPC call is an error."""
     call = request.json
     if not (isinstance(call, dict) and isinstance(call.get("method"), str) and ("jsonrpc" in call or "params" in call)):
         return
@@ -36,7 +32,7 @@ def check(request: ApiRequest, answer: ApiAnswer, shown: str, redacted: Callable
 
 
 def is_permanent(status: int, body: Any) -> bool:
-    """Whether an answer of 500 or above, or its body, says that another attempt fails, too."""
+    """Return whether an answer of 500 or above, or its body, says that another attempt would fail, too."""
     if status in _NOT_IMPLEMENTED:
         return True
     if not isinstance(body, dict):

@@ -1,4 +1,4 @@
-"""Which files the streams of a source have taken in before."""
+"""The files that the streams of a source have taken in before."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class StreamId:
 
 
 class KnownFiles:
-    """The intake log, as the streams of one source see it.
+    """A view of the intake log for the streams of one source.
 
     Args:
         stream_ids: All streams that read the source.
@@ -41,7 +41,8 @@ class KnownFiles:
             newest is kept however old it is.
         ordered_by_rows: Streams whose rows say themselves which is the newest, so that files may come in any order.
         takes_late: Whether older files may come later, because all are put in order.
-        looked_twice: Whether files are read only if they kept still for `YOUNG`, so that a later change shows.
+        looked_twice: Whether files are read only after they kept size and time for `YOUNG`, so that a later change
+            shows.
     """
 
     def __init__(
@@ -61,11 +62,11 @@ class KnownFiles:
         self._ordered_by_rows, self._takes_late = ordered_by_rows, takes_late
         self._looked_twice = looked_twice
         self._repeated = dict[StreamId, set[FileDescription]]()  # listed, and not read because of their content
-        self._unclear = set[FileDescription]()  # those of them that may be newer than what was read since
-        self._looked_up: dict[tuple[Callable[..., Any], str, str], Any] = {}  # until this source changes it
+        self._unclear = set[FileDescription]()  # the files among them that may be newer than those read since
+        self._looked_up: dict[tuple[Callable[..., Any], str, str], Any] = {}  # cached until this source changes it
 
     def _look_up(self, what: Callable[..., T], stream: str, version: str = "") -> T:
-        """What the intake log says; asked once, since a run alone writes to it."""
+        """Return what the intake log says. The result is cached, because only this run writes to the log."""
         key = what, stream, version
         if key not in self._looked_up:
             self._looked_up[key] = what(stream, version) if version else what(stream)
@@ -82,7 +83,7 @@ class KnownFiles:
         return self._look_up(self._intake.known, stream_id.stream)
 
     def done(self, stream_id: StreamId) -> dict[str, FileFacts]:
-        """The files to skip: all that are finished; of snapshots only the last, since an older one may return.
+        """Return the files to skip: all finished files, but only the last snapshot, since an older one may return.
 
         No snapshot is skipped after one that is not finished, because some of its records may have been delivered.
         """
@@ -92,22 +93,24 @@ class KnownFiles:
         return {} if self._unfinished(stream_id).keys() - done.keys() else dict(list(done.items())[-1:])
 
     def finished_by(self, files: Sequence[FileFacts]) -> list[AbstractSet[str]]:
-        """For each stream the contents of its finished files, without those of *files* that it must read again."""
+        """Return the contents of the finished files for each stream, without those of *files* that it must read
+        again.
+        """
         return [self.done(stream_id).keys() - self._contents_new_to(stream_id, files) for stream_id in self._stream_ids]
 
     def _contents_new_to(self, stream_id: StreamId, files: Sequence[FileFacts]) -> set[str]:
         return {facts.content_hash for facts in self.new_to(stream_id, files)}
 
     def unfinished(self) -> Iterator[FileFacts]:
-        """Files accepted by a run that did not finish them; the source may have removed them since."""
+        """Yield the files that a run accepted and did not finish. The source may have removed them since."""
         for stream_id in self._stream_ids:
             yield from self._unfinished(stream_id).values()
 
     def unread(self, stream_id: StreamId, files: Sequence[FileFacts]) -> list[FileFacts]:
-        """Those of *files*, which are in order, that *stream_id* has not finished.
+        """Return the files of sorted *files* that *stream_id* has not finished.
 
         Raises:
-            RefusedError: If one is older than a file that was taken in before, or if nothing says which is newer.
+            RefusedError: If one is older than a file that was taken in before, or if nothing shows which is newer.
         """
         unread = self.new_to(stream_id, files)
         if not unread or self._order.parts or (stream_id in self._ordered_by_rows and not self._snapshot):
@@ -118,7 +121,8 @@ class KnownFiles:
         return unread
 
     def repeated(self, stream_id: StreamId, files: Sequence[FileFacts], copies: Collection[FileFacts]) -> list[str]:
-        """The names of files that are not read because of their content, once each: they may be meant to be newer.
+        """Return the names of files that are skipped because of their content, once each: they may be meant to be
+        newer.
 
         Args:
             copies: Files whose content a newer one of *files* has.
@@ -138,12 +142,12 @@ class KnownFiles:
         return known is not None and described(known) == described(facts)
 
     def _is_sent_again(self, stream_id: StreamId, facts: FileFacts) -> bool:
-        """Whether a file has the content that was read last, or read last under its name."""
+        """Return whether the file has the content that was read last, for the stream or for its name."""
         before = self._last(stream_id), self._by_name(stream_id).get(facts.name)
         return any(each is not None and each.content_hash == facts.content_hash for each in before)
 
     def is_passed(self, snapshot: RemoteFile) -> bool:
-        """Whether a stream passed over *snapshot* before, and has taken in a newer one."""
+        """Return whether a stream passed over *snapshot* before, and has taken in a newer one."""
         facts = facts_of(snapshot, "", self._order)
         return self._snapshot and any(
             description(snapshot) in self._passed(stream_id)
@@ -155,31 +159,31 @@ class KnownFiles:
         return self._look_up(self._intake.passed, stream_id.stream)
 
     def not_passed(self, stream_id: StreamId, older: Sequence[RemoteFile]) -> list[RemoteFile]:
-        """Those of *older* snapshots that *stream_id* has neither taken in nor passed over before."""
+        """Return the *older* snapshots that *stream_id* has neither taken in nor passed over before."""
         known = self._passed(stream_id) | {described(facts) for facts in self._known(stream_id)}
         return [file for file in older if description(file) not in known]
 
     def pass_over(self, stream_id: StreamId, older: Sequence[RemoteFile]) -> None:
-        """Record that *older* snapshots, all that are listed, are not needed; nor are files that repeat others."""
+        """Record that the listed *older* snapshots, and files that repeat others, are not needed."""
         files = {description(file) for file in older} | self._repeated.get(stream_id, set())
         if files != self._passed(stream_id):
             self._intake.pass_over(stream_id.stream, files)
             self._looked_up.clear()
 
     def new_to(self, stream_id: StreamId, files: Sequence[FileFacts]) -> list[FileFacts]:
-        """Those of *files* that *stream_id* has not finished, stale ones included."""
+        """Return the *files* that *stream_id* has not finished, including stale ones."""
         returned = self._returned(stream_id, files)
         return [facts for facts in files if facts in returned or not self._has_come(stream_id, facts)]
 
     def _has_come(self, stream_id: StreamId, facts: FileFacts) -> bool:
-        """Whether the stream has finished a file with this content; of what was undone, this file itself."""
+        """Return whether the stream has finished a file with this content; after an undo, this very file."""
         known = self.done(stream_id).get(facts.content_hash)
         if known is not None:
             return not known.is_undone or described(known) == described(facts)
         return not self._snapshot and facts.content_hash in self._forgotten(stream_id)
 
     def _returned(self, stream_id: StreamId, files: Sequence[FileFacts]) -> set[FileFacts]:
-        """Those of *files* to read again: their content has come before, and other content since, also in *files*."""
+        """Return the *files* to read again: their content was read before, and other content since then."""
         returned = set[FileFacts]()
         if self._snapshot or not any(self._has_come(stream_id, facts) for facts in files):
             return returned
@@ -196,20 +200,19 @@ class KnownFiles:
         return returned
 
     def _follows(self, stream_id: StreamId, facts: FileFacts, last: FileFacts | None) -> bool:
-        """Whether a file follows the *last* one that was read, and has other content."""
+        """Return whether a file follows the *last* read file and has other content."""
         if last is None or last.content_hash == facts.content_hash:
             return False
         return self._order.follows(facts, last, self._all_done(stream_id).values(), self._run.clock.now())
 
     def _by_name(self, stream_id: StreamId) -> dict[str, FileFacts]:
-        """What was read last under each name."""
         return self._look_up(self._done_by_name, stream_id.stream, stream_id.version)
 
     def _done_by_name(self, stream: str, version: str) -> dict[str, FileFacts]:
         return {facts.name: facts for facts in self._all_done(StreamId(stream, version)).values()}
 
     def _last(self, stream_id: StreamId) -> FileFacts | None:
-        """The last of the files that the stream has finished: the newest of those that were accepted together."""
+        """Return the last file that the stream has finished: the newest of those that were accepted together."""
         return self._look_up(self._last_done, stream_id.stream, stream_id.version)
 
     def _last_done(self, stream: str, version: str) -> FileFacts | None:
@@ -221,7 +224,9 @@ class KnownFiles:
         return self._look_up(self._intake.forgotten, stream_id.stream, stream_id.version)
 
     def kept(self) -> dict[str, FileFacts]:
-        """Finished files whose copies are kept, by content hash: of snapshots the last, else those of some time."""
+        """Return the finished files whose copies are kept, by content hash: the last snapshot, or files of limited
+        age.
+        """
         if self._kept_for is None:
             return {}
         oldest, kept = self._run.clock.now() - self._kept_for, dict[str, FileFacts]()
@@ -240,13 +245,14 @@ class KnownFiles:
         return kept
 
     def stored(self, has_copy: Callable[[str], bool]) -> list[FileFacts]:
-        """Kept and unfinished files, as far as there is a copy of their content hash."""
+        """Return the kept and unfinished files that have a copy."""
         return [facts for facts in (*self.kept().values(), *self.unfinished()) if has_copy(facts.content_hash)]
 
     def finished(self, stream_id: StreamId) -> dict[str, FileFacts]:
-        """The files that the stream has finished under any version, by content hash, oldest first.
+        """Return the files that the stream has finished under any version, by content hash, oldest first.
 
-        A file counts as of when it was first accepted; a snapshot, or content that has returned, as of the last time.
+        A file is placed where it was first accepted. A snapshot, or content that has returned, is placed where it was
+        last accepted.
         """
         unfinished = self._unfinished(stream_id)
         finished = dict[str, FileFacts]()
@@ -260,7 +266,7 @@ class KnownFiles:
         return finished
 
     def as_accepted(self, files: Sequence[FileFacts]) -> list[FileFacts]:
-        """*files* as the streams have first accepted them, under any version; then those that are new or return."""
+        """Sort *files* in the order of their first acceptance under any version; new and returned files come last."""
         by_content, by_description = dict[str, datetime](), dict[tuple[str, FileDescription], datetime]()
         for facts in chain.from_iterable(self._known(stream_id) for stream_id in self._stream_ids):
             at, exact = facts.accepted_at or _NOT_YET, (facts.content_hash, described(facts))
@@ -275,7 +281,7 @@ class KnownFiles:
         return sorted(files, key=accepted)
 
     def outdated(self, taken: Sequence[FileFacts]) -> list[str]:
-        """The content hashes of finished files whose copies are not needed: of *taken*, and of older ones if kept."""
+        """Return the content hashes of finished files whose copies are no longer needed."""
         kept = self.kept()
         by_all = set.intersection(*map(set, self.finished_by(taken)))
         finished = [facts.content_hash for facts in taken if facts.content_hash in by_all]
@@ -284,10 +290,10 @@ class KnownFiles:
         return [content_hash for content_hash in finished if content_hash not in kept]
 
     def new(self, offered: Sequence[RemoteFile], has_copy: Callable[[str], bool] = lambda _: True) -> list[RemoteFile]:
-        """Those of *offered* that a stream has not finished, as far as their descriptions show it.
+        """Return the *offered* files that a stream has not finished, as far as their descriptions show it.
 
         Args:
-            has_copy: Whether there is a copy of a content hash; a file whose copy should be kept is new without it.
+            has_copy: Returns whether a content hash has a copy. A file whose copy should be kept is new without it.
         """
         lost = {each for each in self.kept() if not has_copy(each)}
         known = [
@@ -303,7 +309,7 @@ class KnownFiles:
     def finished_by_all(
         self, listed: Sequence[RemoteFile], fetched: Mapping[RemoteFile, str], taken: Sequence[FileFacts]
     ) -> list[RemoteFile]:
-        """Those of *listed* that every stream has read and finished, the oldest first.
+        """Return the *listed* files that every stream has read and finished, oldest first.
 
         Args:
             fetched: The content hashes of those that this run has fetched.
@@ -327,7 +333,9 @@ class KnownFiles:
         return sorted(finished, key=lambda file: (file.mtime, file.name))
 
     def sizes(self, new: Sequence[RemoteFile]) -> Iterator[int]:
-        """The sizes of all files that any stream has accepted; forgotten ones may have any of *new*."""
+        """Yield the sizes of all files that any stream has accepted. Forgotten files may have the size of any of
+        *new*.
+        """
         for stream_id in self._stream_ids:
             yield from (facts.size for facts in self._known(stream_id))
         if any(map(self._forgotten, self._stream_ids)):
@@ -347,9 +355,9 @@ class KnownFiles:
                 self._looked_up.clear()
 
     def arrived(self, files: Sequence[FileFacts]) -> bool:
-        """Whether one of *files* is new to every stream, or has come since the run was due.
+        """Return whether one of *files* is new to every stream, or has come since the run was due.
 
-        A snapshot that an earlier run has read is not, although it is read again if it did not prove what is gone.
+        A snapshot that an earlier run has read is not new, even if it is read again because it proved no removals.
         """
         new = [
             self._contents_new_to(stream_id, files) - (self._unfinished(stream_id).keys() if self._snapshot else set())
@@ -359,8 +367,7 @@ class KnownFiles:
         return bool(set.intersection(*new)) or has_come(self._run, streams, files, snapshot=self._snapshot)
 
     def accept(self, stream_id: StreamId, files: Sequence[FileFacts]) -> None:
-        """Record that *stream_id* has read *files* as a whole."""
-        done = self.done(stream_id)  # a listed file that was forgotten is remembered again
+        done = self.done(stream_id)  # a listed file that was forgotten is recorded again
         returned = self._returned(stream_id, files)
         replaced = (done.get(facts.content_hash) for facts in returned)
         self._repeated.setdefault(stream_id, set()).update(described(facts) for facts in replaced if facts)
@@ -371,12 +378,12 @@ class KnownFiles:
             self._looked_up.clear()
 
     def finish(self, stream_id: StreamId) -> None:
-        """Record that every record of the files that *stream_id* has accepted is settled or kept."""
+        """Record that all records of the files that *stream_id* has accepted are settled or kept."""
         self._intake.finish(stream_id.stream, stream_id.version)
         self._looked_up.clear()
 
     def _is_steady(self, facts: FileFacts) -> bool:
-        """Whether a file that is still described like this has not changed since it was read."""
+        """Return whether a file that still has this description has not changed since it was read."""
         return facts.accepted_at is not None and self._kept_still(facts.at, facts.accepted_at)
 
     def _kept_still(self, changed: int, read: datetime) -> bool:
@@ -384,5 +391,5 @@ class KnownFiles:
 
 
 def _is_rewritten(facts: FileFacts, before: FileFacts | None) -> bool:
-    """Whether a file has other content than *before*, which was read last under its name, and is younger."""
+    """Return whether a file is younger than *before*, the last one read under its name, and has other content."""
     return before is not None and before.content_hash != facts.content_hash and before.at < facts.at

@@ -1,4 +1,4 @@
-"""Late files: how long a source waits for one, and what happens then.
+"""Late files: how long a source waits for a file, and what happens when it does not arrive.
 
 A source never sleeps until its file arrives. It raises `LateError` and is called again, so that other streams can run
 meanwhile, nothing stays open, and the run can be interrupted.
@@ -77,7 +77,7 @@ class Wait(ConfigModel):
 
 
 class LateError(UnavailableError):
-    """The file that a source waits for has not arrived, and there is time left.
+    """The expected file has not arrived, and there is time left.
 
     Args:
         pause: When to try again.
@@ -90,9 +90,6 @@ class LateError(UnavailableError):
 
 class LateFileWatch:
     """Waits for the late files of one source in one run.
-
-    Args:
-        files: The source's pattern, for messages.
 
     Attributes:
         early: Whether there was time left when the current attempt began.
@@ -109,14 +106,14 @@ class LateFileWatch:
         self.early, self.without = True, ""
 
     def look(self, take: Callable[[], T], arrived: Callable[[T], bool]) -> T:
-        """The result of *take* once *arrived* is true of it, or the time is over.
+        """Call *take* and return its result if *arrived* is true of it or the time is over.
 
-        While there is time left, a file that is refused (because it still grows, say) and an unavailable server count
-        as late too.
+        While there is time left, a refused file (one that still grows, for example) and an unavailable server also
+        count as late.
 
         Raises:
             LateError: If there is time left. Before its pause is over, *take* is not called again.
-            UnavailableError: If the time is over without a file, where that is a failure.
+            UnavailableError: If the time is over without a file, and that is a failure.
             CrossdockError: What *take* raises.
         """
         if self._late is not None and self._now < self._again:
@@ -153,7 +150,7 @@ class LateFileWatch:
 
 
 def has_come(run: SourceContext, streams: Sequence[str], taken: Sequence[FileFacts], *, snapshot: bool) -> bool:
-    """Whether a file was taken in since the run was due, or a snapshot was exported again with known content.
+    """Return whether a file was taken in since the run was due, or a snapshot was exported again with known content.
 
     Args:
         taken: The files that the source has now and no stream has read.

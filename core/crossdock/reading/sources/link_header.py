@@ -34,7 +34,7 @@ def link_target(field: str, relation: str = "next") -> str | None:
 
 
 def _relations(field: str, at: int) -> tuple[str, int]:
-    """The first parameter ``rel`` of the link whose target ends *at*, and the end of its parameters."""
+    """Return the first parameter ``rel`` of the link whose target ends *at*, and the end of its parameters."""
     relation = None
     while found := _parameter(field, at):
         at = found.end()

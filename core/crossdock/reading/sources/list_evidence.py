@@ -1,4 +1,4 @@
-"""Whether a list was read to its end: what the API says about it, compared with the records that it gave."""
+"""Evidence that a list was read to its end: what the API says about it, compared with the records received."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ class IncompleteListError(RefusedError):
 
 
 class DoubtfulListError(IncompleteListError):
-    """A list was read to its end, and records may be missing: it changed meanwhile, or its answers tell of more.
+    """A list was read to its end, but records may be missing: it changed meanwhile, or its answers announce more.
 
-    What was read is delivered, nothing counts as gone, and no cursor moves.
+    The records that were read are delivered. Nothing counts as gone, and no cursor moves.
     """
 
 
 class OpenLists:
-    """Which streams are reading a list of which only the end shows whether records were passed over.
+    """The lists that streams are reading, of which only the end shows whether records were missed.
 
     Attributes:
         reader: The stream whose code runs now; empty if none does.
-        begun: Streams that have begun any list of an API, until this is asked anew.
-        unproved: Those whose list has to be the same when it is read again, before a record that it lacks is gone.
-        doubted: Why a list that a stream has read is no proof at all, by the stream's name.
+        begun: Streams that have begun a list of an API since this was reset.
+        unproved: Streams whose list must be the same in a second reading before a missing record counts as gone.
+        doubted: Why the list of a stream is no evidence, by the stream's name.
     """
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class OpenLists:
 
     @contextmanager
     def read_by(self, stream: str) -> Iterator[None]:
-        """Lists that are begun meanwhile are those of *stream*."""
+        """Attribute the lists that are begun in this block to *stream*."""
         before, self.reader = self.reader, stream
         try:
             yield
@@ -71,7 +71,7 @@ class OpenLists:
 
     @contextmanager
     def opened(self, evidence: ListEvidence | None) -> Iterator[None]:
-        """A list that is read meanwhile; while its pages are counted, it is open."""
+        """Count a list as open while its pages are read."""
         reader = self.reader
         self.begun.add(reader)
         self._read[reader].append(evidence)
@@ -83,22 +83,21 @@ class OpenLists:
                 self.unproved.add(reader)
 
     def begin_anew(self, stream: str) -> None:
-        """Forget what was found about the last list of *stream*."""
         self.begun.discard(stream)
         self.unproved.discard(stream)
         self.doubted.pop(stream, None)
 
     def read_again(self) -> None:
-        """The list that is read now has to be read again before a record that it lacks is gone."""
+        """Require a second reading of the current list before a missing record counts as gone."""
         self.unproved.add(self.reader)
 
     @property
     def is_unproved(self) -> bool:
-        """Whether a list of this reader was cut off by position, so that one that changes passes over records."""
+        """Whether the reader's list was paged by position, so that changes during the reading can hide records."""
         return self.reader in self.unproved
 
     def doubt(self, text: str) -> bool:
-        """The list that is read now is no proof; false if that is known."""
+        """Mark the current list as no evidence. Return False if that is known already."""
         return self.doubted.setdefault(self.reader, text) is text
 
     def __contains__(self, stream: str) -> bool:
@@ -106,18 +105,18 @@ class OpenLists:
 
 
 USUAL_CAPS = frozenset({1_000, 5_000, 10_000, 50_000, 100_000, 500_000, 1_000_000})
-"""Numbers of records at which APIs are known to end lists without saying so, even in the total that they state."""
+"""Numbers of records at which known APIs cut lists silently, even in the total that they state."""
 
 
 class ListEvidence:
     """The distinct records of one list, page after page, and what the API says about their number.
 
     Args:
-        key: The dotted paths of a record's key. Without one, records are compared as a whole, and equal ones may be
-            several.
+        key: The dotted paths of a record's key. Without one, whole records are compared, and equal ones may be
+            different records.
 
     Attributes:
-        counted: Whether pages are cut off by position, so that a list that changes meanwhile moves past it.
+        counted: Whether the list is paged by position, so that changes during the reading can hide records.
         pages: How many pages brought a record that none before had.
         read: How many records all pages have.
     """
@@ -126,22 +125,22 @@ class ListEvidence:
         self._key, self.counted = tuple(key), counted
         self.positions = PagePositions()
         self._seen = IdSet()
-        self._contents, self._orders, self._order = IdSet(), IdSet(), ""  # where records may be listed again
-        self._alike = 0  # records that may be others with the same key, such as two on one page
+        self._contents, self._orders, self._order = IdSet(), IdSet(), ""  # for records that may be listed again
+        self._alike = 0  # records that may differ despite equal keys, such as two on one page
         self._again = 0  # records that an earlier page had
         self.read = 0
-        self._totals: tuple[int, int] | None = None  # the lowest and the highest
+        self._totals: tuple[int, int] | None = None  # lowest and highest
         self._total: int | None = None
         self.pages = 0
 
     def take(self, records: Sequence[Any], total: int | None = None) -> bool:
-        """Add a page; false if it has records, and earlier pages had each of them.
+        """Add a page. Return False if it has records and all of them were on earlier pages.
 
-        Where the API marks the places of pages, a record that changes may be listed again: it has another content then,
-        and its page other records than an earlier one.
+        If the API marks the places of pages, a changed record may be listed again. It then has another content, and its
+        page has other records than the earlier page.
 
         Args:
-            total: How many records there are, as the API says.
+            total: The number of all records, as the API states it.
         """
         names = [self._name(record) for record in records]
         distinct, new = len(set(names)), self._seen.add(names)
@@ -160,7 +159,7 @@ class ListEvidence:
         return True
 
     def _may_follow(self, names: Sequence[str], records: Sequence[Any]) -> bool:
-        """Whether a page of known records has other contents, and is none of the earlier pages."""
+        """Return whether a page of known records has new contents and repeats no earlier page."""
         if self.counted or not self._key:
             return False
         order, before = "\n".join(names), self._order
@@ -169,17 +168,16 @@ class ListEvidence:
         return bool(changed) and (is_other_order or (len(names) == 1 and order != before))
 
     def follow(self, following: ApiRequest) -> None:
-        """The API gives *following* as the request for the next page."""
+        """Record the request for the next page."""
         self.counted = self.counted or self.positions.are_counted(following, self.read)
 
     @property
     def has_all(self) -> bool:
-        """Whether the API says that there are as many records as were read."""
         return self._total is not None and self._is_stated(self._total)
 
     @property
     def doubt(self) -> str | None:
-        """A sentence about a whole list that has as many records as a cut one would have; None if it has not."""
+        """A sentence if the list ended at a number of records at which APIs cut lists; otherwise None."""
         if len(self._seen) not in USUAL_CAPS:
             return None
         return (
@@ -188,16 +186,19 @@ class ListEvidence:
         )
 
     def check_end(self, page: ApiAnswer) -> None:
-        """Compare the whole list with what the API says; *page* is the last one.
+        """Compare the complete list with what the API says.
+
+        Args:
+            page: The last page.
 
         Raises:
-            DoubtfulListError: If it changed while it was read.
-            IncompleteListError: If the API says another number of records.
+            DoubtfulListError: If the list changed while it was read.
+            IncompleteListError: If the API states another number of records.
         """
         if self.counted and self._has_moved:
             low, high = self._totals or (0, 0)
             sign = f"its total was {low:,} and {high:,}" if low < high else f"{self._again:,} were on two pages"
-            if not self._key:  # two copies of a row would be joined to one record
+            if not self._key:  # two copies of a row would be joined into one record
                 raise IncompleteListError(_CHANGED.format(sign), where=page.address, hint=_MOVED_ROWS)
             raise changed(sign, page.address)
         if self._totals is None or any(map(self._is_stated, {*self._totals, self._total or 0})):
@@ -214,7 +215,7 @@ class ListEvidence:
 
     @property
     def _has_moved(self) -> bool:
-        """A record on two pages took the place of another one, so that a total that fits is a coincidence."""
+        """Whether a record on two pages took the place of another, so that a matching total is a coincidence."""
         return self._again > 0 or (self._totals is not None and self._totals[0] != self._totals[1])
 
     def _is_stated(self, total: int) -> bool:
@@ -228,11 +229,10 @@ class ListEvidence:
 
 
 def changed(sign: str, where: str) -> DoubtfulListError:
-    """The error for a list by position that has changed while it was read, as *sign* shows."""
+    """Return the error for a list by position that changed while it was read, as *sign* shows."""
     return DoubtfulListError(_CHANGED.format(sign), where=where, hint=_MOVED)
 
 
 def repeated(page: ApiAnswer) -> IncompleteListError:
-    """The error for a page that has only records of earlier pages."""
     message = "has only records that earlier pages had: pagination loop"
     return IncompleteListError(message, where=page.address, hint=_IGNORED)

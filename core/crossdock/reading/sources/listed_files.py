@@ -1,4 +1,4 @@
-"""Which files a source offers: those that match its pattern and are not being written."""
+"""The files that a source offers: those that match its pattern and are not being written."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class FileListing:
         manifests: Folder and name pattern of manifests, which are no data.
 
     Attributes:
-        newest: The name of the newest snapshot, and `older` older ones, as of the last time that files were offered.
+        newest: The name of the newest snapshot when files were last offered; `older` has the older ones.
         left_out: Why files that match the pattern do not count, by name, as of the last look.
     """
 
@@ -50,17 +50,17 @@ class FileListing:
         self._run, self._connection, self._settle_s = run, stream.partition(".")[0], settle_s
         self._order = order
         self._since: dict[RemoteFile, float] = {}  # of the last look: the time paused when they were first seen so
-        self._ahead = set[str](), 0.0  # names of the last look before this source is read, and when it was
+        self._ahead = set[str](), 0.0  # names of the last look before this source is read, and its time
         self.newest, self.older = "", list[RemoteFile]()
         self.left_out: dict[str, str] = {}
         self._markers = Markers(ready, self._folder) if ready else None
         self._manifests = split_pattern(manifests) if manifests else None
 
     def offered(self, store: FileStore) -> list[RemoteFile]:
-        """The files that count, by name.
+        """Return the files that count, by name.
 
         Raises:
-            RefusedError: If nothing says which snapshot is the newest, or which files are parts of it.
+            RefusedError: If nothing shows which snapshot is the newest, or which files are parts of it.
         """
         listed, self.older = self._listed(store), []
         if not self._order.snapshot or not listed:
@@ -87,7 +87,7 @@ class FileListing:
         return [file for file in listed if days[file] == newest]
 
     def notes(self, older: Sequence[RemoteFile], repeated: Sequence[str] = ()) -> Iterator[str]:
-        """Which files that match the pattern are not read, with the reasons; of older snapshots, only these."""
+        """Yield which files match the pattern but are not read, with the reasons."""
         passed = self.left_out | {file.name: f"older than {self.newest!r}" for file in older}
         passed |= dict.fromkeys(repeated, "its content is that of another file, and nothing shows that it is newer")
         for reason in dict.fromkeys(passed.values()):
@@ -96,27 +96,25 @@ class FileListing:
             yield f"passed over {', '.join(names[:LISTED])}{more}: {reason}"
 
     def all_files(self, store: FileStore) -> list[RemoteFile]:
-        """All files that are data, with or without a marker, by name."""
         found = list_below(store, self._folder, self._pattern)
         return [file for file in found if not self._is_other(file.name)]
 
     def markers(self, store: FileStore) -> dict[str, RemoteFile]:
-        """The markers that are there, by name."""
         return self._markers.listed(store) if self._markers else {}
 
     def marker_name(self, file: RemoteFile) -> str:
-        """The name of the marker of *file*; empty if files need none."""
+        """Return the name of the marker of *file*; empty if files need no marker."""
         return self._markers.name(file.name) if self._markers else ""
 
     def look(self, store: FileStore) -> None:
-        """Look at the files for the first time, or again, before they are read."""
+        """Look at the files, for the first time or again, before they are read."""
         files = self._listed(store)
         self._ahead = {file.name for file in files}, self._run.clock.monotonic()
 
     def check_complete(self, store: FileStore, files: Sequence[RemoteFile]) -> None:
-        """Check that *files*, some of `offered`, are not too large, and have kept their size and time for a while.
+        """Check that *files*, some of `offered`, are not too large, and have kept size and time for a while.
 
-        Their times are not compared with this clock, which may differ from that of the server.
+        Their times are not compared with the local clock, which may differ from that of the server.
 
         Raises:
             RefusedError: If one fails.
@@ -137,7 +135,7 @@ class FileListing:
             raise RefusedError("is still being written", where=changed.path, hint="run again when it is complete")
 
     def _changed(self, files: Sequence[RemoteFile]) -> RemoteFile | None:
-        """The first of *files* that has just changed, since the last pause began: another one would be as short."""
+        """Return the first of *files* that changed since the last pause began. Another pause would be as short."""
         (names, at), self._ahead = self._ahead, (set[str](), 0.0)
         if self._run.clock.monotonic() - at > 2 * self._settle_s:
             return None
@@ -164,7 +162,7 @@ class FileListing:
         return files
 
     def _is_other(self, name: str) -> bool:
-        """Whether a file is not data, although it matches the pattern."""
+        """Return whether a file that matches the pattern is not data."""
         if name.lower().endswith(UNFINISHED_SUFFIXES):
             return True
         if self._markers and self._markers.folder == self._folder and self._markers.is_marker(name):
@@ -173,14 +171,12 @@ class FileListing:
 
 
 def facts_of(file: RemoteFile, content_hash: str, order: FileOrder) -> FileFacts:
-    """What the state keeps of *file*; in a plan, a name may replace its content hash (see `spool`)."""
     changed = _instant(file.mtime)
     stamp = order.moment(file.name) or _day(file.name) or changed.isoformat()
     return FileFacts(file.name, content_hash, file.size, changed, stamp)
 
 
 def description(file: RemoteFile) -> FileDescription:
-    """How the store describes a file."""
     return file.name, file.size, _instant(file.mtime)
 
 

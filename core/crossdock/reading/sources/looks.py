@@ -1,4 +1,4 @@
-"""The looks at the files of a run, by which files that grow are recognised, and the pauses between them.
+"""Looks at the files of a run, which recognize growing files, and the pauses between them.
 
 All sources of a run share the pauses: before each one, every source that is still to be read looks at its files. Only
 time that was slept counts, so that no clock, and no machine that was suspended, can make a pause shorter than it was.
@@ -25,7 +25,7 @@ class ExpectsLooks(Protocol):
     """A stream of files."""
 
     def expect_looks(self, ctx: Any) -> None:
-        """Called when a run begins that will read the stream: call `Looks.expect` of the run."""
+        """Called when a run begins that will read the stream. Call `Looks.expect` of the run."""
 
 
 class Looks:
@@ -40,20 +40,20 @@ class Looks:
         self._expected: dict[str, tuple[Callable[[], FileStore], list[_Due]]] = {}
 
     def expect(self, connection: str, open_store: Callable[[], FileStore], due: _Due) -> None:
-        """The run will read files of *connection*.
+        """Announce that the run will read files of *connection*.
 
         Args:
-            due: The looks at those that it has not taken in yet.
+            due: The looks at files that it has not taken in yet.
         """
         _, all_due = self._expected.setdefault(connection, (open_store, []))
         all_due.append(due)
 
     def pause(self, seconds: float, clock: Clock, connection: str, store: FileStore, looked: Look) -> None:
-        """Let all sources look at their files, then wait for *seconds*; if these are not positive, do neither.
+        """Let all sources look at their files, then wait for *seconds*. Do nothing if *seconds* is not positive.
 
         Args:
-            store: That of *connection*, which is open.
-            looked: Of the source that has just done so.
+            store: The open store of *connection*.
+            looked: The look of the source that has just looked.
         """
         if seconds > 0:
             self._look_ahead(connection, store, looked)

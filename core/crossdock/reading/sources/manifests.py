@@ -1,4 +1,4 @@
-"""Manifests: files in which a sender states what its other files hold, and the checks against them."""
+"""Manifests: files in which a sender states properties of other files, and the checks against them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,6 @@ class Manifest(ConfigModel):
 
     @property
     def facts(self) -> Mapping[str, str]:
-        """The columns of what the manifests state, by `rows`, `bytes`, `sha256` and `md5`."""
         columns = {fact: getattr(self, fact) for fact in _FORMS}
         return {fact: column for fact, column in columns.items() if column is not None}
 
@@ -87,7 +86,7 @@ class Entry:
         return "rows" in self.facts
 
     def check_form(self, manifest: Manifest) -> None:
-        """Check that numbers and checksums are written as such.
+        """Check that numbers and checksums are well-formed.
 
         Raises:
             RefusedError: If one is not.
@@ -104,10 +103,10 @@ class Entry:
                 raise RefusedError(f"the sum of {column!r} is not a number", where=self.where, hint=hint)
 
     def check(self, file: str, fact: str, found: int | str) -> None:
-        """Check that *file* is as stated, if it is.
+        """Check *found* against the stated value of *fact*, if there is one.
 
         Raises:
-            RefusedError: If it is not.
+            RefusedError: If they differ.
         """
         stated = self.facts.get(fact, str(found)).lower()
         if (int(stated) if isinstance(found, int) else stated) == found:
@@ -136,7 +135,7 @@ class Entry:
 def read_entries(
     manifest: Manifest, store: FileStore, run: SourceContext, files: Collection[RemoteFile]
 ) -> dict[str, Entry]:
-    """The entries of *files*, by name; of several manifests that name a file, the newest counts.
+    """Return the entries of *files*, by name. If several manifests name a file, the newest counts.
 
     Raises:
         RefusedError: If a file has no entry, or another size; if a manifest is not as declared.
@@ -160,7 +159,6 @@ def read_entries(
 def _entries(
     manifest: Manifest, store: FileStore, run: SourceContext, listed: RemoteFile, names: list[str]
 ) -> dict[str, Entry]:
-    """The entries of one manifest."""
     copy = run.work / f"{secrets.token_hex(16)}.manifest"
     try:
         with writing(copy.parent), create_private(copy) as sink:
@@ -181,7 +179,7 @@ def _entries(
 
 
 def _named(manifest: Manifest, listed: RemoteFile, frame: pl.DataFrame, names: list[str]) -> pl.DataFrame:
-    """The rows that name one of *names*; a name may have folders before it."""
+    """Return the rows that name one of *names*. A name may follow folders."""
     if missing := {manifest.name, *manifest.facts.values(), *manifest.sums} - set(frame.columns):
         hint = "correct 'manifest' in the config, or ask the sender"
         raise RefusedError(
@@ -191,5 +189,5 @@ def _named(manifest: Manifest, listed: RemoteFile, frame: pl.DataFrame, names: l
 
 
 def _file_name(path: pl.Expr) -> pl.Expr:
-    """The name at the end of a path, also of a Windows one."""
+    """Return the name at the end of a path, also of a Windows path."""
     return path.str.strip_chars().str.replace(r"^.*[/\\]", "")

@@ -33,12 +33,7 @@ MarkerTemplate = Annotated[str, AfterValidator(_template)]
 
 @dataclass(frozen=True, slots=True)
 class Markers:
-    """The markers of the files in one folder.
-
-    Args:
-        template: See `MarkerTemplate`; without a folder, markers are beside the files.
-        beside: The folder of the files.
-    """
+    """The markers of the files in one folder."""
 
     template: str
     beside: str
@@ -48,21 +43,18 @@ class Markers:
         return self.template.rpartition("/")[0] if "/" in self.template else self.beside
 
     def name(self, file: str) -> str:
-        """The name of the marker of *file*."""
         name = self.template.rpartition("/")[2]
         return name.replace("{name}", file).replace("{stem}", PurePosixPath(file).stem)
 
     def is_marker(self, name: str) -> bool:
-        """Whether a file of this name marks another one, and is not data."""
         return matches(name, self._pattern)
 
     def marks_itself(self, pattern: str) -> bool:
-        """Whether a file that matches *pattern* is its own marker, or every file is one."""
+        """Return whether a file that matches *pattern* is its own marker, or every file is a marker."""
         file = re.sub(r"[*?]|\[[^]]*\]", "x", pattern)
         return self.folder == self.beside and (self.name(file) == file or self._pattern == "?*")
 
     def listed(self, store: FileStore) -> dict[str, RemoteFile]:
-        """All markers that are there, by name."""
         return {file.name: file for file in store.list(self.folder, self._pattern)}
 
     @property

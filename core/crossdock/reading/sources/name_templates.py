@@ -1,4 +1,4 @@
-"""Templates of file names, such as ``STOCK_{date:%m-%d-%Y}_{number}.csv``: what names say about the order."""
+"""Templates of file names, such as ``STOCK_{date:%m-%d-%Y}_{number}.csv``, which order files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class NameTemplate:
     """A template of names.
 
     Attributes:
-        kinds: Of its fields, by the names of their groups in *regex*: the strptime format of a date or time, else "".
+        kinds: The strptime format of each date or time field, or "", by the name of its group in *regex*.
     """
 
     text: str
@@ -41,7 +41,7 @@ class NameTemplate:
         """Read a template.
 
         Raises:
-            ValueError: If a field has another form than those of `NameTemplate`.
+            ValueError: If a field is none of `NameTemplate`.
         """
         pattern, kinds, end = "", dict[str, str](), 0
         flags = re.DOTALL | re.IGNORECASE if ignore_case else re.DOTALL
@@ -56,17 +56,16 @@ class NameTemplate:
 
     @property
     def orders(self) -> bool:
-        """Whether it has a field that orders names."""
         return any(not group.startswith("text") for group in self.kinds)
 
     def form(self) -> tuple[int, int]:
-        """How many dates and times it has."""
+        """Return the number of dates and of times."""
         return sum(group.startswith("date") for group in self.kinds), sum(
             group.startswith("time") for group in self.kinds
         )
 
     def rank(self, name: str, number: int) -> Rank | None:
-        """What *name* says, if it fits; *number* is that of this template."""
+        """Return what *name* says, or None if it does not match. *number* is that of this template."""
         found = self.regex.fullmatch(name)
         if found is None:
             return None
@@ -84,7 +83,7 @@ class NameTemplate:
 
 
 def parse_all(texts: Sequence[str], *, ignore_case: bool = False) -> tuple[NameTemplate, ...]:
-    """Templates that are compared with each other.
+    """Parse templates that are compared with each other.
 
     Raises:
         ValueError: If they cannot order files.

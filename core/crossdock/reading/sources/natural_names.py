@@ -1,4 +1,4 @@
-"""Names of files as people read them: dates, times and numbers in them, and which of two names is the later one.
+"""File names as people read them: their dates, times and numbers, and which of two names is later.
 
 Names are compared only if they differ in nothing else. What a number means is not declared, so there may be several
 readings: `01112026` is in November or in January.
@@ -43,9 +43,9 @@ _BY_LENGTH: Mapping[int, tuple[str, ...]] = {
 _IN_PARTS = ("%Y %m %d", "%d %m %Y", "%m %d %Y", "%y %m %d", "%d %m %y", "%m %d %y")
 _SEPARATORS = {"-", "_", ".", " "}
 _MAX_READINGS = 64
-_SAME_DAYS = timedelta(days=3)  # between a date in a name and the time of the file, whatever the time zones
+_SAME_DAYS = timedelta(days=3)  # allowed between a date in a name and the file's time, in any time zone
 _YEAR, _MONTH = timedelta(days=400), timedelta(days=31)
-_MARK = re.compile(r"[^0-9]*[0-9]{0,3}[^0-9]*")  # what a correction or a version adds to a name
+_MARK = re.compile(r"[^0-9]*[0-9]{0,3}[^0-9]*")  # what corrections and versions add to a name
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class NaturalNames:
 
     Args:
         files: All that are compared; their times help to choose a reading.
-        now: Names are not of much later days.
+        now: Dates far after it are not accepted.
     """
 
     def __init__(self, files: Iterable[Named], now: datetime) -> None:
@@ -84,11 +84,11 @@ class NaturalNames:
         self._readings = {shape: _readings(shape, group, numbers, now + _YEAR) for shape, group in groups.items()}
 
     def are_alike(self, one: str, other: str) -> bool:
-        """Whether the names differ in nothing but their numbers."""
+        """Return whether the names differ only in their numbers."""
         return self._shapes[one] == self._shapes[other]
 
     def turns(self, one: str, other: str) -> set[int]:
-        """For each reading of two names that are alike whether *other* is later (1), earlier (-1), or neither (0)."""
+        """Compare two alike names in each reading: *other* is later (1), earlier (-1), or neither (0)."""
         pairs = {(reading.positions[one], reading.positions[other]) for reading in self._readings[self._shapes[one]]}
         return {(first < second) - (first > second) for first, second in pairs}
 
@@ -96,15 +96,15 @@ class NaturalNames:
         return iter(self._shapes)
 
     def shape(self, name: str) -> Shape:
-        """What names that are alike have in common."""
+        """Return the part that alike names have in common."""
         return self._shapes[name]
 
     def position(self, name: str) -> Position:
-        """Where *name* belongs among those that are alike, by its most natural reading."""
+        """Return the position of *name* among alike names, by its most natural reading."""
         return self._readings[self._shapes[name]][0].positions[name]
 
     def templates(self, name: str) -> list[str]:
-        """The templates that declare the readings of *name* and of those that are alike, as far as there are any."""
+        """Return the templates that declare the readings of *name* and alike names."""
         found = list[str]()
         for reading in self._readings[self._shapes[name]]:
             numbers = [_parsed(each)[1] for each in reading.positions]
@@ -116,7 +116,7 @@ class NaturalNames:
 
 
 def extends(base: str, other: str) -> bool:
-    """Whether *other* is *base* with something that a correction or a version adds at its end or its begin."""
+    """Return whether *other* is *base* with a mark of a correction or version at its end or beginning."""
     first, second = _SUFFIX.sub("", base), _SUFFIX.sub("", other)
     if len(second) <= len(first) or not first:
         return False
@@ -130,7 +130,7 @@ def extends(base: str, other: str) -> bool:
 
 
 def extended(names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Pairs of *names* of which the second extends the first."""
+    """Yield the pairs of *names* of which the second extends the first."""
     stems = {name: _SUFFIX.sub("", name) for name in names}
     for step in (1, -1):
         bases = list[str]()  # each begins with the one before
@@ -142,7 +142,6 @@ def extended(names: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _parsed(name: str) -> tuple[Shape, tuple[str, ...]]:
-    """The shape of *name*, and its numbers."""
     shape, numbers, end = list[tuple[str, str]](), list[str](), 0
     for found in _NUMBER.finditer(name):
         shape.append((name[end : found.start()], str(found.lastgroup)))
@@ -154,7 +153,7 @@ def _parsed(name: str) -> tuple[Shape, tuple[str, ...]]:
 def _readings(
     shape: Shape, files: Mapping[str, Sequence[Named]], numbers: Mapping[str, tuple[str, ...]], latest: datetime
 ) -> list[Reading]:
-    """The readings of names of one shape, the most natural first, without unlikely ones."""
+    """Return the plausible readings of names of one shape, the most natural first."""
     texts = [numbers[name] for name in files]
     found = list[Reading]()
     for chosen in islice(product(*_dates(shape, texts)), _MAX_READINGS):
@@ -179,12 +178,12 @@ def _readings(
 
 
 def _sure_dates(reading: Reading) -> int:
-    """How many dates it has that hardly are other numbers: with a whole year and a day, or in parts."""
+    """Return the number of unmistakable dates: with a whole year and a day, or in parts."""
     return sum(parts > 1 or ("%Y" in form and "%d" in form) for _, parts, form in reading.dates)
 
 
 def _dates(shape: Shape, names: Sequence[tuple[str, ...]]) -> list[list[Date | None]]:
-    """For each place where all *names* may have a date the ways to read it; None for no date."""
+    """Return the ways to read a date at each place where all *names* may have one; None for no date."""
     places, place = list[list[Date | None]](), 0
     while place < len(shape) - 1:
         forms = [*_in_parts(shape, names, place), *_in_one(shape, names, place)]
@@ -247,7 +246,7 @@ def _value(kind: str, text: str) -> int:
 
 
 def _is_within(reading: Reading, files: Mapping[str, Sequence[Named]], before: timedelta, after: timedelta) -> bool:
-    """Whether all dates are at most so long before and after the times of the files."""
+    """Return whether all dates are within these bounds of the times of the files."""
     return all(
         -before.total_seconds() <= moment.timestamp() - file.at <= after.total_seconds()
         for name, (moments, _) in reading.positions.items()
@@ -257,7 +256,6 @@ def _is_within(reading: Reading, files: Mapping[str, Sequence[Named]], before: t
 
 
 def _is_in_time(reading: Reading, files: Mapping[str, Sequence[Named]]) -> bool:
-    """Whether no later name has an earlier time."""
     ordered = sorted((reading.positions[name], file.at) for name, of in files.items() for file in of)
     return all(first[1] <= second[1] for first, second in pairwise(ordered))
 
@@ -289,7 +287,7 @@ def _code(code: str, texts: Sequence[str]) -> str:
 
 
 def _half_day(texts: Sequence[str]) -> str:
-    """The format of *texts*, such as 0900AM; all are like the first."""
+    """Return the format of *texts*, such as 0900AM. All have the form of the first."""
     first = re.findall("[0-9]+", texts[0])
     if len(first) == 1 and len(first[0]) > 2:
         return "%I%M%S"[: len(first[0])] + texts[0][len(first[0]) : -2] + "%p"

@@ -1,4 +1,4 @@
-"""A look at the newest file of a pattern: what of it looks damaged by a program before us."""
+"""Warnings about the newest file of a pattern: cells that an earlier program seems to have damaged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crossdock.reading.transport.file_store import FileStore, RemoteFile
 from crossdock.records import LINE
 
 MOST_BYTES = 16 << 20
-"""Of a file that is looked at."""
+"""The largest file that is examined."""
 _MOST_ROWS = 100_000
 
 
@@ -29,7 +29,7 @@ class _InMemory:
 
 
 def warnings_about_newest(store: FileStore, files: Collection[RemoteFile], layout: FileFormat) -> Iterator[str]:
-    """What looks damaged in the first rows of the newest of *files*; nothing of one that is too large or is refused."""
+    """Yield what looks damaged in the first rows of the newest file; nothing if it is too large or is refused."""
     newest = max(files, key=lambda file: (file.mtime, file.name), default=None)
     if newest is None or newest.size > MOST_BYTES:
         return
@@ -44,7 +44,7 @@ def warnings_about_newest(store: FileStore, files: Collection[RemoteFile], layou
                     break
             rows = pl.concat(found)
     except CrossdockError:
-        return  # a run says why
+        return  # the run reports why
     present = [name for name in rows.columns if name != LINE]
     for warning in (*map(str, suspicious(rows, present)), *without_zeros(rows, present)):
         yield f"{newest.name}: {warning}"

@@ -1,4 +1,4 @@
-"""Pages that are cut off by position from a list that changes while it is read, without losing a record."""
+"""Paging by position through a list that changes while it is read, without losing a record."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from crossdock.values.json_values import at_path
 
 _RESTARTS = 5
 
-_Place = tuple[tuple[Any, ...], str]  # a record's change and its id
+_Place = tuple[tuple[Any, ...], str]  # the change and the id of a record
 
 
 @dataclass(slots=True)
 class _Progress:
-    """What was read of one list.
+    """The progress in one list.
 
     Attributes:
-        offset: Of the last page that was joined to the one before.
-        places: Those of its records.
-        joints: Those of them that show that the next page is joined to it.
-        step: How many records further back an earlier page is requested if the next one is not joined.
+        offset: The offset of the last page that was joined to the one before.
+        places: The places of the records on that page.
+        joints: The places of which the next page must contain one.
+        step: How many records further back the reading restarts if the next page is not joined.
         restarts: How often the list was read from its beginning again.
-        seen: The ids of all records of the list so far.
-        without_place: How many records had no id, or no change.
+        seen: The ids of all records so far.
+        without_place: How many records had no id or no change.
     """
 
     offset: int = 0
@@ -47,10 +47,10 @@ class OverlappingPages(SizedPages):
     A record that changes moves to the end of such a list, and one that is deleted leaves it: those behind it move
     towards the front. So each page begins before the end of the last one, and has to contain a record of it that did
     not change meanwhile. If it does not, the list is read again from further before, at last from its beginning. At the
-    end there must be as many different records as the API says.
-    Records are read more than once; the last time counts.
+    end there must be as many different records as the API says. Records are read more than once, and the last reading
+    counts.
 
-    Records with the same change may have another order on each page, as long as a page has others as well.
+    Records with the same change may be in any order on each page, as long as a page has other records as well.
 
     Args:
         records: A JSON pointer to the list of records; ``""`` if the body is the list.
@@ -76,7 +76,7 @@ class OverlappingPages(SizedPages):
         return super().first(request).with_page(**{self.param: 0})
 
     def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
-        """The next page, or an earlier one after a page that is not joined to the last.
+        """Return the request for the next page, or for an earlier one after a page that is not joined to the last.
 
         Raises:
             RefusedError: If *answer* is no page of a sorted list, the API ignores the offset, or the list changes too
@@ -110,7 +110,7 @@ class OverlappingPages(SizedPages):
         return lesser if lesser is not None and int(lesser.page_params[self.size_param]) > 1 else None
 
     def _earlier(self, offset: int, answer: ApiAnswer) -> int:
-        """Where to read again, further back each time."""
+        """Return the offset to continue from, further back each time."""
         progress = self._progress[0]
         progress.step *= 2
         if progress.step < offset:
@@ -122,10 +122,10 @@ class OverlappingPages(SizedPages):
         return 0
 
     def _places(self, answer: ApiAnswer) -> list[_Place]:
-        """The places of the records of a page that have one.
+        """Return the places of the records of a page that have one.
 
         Raises:
-            RefusedError: If none has, or they are not sorted.
+            RefusedError: If no record has one, or they are not sorted.
         """
         paths = (self.change,) if isinstance(self.change, str) else self.change
         found = answer.items(self.records)
@@ -151,10 +151,10 @@ class OverlappingPages(SizedPages):
 
 
 def _joints(places: Sequence[_Place], overlap: int) -> tuple[frozenset[_Place], int]:
-    """The records of a page of which the next one must contain one, and how many before its end that begins.
+    """Return the places of which the next page must contain one, and how far before the end of the page they begin.
 
-    Records with the last change do not count, since others with the same may stand before them on the next page; unless
-    there are hardly any others.
+    Records with the last change do not count, unless there are hardly any others: records with the same change may
+    precede them on the next page.
     """
     last = sum(place[0] == places[-1][0] for place in places)
     if last + 1 < len(places):

@@ -1,7 +1,7 @@
-"""Tells pages that an API cuts off by position from those that begin after a record, by the links that it gives.
+"""Distinguishes lists that are paged by position from those paged by record, by the links of the API.
 
-A list that changes while it is read moves past pages that are cut off by position, whoever counts: a link to
-``?page=2``, or a cursor that stands for the number of records before it.
+Records can be missed if a list that is paged by position changes while it is read. A position is ``?page=2``, or a
+cursor that stands for the number of records before the page.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from urllib.parse import parse_qsl, urlsplit
 from crossdock.reading.sources.api_request import ApiRequest
 
 _PAGE = re.compile(r"page(_?(no|num|number|index))?|p|pg", re.IGNORECASE)
-_COUNTS = frozenset({0, 1})  # a cursor stands for the number of records before the page, or for the last of them
+_COUNTS = frozenset({0, 1})  # a cursor is the number of records before the page, or of the last of them
 _SIZE = re.compile("limit|size|per_?page|count|first|top|take|rows|max", re.IGNORECASE)
 _NUMBER = re.compile(r"[0-9]+")
-_LONGEST = 200  # characters of a value that is looked at
+_LONGEST = 200  # characters of an examined value
 
 
 @dataclass
@@ -28,7 +28,7 @@ class _Parameter:
 
     Attributes:
         last: Its number in the last request.
-        counts: By how much the number of records that were read exceeds it, which 0 and 1 may do.
+        counts: The differences between the number of records read and its value, as far as they are 0 or 1.
         ascends: Whether each number was one more than the one before.
         requests: In how many requests it was.
     """
@@ -50,7 +50,7 @@ class PagePositions:
         self._known: dict[str, _Parameter] | None = None
 
     def are_counted(self, following: ApiRequest, read: int) -> bool:
-        """Whether the pages are cut off by position, as far as the requests so far show it.
+        """Return whether the list is paged by position, as far as the requests so far show.
 
         Args:
             following: The request for the next page.
@@ -73,7 +73,7 @@ def _is_position(name: str, found: _Parameter) -> bool:
 
 
 def _numbers(request: ApiRequest) -> Iterator[tuple[str, int]]:
-    """The parameters of *request* that are a number, or have one in a cursor."""
+    """Yield the parameters of *request* that are numbers, or have a number in a cursor."""
     params = [
         *parse_qsl(urlsplit(request.path).query),
         *((name, str(value)) for name, value in request.page_params.items()),
@@ -86,7 +86,7 @@ def _numbers(request: ApiRequest) -> Iterator[tuple[str, int]]:
 
 
 def _decoded(cursor: str) -> str:
-    """The text that *cursor* has in Base64, such as ``arrayconnection:9``; empty without one."""
+    """Return the text that *cursor* has in Base64, such as ``arrayconnection:9``, or an empty text."""
     try:
         text = base64.b64decode(cursor.replace("-", "+").replace("_", "/") + "==", validate=False).decode("ascii")
     except (binascii.Error, ValueError):

@@ -1,4 +1,4 @@
-"""How an API splits a list into pages: objects that know the request for the next page."""
+"""Paginators: objects that know the request for the next page of a list."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Paginator:
 
     @property
     def next_header(self) -> str | None:
-        """The header of an answer, in lower case, that tells of a next page; None if the body does."""
+        """The header of an answer, in lower case, that announces a next page; None if the body does."""
         return None
 
     def first(self, request: ApiRequest) -> ApiRequest:
@@ -54,19 +54,19 @@ class Paginator:
         return None
 
     def listed(self, answer: ApiAnswer) -> list[Any] | None:  # noqa: ARG002  for subclasses
-        """The records of a page; None if the paginator does not know where they are."""
+        """Return the records of a page, or None if the paginator does not know their place."""
         return None
 
     def stated_total(self, answer: ApiAnswer) -> int | None:  # noqa: ARG002  for subclasses
-        """The number of all records, as *answer* states it; None if it does not."""
+        """Return the number of all records that *answer* states, or None."""
         return None
 
     def is_stated_last(self, request: ApiRequest, answer: ApiAnswer) -> bool:  # noqa: ARG002  for subclasses
-        """Whether *answer* states that it is the last page, of those that are counted."""
+        """Return whether *answer* states that it is the last of the counted pages."""
         return False
 
     def smaller(self, request: ApiRequest, read: int | None) -> ApiRequest | None:  # noqa: ARG002  for subclasses
-        """*request* with half the records, after a time-out; None if that is impossible.
+        """Return *request* with half the records, after a time-out; None if that is impossible.
 
         Args:
             read: How many records earlier pages gave; None if that is not known.
@@ -331,7 +331,7 @@ def _following_link(answer: ApiAnswer) -> str | None:
 
 
 def _without_params(request: ApiRequest) -> ApiRequest:
-    """*request* without the parameters of the author, where those of the paginator are."""
+    """Remove the author's parameters from *request*, where the paginator has its own."""
     return replace(request, params={}, json={} if request.place == "body" else request.json)
 
 
@@ -341,7 +341,7 @@ def _object(answer: ApiAnswer) -> None:
 
 
 def _text(answer: ApiAnswer, pointer: str) -> str | None:
-    """The text or whole number at *pointer*; None if it is null, false, empty or absent.
+    """Return the text or whole number at *pointer*; None if it is null, false, empty or absent.
 
     Raises:
         RefusedError: If it is anything else.
@@ -355,7 +355,7 @@ def _text(answer: ApiAnswer, pointer: str) -> str | None:
 
 
 def _number(record: Any, name: str) -> int | None:
-    """The whole number of the member *name*, which may be its text; None if it is anything else."""
+    """Return the whole number of the member *name*, which may be a text, or None."""
     value = record.get(name) if isinstance(record, dict) else None
     if isinstance(value, str) and value.isascii() and value.isdigit():
         return int(value)
@@ -363,7 +363,7 @@ def _number(record: Any, name: str) -> int | None:
 
 
 def _whole(answer: ApiAnswer, pointer: str | None) -> int | None:
-    """The whole number at *pointer*, which may be its text; None without *pointer*."""
+    """Return the whole number at *pointer*, which may be a text; None without *pointer*."""
     if pointer is None:
         return None
     if (value := _number({pointer: answer.at(pointer)}, pointer)) is None:

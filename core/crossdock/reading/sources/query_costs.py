@@ -1,4 +1,4 @@
-"""The cost of GraphQL queries, and what an API lets us spend on them now."""
+"""The cost of GraphQL queries, and the cost that an API currently permits."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ class QueryCosts:
         self._costs: dict[str, int] = {}
 
     def wait_s(self, query: str, now: float, unpaid: Iterable[str] = ()) -> float:
-        """Seconds until *query* can be paid after those *unpaid*; 0 while its cost or the limit is unknown."""
+        """Return the seconds until *query* can be paid after those *unpaid*; 0 while its cost or the limit is
+        unknown.
+        """
         if self._bucket is None:
             return 0.0
         cost = sum(self._costs.get(each, 1) for each in (query, *unpaid))
         return self._bucket.wait_s(now, min(cost, self._bucket.burst))
 
     def read(self, query: str, body: Any, now: float) -> bool:
-        """Take over what an answer reports; False if it reports no cost."""
+        """Adopt what an answer reports. Return False if it reports no cost."""
         cost = _members(_members(_members(body).get("extensions")).get("cost"))
         status = _members(cost.get("throttleStatus"))
         names = ("maximumAvailable", "currentlyAvailable", "restoreRate")
@@ -44,7 +46,6 @@ def _members(value: Any) -> dict[str, Any]:
 
 
 def _number(value: Any) -> float | None:
-    """*value* if it is a number from 0 to 1e9."""
     if isinstance(value, bool) or not hasattr(value, "__float__"):
         return None
     number = float(value)

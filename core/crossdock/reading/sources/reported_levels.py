@@ -7,7 +7,7 @@ import math
 from crossdock.pacing.header_trust import HeaderTrust
 from crossdock.pacing.samples import Sample
 
-LONGEST_S = 60.0  # a rate is measured over once to twice this time
+LONGEST_S = 60.0  # a rate is measured over one to two times this time
 UNTRUSTED_AFTER = 2  # requests refused although tokens were reported
 
 
@@ -30,18 +30,18 @@ class ReportedLevels:
         self._rate_per_s: float | None = None
 
     def refused(self, remaining: float | None) -> None:
-        """A request was refused by an answer that reports *remaining* tokens."""
+        """Record that a request was refused by an answer that reports *remaining* tokens."""
         self._trust.refused()
         self._contradicted += remaining is not None and remaining >= 1
         self.misleading |= self._contradicted >= UNTRUSTED_AFTER
 
     def check(self, sample: Sample) -> None:
-        """A request was accepted by an answer that reports this level."""
+        """Record that a request was accepted by an answer that reports this level."""
         self._trust.check(sample, math.inf, 0.0, sample.at)
         self.misleading |= not self._trust.trusted(sample.at)
 
     def rate(self, sample: Sample, burst: int | None) -> float | None:
-        """Tokens per second, not more than are added; None while that is unknown."""
+        """Return tokens per second, at most the real rate, or None while that is unknown."""
         if self._base is None or self._next is None:
             self._base = self._next = sample
             return None

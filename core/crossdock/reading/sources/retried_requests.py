@@ -1,4 +1,4 @@
-"""Sends a request until it is answered: paced, with a wait when the API throttles, again after a failure."""
+"""Sends a request until it is answered: paced, with a wait when the API throttles, and again after a failure."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class NotFoundError(RemoteError):
 
 
 class _ServerError(UnavailableError):
-    """An answer of 500 or above; the server asks for a pause of *wait_s*."""
+    """An answer of 500 or above. The server asks for a pause of *wait_s*."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__(f"HTTP {answer.status}")
@@ -63,7 +63,7 @@ class RetriedRequests:
     def answer(
         self, request: ApiRequest, shown: str, send: Send, smaller: Smaller = lambda _: None
     ) -> tuple[ApiRequest, ApiAnswer]:
-        """An answer of success, and the request that it answers.
+        """Return a successful answer, and the request that it answers.
 
         Args:
             shown: The address for errors.
@@ -93,7 +93,7 @@ class RetriedRequests:
                 self.clock.sleep(max(self._pause_s(failures), getattr(error, "wait_s", 0.0)))
 
     def _unthrottled(self, request: ApiRequest, shown: str, send: Send) -> ApiAnswer:
-        """Send *request* until it is not throttled; that costs time, and no attempt."""
+        """Send *request* until it is not throttled. That costs time, but no attempt."""
         refusals, until = 0, self.clock.monotonic() + THROTTLED_AT_MOST_S
         while True:
             sent = self.allowance.take(request.graphql)
@@ -120,7 +120,7 @@ class RetriedRequests:
                 self.clock.sleep(self._pause_s(refusals - 1))
 
     def _check(self, answer: Answer, shown: str, unreadable: str, body: Any) -> None:
-        """Raise the error that *answer* stands for; none if it is a success and not *unreadable*."""
+        """Raise the error for *answer*, unless it is a success and readable."""
         status = answer.status
         if status in {408, 504}:
             raise TimedOutError(f"HTTP {status}")
@@ -148,7 +148,7 @@ class RetriedRequests:
 
 
 def _target(answer: Answer) -> str:
-    """Where a redirect leads: the scheme and host, since the rest may contain a secret; empty if it says nothing."""
+    """Return the scheme and host of a redirect, since the rest may contain a secret."""
     try:
         parts = urlsplit(answer.headers.get("location", ""))
         host = f"{parts.scheme or 'https'}://{parts.hostname}{f':{parts.port}' if parts.port else ''}"

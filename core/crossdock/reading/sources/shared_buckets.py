@@ -1,4 +1,4 @@
-"""The token buckets of the APIs that the runs of a session read, some of them at the same time."""
+"""The token buckets of the APIs that the runs of a session read, possibly at the same time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ApiBucket(Protocol):
 
 
 class SharedBucket:
-    """A `SourceBucket` for threads, in which requests of live runs go before those of batches.
+    """A `SourceBucket` for threads, in which requests of live runs have priority over those of batches.
 
     Args:
         earlier: The state of the bucket at the end of the last run.
@@ -47,18 +47,17 @@ class SharedBucket:
 
     def __init__(self, clock: Clock, limit: LimitSettings, earlier: BucketState | None = None) -> None:
         self._bucket, self._lock = SourceBucket(clock, limit, earlier), threading.Lock()
-        self._live: list[str | None] = []  # the queries of live requests that wait for a token
+        self._live: list[str | None] = []  # queries of live requests that wait for a token
         self.users = 0
 
     @property
     def state(self) -> BucketState:
-        """As `SourceBucket.state`."""
         with self._lock:
             return self._bucket.state
 
     @contextmanager
     def before_batches(self, query: str | None) -> Iterator[None]:
-        """Within it, batches leave the next token to a live request."""
+        """Let batches leave the next token to a live request within the block."""
         with self._lock:
             self._live.append(query)
         try:
@@ -68,24 +67,22 @@ class SharedBucket:
                 self._live.remove(query)
 
     def take(self, query: str | None, *, paced: bool, live: bool) -> SentRequest | float:
-        """Take the token of a request that is sent now; without one, the seconds until there may be one.
+        """Take the token of a request that is sent now, or return the seconds until one may be free.
 
         Args:
-            query: Of a GraphQL request.
+            query: The query of a GraphQL request.
             paced: Whether the request has waited for its token.
-            live: Whether it goes before batches.
+            live: Whether it has priority over batches.
         """
         with self._lock:
             wait_s = self._bucket.wait_s(query, () if live else self._live)
             return wait_s if wait_s > 0 else self._bucket.take(query, paced=paced)
 
     def answered(self, sent: SentRequest, answer: Answer, *, throttled: bool, body: Any = None) -> None:
-        """As `SourceBucket.answered`."""
         with self._lock:
             self._bucket.answered(sent, answer, throttled=throttled, body=body)
 
     def lost(self, sent: SentRequest) -> None:
-        """As `SourceBucket.lost`."""
         with self._lock:
             self._bucket.lost(sent)
 
@@ -97,10 +94,11 @@ class SharedBuckets:
         self._lock, self._buckets = threading.Lock(), dict[str, ApiBucket]()
 
     def join(self, connection: str, clock: Clock, limit: LimitSettings, earlier: BucketState | None) -> ApiBucket:
-        """The bucket of *connection*, until `leave`: the one that other runs use now, or one that continues the last.
+        """Return the bucket of *connection* until `leave`: the one that other runs use, or one that continues the last.
 
         Args:
-            earlier: What the state has of the last run; it may be older than what this session knows, or newer.
+            earlier: The bucket that the state has of the last run. It may be older or newer than what this session
+                knows.
         """
         with self._lock:
             shared = self._buckets.get(connection)
@@ -112,12 +110,11 @@ class SharedBuckets:
             return shared
 
     def keep(self, connection: str, bucket: ApiBucket) -> None:
-        """Have all runs use *bucket* for *connection*, until the session ends."""
+        """Let all runs use *bucket* for *connection* until the session ends."""
         with self._lock:
             self._buckets[connection] = bucket
             bucket.users += 1
 
     def leave(self, shared: ApiBucket) -> None:
-        """A run does not use its bucket any more."""
         with self._lock:
             shared.users -= 1

@@ -1,6 +1,6 @@
-"""What answers say beside a list that shows records which were not read: a number, a next page, or an error.
+"""Signs in the answers of a list that records were not read: a number, a next page, or an error.
 
-APIs say so in many ways, also where nobody has declared it; a wrong pagination ends a list after its first page.
+Many APIs give such signs, even undeclared ones. A wrong pagination ends a list after its first page.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ _HEADERS: Mapping[str, Kind] = {
 }
 _JSON_HEADER = "x-pagination"
 _FIRST = frozenset({"first", "isfirst", "firstpage", "isfirstpage"})
-_DEEPEST, _MEMBERS = 4, 500  # objects inside of each other, members that are looked at
+_DEEPEST, _MEMBERS = 4, 500  # depth of nested objects, members that are examined
 
 
 class SignsOfMore:
-    """The answers of one list, page after page.
+    """Collects the signs in the answers of one list, page by page.
 
     Args:
         paginator: How the list is split into pages.
-        records: A JSON pointer to the list of records, whose members are none of these; None if it is not known.
-        ignored: JSON pointers and names of headers of what says something else.
-        params: The author's parameters of its first request, of which one may be the size of a page.
+        records: A JSON pointer to the list of records, whose members are not examined; None if it is not known.
+        ignored: JSON pointers and names of headers that have another meaning.
+        params: The author's parameters of the first request, one of which may be the size of a page.
     """
 
     def __init__(
@@ -67,8 +67,8 @@ class SignsOfMore:
         self._ends_empty, self._counts = paginator.ends_empty, paginator.counted
         self._compares_total = paginator.total is not None
         self._header, self._full = paginator.next_header, paginator.size or _page_size(params)
-        self._cut: str | None = None  # a full page without the header of a next one
-        self._numbers: dict[str, tuple[str, int]] | None = None  # of what, and the lowest, where each page has it
+        self._cut: str | None = None  # a full page without the header of a next page
+        self._numbers: dict[str, tuple[str, int]] | None = None  # name, lowest and highest number, if each page has it
         self._read: int | None = 0
         self._pages = 0
         self._is_empty = False  # the latest page
@@ -77,7 +77,7 @@ class SignsOfMore:
         self._error: str | None = None  # of any page
 
     def take(self, answer: ApiAnswer, records: int | None) -> None:
-        """Add a page with so many *records*; None if that is not known."""
+        """Add a page with this number of *records*; None if that is not known."""
         self._read = None if records is None or self._read is None else self._read + records
         self._pages, self._is_empty = self._pages + 1, records == 0
         numbers, self._next = dict[str, tuple[str, int]](), None
@@ -97,13 +97,13 @@ class SignsOfMore:
         self._numbers = {place: min(each, numbers[place]) for place, each in before.items() if place in numbers}
 
     def _take_header(self, answer: ApiAnswer, records: int) -> None:
-        """The next page is told of by a header, which a proxy may drop; only a page that is not full needs none."""
+        """Check the header for the next page, which a proxy may drop. Only a page that is not full needs none."""
         is_cut = self._header is not None and self._header not in answer.headers and 0 < self._full <= records
         self._cut = self._header if is_cut and self._header not in self._ignored else None
         self._full = max(self._full, records)
 
     def text(self) -> str | None:
-        """What shows that there are more records than were read, after the last page; None if nothing does."""
+        """Return what shows after the last page that there are more records than were read, or None."""
         if self._error is not None:
             return f"{self._error} reports an error or a part of the list"
         if self._counts and self._previous is not None:
@@ -134,7 +134,7 @@ class SignsOfMore:
         yield from islice(self._members(answer.body, "", 0), _MEMBERS)
 
     def _members(self, value: Any, place: str, depth: int) -> Iterator[tuple[str, str, Any]]:
-        """The members of the objects around the list, and of those beside it that describe it."""
+        """Yield the members of the objects around the list, and of those beside it that describe it."""
         if not isinstance(value, dict) or depth >= _DEEPEST:
             return
         for name, member in value.items():
@@ -148,7 +148,7 @@ class SignsOfMore:
 
 
 def _said(name: str, value: Any) -> tuple[str, Any] | None:
-    """What a member with this *name* is about, and what it says of that."""
+    """Return the kind of sign that a member with this *name* is, and its value."""
     kind, plain = list_members.kind_of(name), list_members.plain(name)
     if kind == "next":
         return "next", list_members.tells_of_next(name, value)
@@ -163,14 +163,14 @@ def _said(name: str, value: Any) -> tuple[str, Any] | None:
 
 def _meant(kind: Kind, value: Any) -> tuple[str, Any]:
     if kind == "pages" and isinstance(value, bool):
-        return "next", not value  # it says whether this is the last one
+        return "next", not value  # it says whether this is the last page
     if kind in {"total", "pages"}:
         return kind, value
     return "previous" if kind == "previous" else "next", list_members.follows(kind, value)
 
 
 def _page_size(params: Iterable[tuple[str, str]]) -> int:
-    """The size of a page that is requested; 0 if it is not known."""
+    """Return the requested page size; 0 if it is not known."""
     return next((number for name, text in params if _SIZE.search(name) and (number := list_members.whole(text))), 0)
 
 
@@ -200,5 +200,5 @@ def _is_next_link(link: Any) -> bool:
 def _has_link(field: str, relation: str) -> bool:
     try:
         return link_target(field, relation) is not None
-    except ValueError:  # the paginator that reads it says so
+    except ValueError:  # the paginator that reads it reports the error
         return False

@@ -1,4 +1,4 @@
-"""What the rate limit of an API lets one run request now."""
+"""What the rate limit of an API permits one run to request."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class SourceAllowance:
 
     Args:
         waiting: Called before each wait with its length, and with zero when a request need not wait.
-        live: Its requests go before those of batches that share the bucket.
+        live: Whether its requests have priority over those of batches that share the bucket.
 
     Attributes:
-        usage: What was requested.
+        usage: What was requested so far.
     """
 
     def __init__(
@@ -43,14 +43,14 @@ class SourceAllowance:
 
     @property
     def bucket_state(self) -> BucketState:
-        """The bucket as it was last seen, with the rate that the next run begins with."""
+        """The bucket as last seen, with the rate for the start of the next run."""
         return self._bucket.state
 
     def take(self, query: str | None) -> SentRequest:
-        """Wait until a request may be sent; `answered` or `lost` must follow.
+        """Wait until a request may be sent. The caller must call `answered` or `lost` afterwards.
 
         Args:
-            query: Of a GraphQL request.
+            query: The query of a GraphQL request.
         """
         taken = self._bucket.take(query, paced=False, live=self._live)
         if isinstance(taken, SentRequest):
@@ -81,5 +81,4 @@ class SourceAllowance:
         self._bucket.answered(sent, answer, throttled=throttled, body=body)
 
     def lost(self, sent: SentRequest) -> None:
-        """There is no answer to the request *sent*."""
         self._bucket.lost(sent)

@@ -21,8 +21,8 @@ from crossdock.reading.transport.http_answers import Answer
 from crossdock.values.clock import Clock
 
 FIRST_PER_S = 1.0  # while nothing is known of a bucket that is empty
-PAUSE_S, MAX_PAUSE_S = 1.0, 60.0  # after a refused request, until the rate is known: how many tokens are added tells it
-KEPT_BACK_FROM = 4  # of such a burst one token is not spent: requests arrive less evenly than they are sent
+PAUSE_S, MAX_PAUSE_S = 1.0, 60.0  # after a refused request, until the rate is known from the added tokens
+KEPT_BACK_FROM = 4  # from this burst on, one token is kept: requests arrive less evenly than they are sent
 NO_HEADERS = RateHeaders("none")
 
 
@@ -31,12 +31,12 @@ class SentRequest:
     """A request that took a token; two are never equal.
 
     Attributes:
-        at: When, in seconds on the bucket's clock.
+        at: When it was sent, in seconds on the bucket's clock.
         number: How many requests had been sent by then.
-        query: Of a GraphQL request.
+        query: The query of a GraphQL request.
         paced: Whether it had waited for the token.
         from_full: Whether the bucket was full.
-        beside: Whether another request had no answer yet.
+        beside: Whether another request was in flight.
     """
 
     at: float
@@ -50,8 +50,8 @@ class SentRequest:
 class SourceBucket:
     """The token bucket of one connection's API: of requests, and for GraphQL of the cost that answers report.
 
-    Nothing here waits. What it learns is exact for requests that are sent one after the other; of those that overlap
-    it learns less, and assumes that the tokens of all that have no answer yet are still to be subtracted.
+    Nothing here waits. It learns exactly from requests that are sent one after the other. It learns less from requests
+    that overlap, and assumes that the tokens of those in flight are still to be subtracted.
 
     Args:
         earlier: The state of the bucket at the end of the last run.
@@ -73,7 +73,7 @@ class SourceBucket:
 
     @property
     def state(self) -> BucketState:
-        """The bucket as it was last seen, with the rate that the next run begins with."""
+        """The bucket as last seen, with the rate for the start of the next run."""
         estimate, learned = self._state.estimate, self._limit.accepted_per_s
         if learned is None or estimate.rate_per_s != self._limit.rate_per_s:
             return self._state
@@ -81,15 +81,15 @@ class SourceBucket:
 
     @property
     def _now(self) -> float:
-        """The present as the bucket's state has it: the time of day at the start, and monotonic from then on."""
+        """The present in the terms of the bucket's state: the time of day at the start, and monotonic from then on."""
         return self._offset + self._clock.monotonic()
 
     def wait_s(self, query: str | None, first: Sequence[str | None] = ()) -> float:
-        """Seconds until a request may be sent, as far as is known now.
+        """Return the seconds until a request may be sent, as far as is known now.
 
         Args:
-            query: Of a GraphQL request.
-            first: The queries of requests that are to be sent before it.
+            query: The query of a GraphQL request.
+            first: The queries of requests that are sent before it.
         """
         now, state = self._now, self._state
         if first:
@@ -99,7 +99,7 @@ class SourceBucket:
         return max(cost_s, state.wait_s(now, self._kept_back))
 
     def take(self, query: str | None, *, paced: bool) -> SentRequest:
-        """Take the token of a request that is sent now; `answered` or `lost` must follow."""
+        """Take the token of a request that is sent now. The caller must call `answered` or `lost` afterwards."""
         now, bucket = self._now, self._state.bucket
         self._state = replace(self._state, bucket=bucket.take(now, 1), spent=self._state.spent + 1, as_of=now)
         self._sent += 1
@@ -113,7 +113,7 @@ class SourceBucket:
         return 1 if KEPT_BACK_FROM <= burst < UNLIMITED else 0
 
     def lost(self, sent: SentRequest) -> None:
-        """There is no answer to *sent*."""
+        """Record that *sent* has no answer."""
         self._in_flight.remove(sent)
 
     def answered(self, sent: SentRequest, answer: Answer, *, throttled: bool, body: Any = None) -> None:
@@ -127,7 +127,7 @@ class SourceBucket:
         reports_cost = sent.query is not None and self._costs.read(sent.query, body, self._clock.monotonic())
         self._throttled += throttled
         if throttled and reports_cost:
-            return  # the cost was too high for the moment; the number of requests was not
+            return  # the cost was too high; the number of requests was not
         headers = rate_headers.read(answer.headers) if self._reads_headers else None
         headers = headers or NO_HEADERS
         was_unknown = self._state.bucket.burst == UNLIMITED
@@ -143,7 +143,7 @@ class SourceBucket:
             self._accepted(sent, self._now, headers.remaining, was_unknown=was_unknown)
 
     def _adopt(self, headers: RateHeaders) -> None:
-        """Take over the rate and the burst that the API reports."""
+        """Adopt the rate and the burst that the API reports."""
         estimate = self._state.estimate
         if headers.burst is not None:
             estimate = estimate.with_burst(int(headers.burst), "reported")
@@ -163,12 +163,12 @@ class SourceBucket:
             self._state = replace(self._state, bucket=replace(bucket, spent_until=bucket.spent_until + late_s))
         if sent.at >= self._refused_at:  # otherwise it arrived before the bucket was known to be empty
             self._limit.accepted(self._reached_at, paced=sent.paced)
-        # a small bucket is mostly empty: its levels do not tell the rate
+        # a small bucket is mostly empty: its levels do not show the rate
         is_told = remaining is not None and self._state.bucket.burst >= KEPT_BACK_FROM
         if alone or not is_told:
             self._learn(remaining if is_told else None)
         if remaining is not None:
-            others = len(self._in_flight)  # whose tokens the report may not have subtracted
+            others = len(self._in_flight)  # requests whose tokens the report may not have subtracted
             self._correct(now, remaining - others, most=remaining - others if was_unknown else remaining + 1)
 
     def _learn(self, remaining: float | None) -> None:
@@ -228,7 +228,6 @@ class SourceBucket:
         return self._state.estimate.with_rate(rate_per_s, "learned", agreed=int(self._limit.sure))
 
     def _resize(self, estimate: LimitEstimate) -> None:
-        """Continue with another estimate."""
         if estimate == self._state.estimate:
             return
         now, size, bucket = self._now, estimate.bucket(), self._state.bucket

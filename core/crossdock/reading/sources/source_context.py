@@ -1,4 +1,4 @@
-"""What a run gives its sources: clock, progress, folders, and the log of files taken in."""
+"""What a run gives its sources: clock, progress, folders, and the log of accepted files."""
 
 from __future__ import annotations
 
@@ -33,28 +33,28 @@ with the name of each look-up and join of the stream instead, and the rows of th
 
 
 class IntakeLog(Protocol):
-    """Which files a stream has taken in; one version of a stream has finished a file or not."""
+    """The log of the files that a stream has taken in. A file is finished under one version of a stream."""
 
     def done(self, stream: str, version: str) -> dict[str, FileFacts]:
-        """Files finished under *version*, by content hash; also those whose records an undo has taken back."""
+        """Return the files finished under *version*, by content hash, including those whose records were undone."""
 
     def unfinished(self, stream: str) -> dict[str, FileFacts]:
-        """Files accepted and not finished, by content hash."""
+        """Return the files accepted and not finished, by content hash."""
 
     def forgotten(self, stream: str, version: str) -> Digests:
-        """Files finished under *version* so long ago that `done` does not list them."""
+        """Return the files finished under *version* so long ago that `done` does not list them."""
 
     def seen(self, stream: str, version: str, content_hashes: list[str]) -> None:
         """Record that the source still lists these files of `done`."""
 
     def known(self, stream: str) -> list[FileFacts]:
-        """All files ever accepted, as far as retention keeps them."""
+        """Return all files ever accepted, as far as retention keeps them."""
 
     def passed(self, stream: str) -> set[FileDescription]:
-        """The files that the source listed last time, and that were older than the one that was taken in."""
+        """Return the files that the source listed last time and that were older than the accepted one."""
 
     def pass_over(self, stream: str, files: set[FileDescription]) -> None:
-        """Record what `passed` gives."""
+        """Record the result of the next `passed`."""
 
     def accept(self, stream: str, version: str, files: list[FileFacts]) -> None:
         """Record that *files* were accepted as a whole."""
@@ -64,11 +64,11 @@ class IntakeLog(Protocol):
 
 
 class Reading:
-    """Marks what is read, so that an input that kills the process is known; this one marks nothing."""
+    """Marks what is read, so that an input that kills the process can be identified. This class marks nothing."""
 
     @contextmanager
     def of(self, stream: str) -> Iterator[None]:  # noqa: ARG002  nothing depends on it
-        """The block reads *stream*.
+        """Mark the block as reading *stream*.
 
         Raises:
             RefusedError: If reading it has killed the process repeatedly.
@@ -76,14 +76,14 @@ class Reading:
         yield
 
     def file(self, name: str, content: str) -> None:
-        """The stream of this thread now reads a file, whose content has the hash *content*.
+        """Mark that the stream of this thread now reads the file with the content hash *content*.
 
         Raises:
             RefusedError: As `of`.
         """
 
     def advance(self) -> None:
-        """A batch was read."""
+        """Mark that a batch was read."""
 
 
 @contextmanager
@@ -114,13 +114,13 @@ class Patience:
 
 
 class Intakes:
-    """What streams have read to the end; it is taken in only once all of its rows are found to be usable."""
+    """Inputs that streams have read to the end. They are taken in once all of their rows are known to be usable."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, list[Callable[[], None]]] = {}
 
     def add(self, stream: str, accept: Callable[[], None]) -> None:
-        """*stream* has read an input to the end: call *accept* if it is taken in."""
+        """Register that *stream* has read an input to the end; *accept* is called when it is taken in."""
         self._waiting.setdefault(stream, []).append(accept)
 
     def accept(self, stream: str) -> None:
@@ -133,7 +133,7 @@ class Intakes:
             accept()
 
     def refuse(self, stream: str) -> None:
-        """Take in nothing of what *stream* has read."""
+        """Discard the inputs of *stream*."""
         self._waiting.pop(stream, None)
 
 
@@ -162,7 +162,7 @@ class SourceContext:
         work: Folder for this run, removed at its end.
         kept: Folder with copies from earlier runs that did not finish them; the spool, except in a plan.
         patience: None if the run does not wait for late files.
-        messages: What it has to say; `note` and `warn` add to them.
+        messages: Notes and warnings; `note` and `warn` add to them.
         job: None if the run is not scheduled.
         inputs: What the sources of files found, by the stream's name.
         intakes: What was read to the end, until it is taken in.
@@ -170,11 +170,11 @@ class SourceContext:
         at_end: Closes what is shared by the streams of the run.
         transport: Replaces the network of HTTP APIs in tests, such as an `httpx.MockTransport`.
         recorded: Returns what takes the place of a transport of HTTP APIs, such as one that records the answers.
-        limits: The token buckets of HTTP APIs by connection, kept for the next run.
-        buckets: Those of the APIs that are read now; runs of one session share them.
-        live: Whether its requests go before those of batches.
+        limits: The token buckets of HTTP APIs by connection, stored for the next run.
+        buckets: The buckets of the APIs that are read now; runs of one session share them.
+        live: Whether its requests have priority over those of batches.
         api_usage: What was requested of HTTP APIs, by connection.
-        open_lists: Which streams are reading a list of which only the end shows whether it was complete.
+        open_lists: The lists that streams are reading, of which only the end shows whether they were complete.
         clocks_behind_s: By how many seconds the clocks of HTTP APIs are behind ours, by connection, where measured.
         observe: None if nobody looks at what is read.
         reading: Marks what is read.
@@ -207,7 +207,7 @@ class SourceContext:
     looks: Looks = field(default_factory=Looks)
 
     def apart(self, name: str) -> SourceContext:
-        """The same run with the spool folder *name* below the spool.
+        """Return the same run with the spool folder *name* below the spool.
 
         Raises:
             StateError: If the spool cannot be created.
@@ -217,7 +217,7 @@ class SourceContext:
         return replace(self, spool=self.spool / name, kept=self.kept / name)
 
     def by_clock_of(self, connection: str, moment: datetime) -> datetime:
-        """What the clock of a connection's API showed at our *moment*, if it was measured to be behind ours."""
+        """Return what the clock of a connection's API showed at our *moment*, if it was measured to be behind ours."""
         return moment - timedelta(seconds=self.clocks_behind_s.get(connection, 0.0))
 
     def note(self, stream: str, text: str) -> None:
@@ -226,7 +226,7 @@ class SourceContext:
         self.messages.note(stream, text)
 
     def warn(self, stream: str, text: str) -> None:
-        """As `note`, for what people are notified about."""
+        """Do the same as `note` for a text about which people are notified."""
         self.progress.warn(f"{stream}: {text}")
         self.messages.warn(stream, text)
 

@@ -1,4 +1,4 @@
-"""The bytes of a run's files: fetched into the spool, kept there by an earlier run, or, in a plan, read in place."""
+"""The spool with the bytes of a run's files. A plan reads files in place."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOT_HASHED = "not-hashed-"  # begins a name that is not a hash
 class Spool:
     """The files of one source in one run.
 
-    The name of a file is its content hash (SHA-256, hex), or, as long as the hash is not needed, a unique random name.
+    The name of a file is its content hash (SHA-256, hex), or a unique random name while the hash is not needed.
 
     Attributes:
         fetched: The names of the files that this run has put into the spool.
@@ -34,11 +34,11 @@ class Spool:
 
     @property
     def lasting(self) -> bool:
-        """Whether a later run may need the files; a plan's folder is removed at its end."""
+        """Whether a later run may need the files. The folder of a plan is removed at its end."""
         return self._run.spool == self._run.kept
 
     def take(self, store: FileStore, files: Sequence[RemoteFile], known: Callable[[], Iterable[int]]) -> list[str]:
-        """Fetch *files*, or find them in place; their names.
+        """Fetch *files*, or find them in place, and return their names.
 
         Args:
             known: The sizes, in bytes, of all known files. A file of another size has new content, and need not be
@@ -70,7 +70,6 @@ class Spool:
         return name
 
     def _hash(self, store: FileStore, file: RemoteFile, *sinks: Sink) -> str:
-        """Copy *file* to *sinks*, and return its content hash."""
         self._run.progress.begin(f"fetching {file.name}", file.size, "bytes")
         hashing = _Hashing(sinks)
         store.fetch(file, hashing, self._run.progress.advance)
@@ -80,7 +79,7 @@ class Spool:
         return self._in_place.get(name) or self._kept(name)
 
     def content_hash(self, name: str) -> str:
-        """The content hash of the file *name*, which may have to be read."""
+        """Return the content hash of the file *name*, reading the file if necessary."""
         if not name.startswith(_NOT_HASHED):
             return name
         hashing = _Hashing(())
@@ -89,7 +88,6 @@ class Spool:
         return hashing.sum.hexdigest()
 
     def has(self, name: str) -> bool:
-        """Whether this run or an earlier one has the file *name* in its spool."""
         return self._kept(name).is_file()
 
     def _kept(self, name: str) -> Path:
@@ -101,8 +99,6 @@ class Spool:
 
 
 class _Hashing:
-    """Hashes what is written, and passes it on to *sinks*."""
-
     def __init__(self, sinks: tuple[Sink, ...]) -> None:
         self._sinks, self.sum = sinks, hashlib.sha256()
 

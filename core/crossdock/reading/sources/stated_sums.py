@@ -12,13 +12,7 @@ from crossdock.reading.formats.control_totals import exact_numbers, plain
 
 
 class StatedSums:
-    """The sums of one file, as its rows come.
-
-    Args:
-        file: The file's name in errors.
-        where: Manifest and line.
-        sums: The stated numbers, by the columns that are summed.
-    """
+    """The sums of one file, as its rows come."""
 
     def __init__(self, file: str, where: str, sums: Mapping[str, str]) -> None:
         self._file, self._where = file, where

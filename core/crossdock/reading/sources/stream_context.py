@@ -1,4 +1,4 @@
-"""What a stream is given: its connection's settings, and what it may use while it reads."""
+"""The context of a stream: its connection's settings, and what it may use while it reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The token bucket of a target, for the runs of a session that read the target as well."""
+"""The token bucket of a target for runs that also read the target."""
 
 from __future__ import annotations
 
@@ -31,16 +31,15 @@ class TargetBucket:
 
     @property
     def state(self) -> BucketState:
-        """The bucket as it was last seen."""
         with self._lock:
             return self._allowance.bucket_state
 
     def before_batches(self, query: str | None) -> AbstractContextManager[None]:  # noqa: ARG002  as SharedBucket
-        """Nothing: delivery takes what it needs, whoever reads."""
+        """Do nothing: delivery takes what it needs, whoever reads."""
         return nullcontext()
 
     def take(self, query: str | None, *, paced: bool, live: bool) -> SentRequest | float:  # noqa: ARG002  as SharedBucket
-        """Take the token of a request that is sent now; without one, the seconds until there may be one."""
+        """Take the token of a request that is sent now, or return the seconds until one may be free."""
         with self._lock:
             tokens = self._allowance.take(1)
             if not tokens:
@@ -48,7 +47,6 @@ class TargetBucket:
             return SentRequest(tokens[0].at, tokens[0].number, query, paced, from_full=False, beside=False)
 
     def answered(self, sent: SentRequest, answer: Answer, *, throttled: bool, body: Any = None) -> None:  # noqa: ARG002  as SharedBucket
-        """Learn from *answer*, as delivery does."""
         with self._lock:
             self._allowance.answered(
                 Token(sent.number, sent.at),
@@ -58,4 +56,4 @@ class TargetBucket:
             )
 
     def lost(self, sent: SentRequest) -> None:
-        """There is no answer to the request *sent*; its token is spent."""
+        """Record that *sent* has no answer. Its token is spent."""

@@ -17,15 +17,15 @@ from itertools import pairwise
 
 from crossdock.pacing.samples import Sample
 
-REMEMBERED = 4096  # accepted requests until the first refused one, from which the burst is known
-ACCURACY = 0.005  # of a known rate; one in 200 requests is refused while it is measured
-STEP_TOKENS = 2  # beyond the estimate, spent at one speed until the next higher one
+REMEMBERED = 4096  # accepted requests until the first refused one, from which the burst is estimated
+ACCURACY = 0.005  # relative, of a known rate; one in 200 requests is refused while it is measured
+STEP_TOKENS = 2  # tokens beyond the estimate that are spent at one speed before the next higher one
 FIRST_STEP, MAX_STEP = 0.5, 1.0  # growth of the speed, which doubles while nothing is refused
 QUIET_STEP = 0.01  # growth of a known speed, at first
-QUIET_REQUESTS = 1000  # accepted until a known rate begins to rise, in case that the limit has been raised
+QUIET_REQUESTS = 1000  # accepted requests until a known rate begins to rise, in case the limit has been raised
 SLOWEST_PER_S, FASTEST_PER_S = 1e-4, 1e5
 HALVINGS = 20
-ROUNDING = 0.05  # of a token
+ROUNDING = 0.05  # in tokens
 
 
 class UnreportedLimit:
@@ -41,7 +41,7 @@ class UnreportedLimit:
         rate_per_s: The rate to send at; None until two requests were refused.
         burst: Tokens in a full bucket; None until the rate is known.
         accepted_per_s: The highest rate that was accepted for long, to begin the next run with.
-        sure: Whether that is the limit.
+        sure: Whether `accepted_per_s` is the limit.
     """
 
     def __init__(self, rate_per_s: float | None, burst: int | None, *, sure: bool, full: bool) -> None:
@@ -57,7 +57,7 @@ class UnreportedLimit:
         self._step, self._rising = FIRST_STEP, False
 
     def accepted(self, at: float, *, paced: bool) -> None:
-        """A request that reached the bucket *at* was accepted; *paced*: it had waited for its token."""
+        """Record that a request which reached the bucket *at* was accepted; *paced* if it had waited for its token."""
         self._accepted += 1
         self._since_empty += 1
         self._times.append(at)
@@ -70,7 +70,9 @@ class UnreportedLimit:
                 self._rise(self.rate_per_s)
 
     def refused(self, at: float, reported_per_s: float | None = None) -> None:
-        """A request that reached the bucket *at* was refused; *reported_per_s*: the rate, if the API reports it."""
+        """Record that a request which reached the bucket *at* was refused; *reported_per_s* is the rate the API
+        reports.
+        """
         if self._full and self._first_empty is None and self._at_first:
             self._first_empty = Sample(at, self._accepted)
         if reported_per_s is None:
@@ -86,7 +88,7 @@ class UnreportedLimit:
         self._at_speed, self._rising = 0, False
 
     def _rise(self, speed: float) -> None:
-        """Send faster, since nothing was refused."""
+        """Increase the speed, since nothing was refused."""
         if (self.sure or self._empty_at is None) and not self._rising:
             self._step, self._refused_per_s = QUIET_STEP, math.inf
         elif not self.sure and self._empty_at is not None:  # the level was not enough to hide that it is too fast
@@ -131,7 +133,7 @@ class UnreportedLimit:
             self._try((low + high) / 2 + width / 8, width / (low + high) / 2)
 
     def _narrow(self, speed: float, count: int) -> None:
-        """A bucket of one token refused a request at this speed."""
+        """Record that a bucket of one token refused a request at this speed."""
         low, self._refused_per_s = self.accepted_per_s or 0.0, speed
         if low >= speed * (1 - ACCURACY):
             low = speed / (1 + max(ACCURACY, 1 / (1 + count)))
@@ -151,7 +153,7 @@ class UnreportedLimit:
         self.sure, self._at_speed, self._rising = True, 0, False
 
     def _burst(self, rate_per_s: float) -> int:
-        """The burst that explains the first refused request at this rate, not more than is known."""
+        """Return the burst that explains the first refused request at this rate, up to the known maximum."""
         end, known = self._first_empty, self._known_burst
         if end is None or (known is not None and end.accepted > known):
             return self.burst or 1
@@ -164,7 +166,7 @@ class UnreportedLimit:
 
 
 def _rate(times: Iterable[float], begin: Sample, end: Sample, burst_at: Callable[[float], int]) -> float:
-    """The rate at which a bucket from which a token is taken at *times* has the level of *end*."""
+    """Return the rate at which a bucket, from which a token is taken at *times*, reaches the level of *end*."""
     low, high = math.log(SLOWEST_PER_S), math.log(FASTEST_PER_S)
     for _ in range(HALVINGS):
         rate = math.exp((low + high) / 2)

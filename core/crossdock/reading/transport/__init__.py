@@ -6,10 +6,10 @@ import logging
 
 
 def _quotes_nothing(record: logging.LogRecord) -> bool:
-    """False for what httpcore logs of responses at DEBUG: status lines and headers, which may repeat credentials."""
+    """Filter the responses that httpcore logs at DEBUG: status lines and headers may repeat credentials."""
     message = record.getMessage()
     return " return_value=" not in message and " exception=" not in message
 
 
 logging.getLogger("httpcore.http11").addFilter(_quotes_nothing)
-logging.getLogger("httpx").addFilter(lambda _: False)  # it logs whole addresses, which may contain credentials
+logging.getLogger("httpx").addFilter(lambda _: False)  # httpx logs whole addresses, which may contain credentials

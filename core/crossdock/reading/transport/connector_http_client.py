@@ -29,7 +29,7 @@ from crossdock.reading.transport.httpcore_client import (
     HttpClient,
 )
 
-_DECODED = {b"content-encoding", b"content-length", b"transfer-encoding"}  # no longer true of the body
+_DECODED = {b"content-encoding", b"content-length", b"transfer-encoding"}  # no longer true for the decoded body
 
 _HTTPX_NOT_SENT = (
     httpx.ConnectError,
@@ -105,7 +105,7 @@ def _bounded(limits: AnswerLimits, connection: HttpConnection) -> BoundedTranspo
 
 
 def _release(response: httpx.Response) -> None:
-    """Break the cycle of *response* and httpx's stream, which refers back to it.
+    """Break the reference cycle between *response* and httpx's stream.
 
     Commands collect garbage rarely: a thousand pages of a list would be kept until then.
     """
@@ -176,7 +176,7 @@ def unavailable_errors() -> Iterator[None]:
 def delivery_errors() -> Iterator[None]:
     """Raise `NotSentError` or `AmbiguousError` instead of the exceptions of httpx, as `HttpClient.send` does.
 
-    A token that cannot be obtained is a request that was not sent.
+    If a token cannot be obtained, the request was not sent.
     """
     try:
         yield

@@ -58,7 +58,7 @@ _STATUS = re.compile("[1-5][0-9]{2}(?= |$)")
 
 
 def http_reason(error: Exception) -> str:
-    """Why a request failed with *error*, one of `NOT_SENT` or `AMBIGUOUS`."""
+    """Return why a request failed with *error*, one of `NOT_SENT` or `AMBIGUOUS`."""
     if isinstance(error, httpcore.RemoteProtocolError):
         text = str(error)
         found = (reason for beginning, reason in _BROKEN_RULES.items() if text.startswith(beginning))
@@ -84,7 +84,8 @@ def _proxy_reason(cause: object) -> str:
 
 
 def refuses_certificate(error: Exception) -> bool:
-    """Whether *error* is the server's refusal of the client certificate, which with TLS 1.3 follows the handshake.
+    """Return whether *error* is the server's refusal of the client certificate, which with TLS 1.3 follows the
+    handshake.
 
     No request is processed before that (RFC 8446 section 4.4.2.4).
     """

@@ -1,4 +1,4 @@
-"""The interface of all file stores, and the checks that they share."""
+"""The interface of all file stores, and their common checks."""
 
 from __future__ import annotations
 
@@ -46,13 +46,10 @@ class RemoteFile:
 
     @property
     def path(self) -> str:
-        """Its name with its folder, as the store has it."""
         return f"{self.folder.rstrip('/')}/{self.name}" if self.folder else self.name
 
 
 class Sink(Protocol):
-    """A file to write to."""
-
     def write(self, data: bytes, /) -> object: ...
 
 
@@ -82,7 +79,7 @@ class FileStore(Protocol):
 
         Raises:
             RefusedError: If the file is no longer as listed, before or after it was read, or ended early: it is written
-                again, perhaps not to its end. *sink* may then hold a part of it.
+                again, perhaps not to its end. *sink* may then contain a part of it.
         """
 
     def __enter__(self) -> Self: ...
@@ -94,7 +91,7 @@ class FileInPlace(Protocol):
     """A file that is read in place."""
 
     def open(self, mode: Literal["rb"], /) -> AbstractContextManager[BinaryIO]:
-        """Its bytes, from the beginning.
+        """Open the file from its beginning.
 
         Raises:
             RefusedError: On entering or leaving, if it is no longer as described.
@@ -106,7 +103,7 @@ class LocalStore(FileStore, Protocol):
     """A store whose files can be read in place, repeatedly."""
 
     def in_place(self, file: RemoteFile) -> FileInPlace:
-        """The file, as long as it is as described; it can be read after the store is closed."""
+        """Return the file, as long as it is as described. It can be read after the store is closed."""
 
 
 @runtime_checkable
@@ -124,7 +121,9 @@ class ArchivingStore(FileStore, Protocol):
 
 
 def archive_names(file: RemoteFile) -> tuple[str, str]:
-    """The names of *file* in an archive: its own, or, if that is taken, one with its modification time in UTC."""
+    """Return the names of *file* in an archive: its own, or, if that is taken, one with its modification time in
+    UTC.
+    """
     path = PurePosixPath(file.name)
     return file.name, f"{path.stem}.{datetime.fromtimestamp(file.mtime, UTC):%Y%m%dT%H%M%SZ}{path.suffix}"
 
@@ -158,8 +157,6 @@ def split_pattern(files: str, *, folders: bool = False) -> tuple[str, str]:
 
 
 def any_case(pattern: str) -> str:
-    """The *pattern* that matches names in upper and lower case alike."""
-
     def cases(found: re.Match[str]) -> str:
         part = found[0]
         if part.startswith("["):
@@ -192,19 +189,19 @@ def list_below(store: FileStore, folder: str, pattern: str) -> list[RemoteFile]:
 
 
 def is_safe(name: str) -> bool:
-    """Whether *name* is one printable path component in UTF-8 of limited length."""
+    """Return whether *name* is one printable path component in UTF-8 of limited length."""
     if len(name) > _MAX_NAME or name in {"", ".", ".."} or "/" in name or "\\" in name:
         return False
     return not any(unicodedata.category(character) in _UNPRINTABLE for character in name)
 
 
 def matches(name: str, pattern: str) -> bool:
-    """Whether *name* matches *pattern*; dot files never do."""
+    """Return whether *name* matches *pattern*. Dot files never do."""
     return not name.startswith(".") and fnmatchcase(name, pattern)
 
 
 def select(files: Iterable[RemoteFile], pattern: str, where: str) -> list[RemoteFile]:
-    """The files that match, by name.
+    """Return the files that match, by name.
 
     Raises:
         RefusedError: If a matching name is unsafe: leaving it out would lose its records silently.
@@ -214,7 +211,7 @@ def select(files: Iterable[RemoteFile], pattern: str, where: str) -> list[Remote
 
 
 def safe_names(names: Iterable[str], pattern: str, where: str) -> list[str]:
-    """*names*, which match, in order.
+    """Sort *names*, which match.
 
     Raises:
         RefusedError: If one is unsafe.
@@ -228,13 +225,12 @@ def safe_names(names: Iterable[str], pattern: str, where: str) -> list[str]:
 
 
 def link_refused(name: str, pattern: str, where: str) -> RefusedError:
-    """The error for a link to something that is not listed."""
     reason = f"{name[:_MAX_NAME]!a}, which matches {pattern!r}, is a link, and links to files are not followed"
     return RefusedError(reason, where=where, hint="replace it by its target, or narrow the pattern")
 
 
 def disagreement(listed: RemoteFile, now: RemoteFile | None, when: str, *, read: int | None = None) -> str | None:
-    """Why a file is no longer as *listed*, or why the *read* bytes are not the whole; None if it is.
+    """Return why a file is no longer as *listed*, or why the *read* bytes are not the whole file; None if all is well.
 
     Args:
         now: None if the file is gone.

@@ -35,7 +35,7 @@ from crossdock.reading.transport.file_store import (
 
 _BLOCK = 1024 * 1024
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe opens at once, and is then refused
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe opens at once and is then refused
 _NO_FILE = {errno.ELOOP, errno.ENXIO}  # a link, a socket
 _UNREACHABLE = {  # errors of a share whose server does not answer
     errno.EIO, errno.ENODEV, errno.ENOTCONN, errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.EHOSTUNREACH,
@@ -78,7 +78,7 @@ class FolderStore:
 
     @contextmanager
     def _entries(self, folder: str, pattern: str) -> Iterator[tuple[int, Iterator[os.DirEntry[str]]]]:
-        """A descriptor of *folder*, and what is in it and matches: describing a file of a share is slow."""
+        """Yield a descriptor of *folder*, and the matching entries: describing every file of a share is slow."""
         shown, hint = repr(folder or "."), "correct the folder in `files`, or create it"
         missing = ConfigError(f"folder {shown} does not exist", where=self._where, hint=hint)
 
@@ -149,7 +149,7 @@ class FolderStore:
 
     @contextmanager
     def reading(self, file: RemoteFile) -> Iterator[BinaryIO]:
-        """The bytes of *file*, as long as it is as described.
+        """Open *file* for reading, as long as it is as described.
 
         Raises:
             RefusedError: If it has changed, before or after it was read.
@@ -181,7 +181,6 @@ class FolderStore:
 
     @contextmanager
     def _opened(self, path: str) -> Iterator[tuple[int, RemoteFile]]:
-        """A descriptor of the regular file at *path*, and its description when it was opened."""
         folder, slash, name = path.rpartition("/")
         hint = "its sender has removed it; run again"
         missing = _MissingError(f"file {path!r} does not exist", where=self._where, hint=hint)
@@ -205,7 +204,7 @@ class FolderStore:
             return os.read(descriptor, _BLOCK)
 
     def _folder(self, folder: str, missing: CrossdockError) -> int:
-        """A descriptor of *folder*, to be closed by the caller; *missing* is raised if there is no such folder."""
+        """Open *folder*; the caller must close the descriptor. *missing* is raised if there is no such folder."""
         parts = self._parts(folder)
         with self._translated(f"opening folder {folder!r}", missing):
             inside = os.open(self._root, _FOLDER)
@@ -215,7 +214,7 @@ class FolderStore:
             return inside
 
     def _parts(self, folder: str) -> Sequence[str]:
-        """The path components from the root to *folder*, links resolved."""
+        """Return the path components from the root to *folder*, with links resolved."""
         if folder.startswith("/") or ".." in folder.split("/"):
             hint = "write the folder in `files` relative to `path`, and below it"
             raise ConfigError(f"folder {folder!r} leads outside it", where=self._where, hint=hint)
@@ -231,7 +230,6 @@ class FolderStore:
 
     @contextmanager
     def _translated(self, doing: str, missing: CrossdockError | None = None) -> Iterator[None]:
-        """Translate errors of the system; *missing* is raised if nothing is there."""
         try:
             yield
         except OSError as error:
@@ -261,7 +259,7 @@ class _MissingError(RemoteError):
 
 
 def _regular(name: str, folder: str, status: os.stat_result) -> RemoteFile | None:
-    """None for links, folders, pipes."""
+    """Return None for links, folders and pipes."""
     if not stat.S_ISREG(status.st_mode):
         return None
     seconds, revision = status.st_mtime_ns // 10**9, (status.st_dev, status.st_ino, status.st_mtime_ns)
@@ -269,7 +267,7 @@ def _regular(name: str, folder: str, status: os.stat_result) -> RemoteFile | Non
 
 
 def _is_folder_or_one_of(files: Container[tuple[int, ...]], link: str, folder: int) -> bool:
-    """Whether *link* leads to a folder, or to a file with one of the revisions *files*."""
+    """Return whether *link* leads to a folder, or to a file with one of the revisions *files*."""
     try:
         status = os.stat(link, dir_fd=folder)
     except OSError:  # it leads nowhere, in a circle, or to where this user may not look
@@ -279,7 +277,7 @@ def _is_folder_or_one_of(files: Container[tuple[int, ...]], link: str, folder: i
 
 
 def _reserved(name: str, folder: int) -> bool:
-    """Whether *name* was free in *folder*; now an empty file of ours, which a move may replace, holds it."""
+    """Create an empty file at *name* in *folder*, which a move may replace. Return False if the name is taken."""
     try:
         os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder))
     except FileExistsError:

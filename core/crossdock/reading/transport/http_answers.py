@@ -1,4 +1,4 @@
-"""The result of an HTTP request: an answer or one of two failures. Separate, so that readers need no HTTP library."""
+"""The result of an HTTP request: an answer or one of two failures. This module needs no HTTP library."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class NotSentError(UnavailableError):
 
 
 class ExpiredError(NotSentError):
-    """The time in which the request could be sent was over before its first byte."""
+    """The time in which the request could be sent ended before its first byte."""
 
 
 class AmbiguousError(UnavailableError):
@@ -36,7 +36,7 @@ class TimedOutError(UnavailableError):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A complete response; header names are in lower case, and lines of one name are joined by commas."""
+    """A complete response. Header names are in lower case, and lines of one name are joined by commas."""
 
     status: int
     headers: Mapping[str, str]
@@ -44,7 +44,7 @@ class Answer:
 
 
 def redacted_answer(answer: Answer, redacted: Callable[[str], str]) -> Answer:
-    """*answer* after *redacted* of its texts, also of those that are escaped in JSON strings (RFC 8259 section 7)."""
+    """Apply *redacted* to the texts of *answer*, including those escaped in JSON strings (RFC 8259 section 7)."""
     headers = {name: redacted(value) for name, value in answer.headers.items()}
     body = answer.body
     with suppress(ValueError):  # not JSON, so nothing is escaped

@@ -21,7 +21,7 @@ from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.config_file import Secret
 from crossdock.values.json_values import at_path, found_at, text_of
 
-RENEWED_AT = 0.8  # of a token's life
+RENEWED_AT = 0.8  # fraction of a token's life
 
 Flow = Generator[httpx.Request, httpx.Response, None]
 
@@ -99,24 +99,24 @@ class TokenAuth(TimedAuth):
         """The request for a token."""
 
     def granted(self, answer: Mapping[str, Any]) -> object:
-        """The token in the members of an answer; None without one."""
+        """Return the token in the members of an answer, or None."""
         return answer.get("access_token")
 
     def granted_by(self, response: httpx.Response) -> object:
-        """The token in an answer of success; None without one."""
+        """Return the token in a successful answer, or None."""
         return self.granted(oauth_tokens.members(response.content))
 
     def refused(self, response: httpx.Response) -> str:
-        """Why an answer has no token, if it says so; without credentials."""
+        """Return why an answer has no token, without credentials, if it says so."""
         del response
         return ""
 
     def is_expired(self, response: httpx.Response) -> bool:
-        """Whether a new token may help against an answer."""
+        """Return whether a new token may help."""
         return response.status_code in self.expired_statuses
 
     def credential(self, token: str) -> str:
-        """What `header` has."""
+        """Return the value of `header`."""
         return f"{self.scheme}{token}"
 
     def auth_flow(self, request: httpx.Request) -> Flow:
@@ -300,13 +300,13 @@ _PLACES = re.compile(r"\{([^{}]+)\}")
 
 
 def _text_at(document: Any, place: str) -> str | None:
-    """The text of a value at a dotted path or JSON pointer, such as that of a session's number."""
+    """Return the text of a value at a dotted path or JSON pointer."""
     found = found_at(document, place) if place.startswith("/") else at_path(document, place)
     return text_of(found) if isinstance(found, str | int) else None
 
 
 def _all_revealed(value: Any) -> Any:
-    """*value* with its secrets as texts."""
+    """Replace the secrets in *value* by their texts."""
     match value:
         case Secret():
             return value.reveal()
@@ -326,11 +326,6 @@ def _revealed(value: Secret | str) -> str:
 
 
 def _in_header(value: Secret | str) -> str:
-    """*value*, for use in a header.
-
-    Raises:
-        ConfigError: If it cannot be read, or contains characters that no header can have.
-    """
     text = _revealed(value)
     if not (text.isascii() and text.isprintable()):
         name = "the credential" if isinstance(value, str) else value.reference

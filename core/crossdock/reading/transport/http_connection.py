@@ -1,4 +1,4 @@
-"""How HTTP connections are made, as settings: proxy, certificates, and whether the environment may change them."""
+"""The settings of HTTP connections: proxy, certificates, and whether the environment may change them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class HttpConnection(ConfigModel):
         return self
 
     def anonymous(self) -> HttpConnection:
-        """The same without the client certificate, for servers that are sent no credentials."""
+        """Return the same without the client certificate, for servers that receive no credentials."""
         kept = {name: getattr(self, name) for name in HttpConnection.model_fields if not name.startswith("client_")}
         return HttpConnection.model_validate(kept)
 

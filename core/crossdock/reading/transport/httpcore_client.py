@@ -1,4 +1,4 @@
-"""An HTTP client over httpcore that knows for each failure whether the request was not sent or is ambiguous.
+"""An HTTP client over httpcore that distinguishes requests that were not sent from ambiguous ones.
 
 There are no redirects and no HTTP/2: a followed redirect sends a write twice, and
 after a graceful GOAWAY a processed POST looks like an unprocessed one.
@@ -45,8 +45,6 @@ DEFAULT_HEADERS = {"accept-encoding": "gzip", "user-agent": "crossdock"}
 
 
 class SupportsWrite(Protocol):
-    """A file, for example."""
-
     def write(self, data: bytes, /) -> object: ...
 
 
@@ -54,7 +52,6 @@ class HttpClient:
     """A client with one connection to each server, for one thread.
 
     Args:
-        headers: Sent with every request.
         total_timeout_s: Limit from the start of a request to the last byte of its response.
         max_response_bytes: Limit for a response's body, before and after decompression.
         connection: Proxy and certificates.
@@ -140,7 +137,7 @@ class HttpClient:
             return response.status, response.headers, bytes(body)
 
     def _route(self, url: httpcore.URL) -> _Route:
-        """Plain http is for this machine only, and never leaves it."""
+        """Return the route to *url*. Plain http is for this machine only, and never uses a proxy."""
         is_direct = url.scheme != b"https" or self._proxy is None or self._proxy.is_bypassed(url.host.decode("ascii"))
         return self._direct if is_direct else self._proxied
 
@@ -192,8 +189,6 @@ class HttpClient:
 
 
 class _Route:
-    """Connections to servers, direct or through a proxy."""
-
     def __init__(self, network: httpcore.NetworkBackend, tls: ssl.SSLContext, proxy: ChosenProxy | None = None) -> None:
         layers = 0 if proxy is None else 1 + proxy.has_tls
         self.network = _Bounded(network, layers)
@@ -220,7 +215,7 @@ class _Route:
 
 
 class _Bounded(httpcore.NetworkBackend):
-    """A network whose waits all end at one deadline, however slowly a server sends.
+    """A network backend whose waits all end at one deadline, however slowly a server sends.
 
     Args:
         layers: Handshakes of TLS, after which a connection through a proxy carries requests; 0 without a proxy.
@@ -240,7 +235,6 @@ class _Bounded(httpcore.NetworkBackend):
         return self._layers > 0
 
     def begin(self, deadline: float, may_leave: Callable[[], bool]) -> None:
-        """Start a request that must end by *deadline* of the monotonic clock."""
         self._deadline, self._may_leave, self.has_left = deadline, may_leave, False
 
     def leave(self, *, is_request: bool) -> None:
@@ -249,8 +243,8 @@ class _Bounded(httpcore.NetworkBackend):
         A process that was suspended may have been replaced meanwhile, so it must not finish its old requests.
 
         Raises:
-            ExpiredError: If it may not, and nothing was written.
-            AmbiguousError: If it may not, and a part was written.
+            ExpiredError: If it may not be sent, and nothing was written.
+            AmbiguousError: If it may not be sent, and a part was written.
         """
         if not self._may_leave():
             if self.has_left:
@@ -313,7 +307,7 @@ class _Stream(httpcore.NetworkStream):
 
 
 def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    """Latin-1 if possible, so that text from a response's header is sent back as it was, else UTF-8."""
+    """Encode as Latin-1 if possible, so that text from a response's header is sent back unchanged, else as UTF-8."""
     return [
         (name.encode(), value.encode("latin-1" if max(map(ord, value), default=0) < 256 else "utf-8"))
         for name, value in headers.items()
@@ -322,7 +316,7 @@ def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
 
 @contextmanager
 def _checked_host() -> Iterator[None]:
-    """Python raises ValueError for an invalid host name, and httpcore does not translate it."""
+    """Translate the ValueError that Python raises for an invalid host name, which httpcore does not translate."""
     try:
         yield
     except ValueError as error:

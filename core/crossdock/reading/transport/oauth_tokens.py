@@ -23,7 +23,7 @@ _SECONDS = re.compile(r"[0-9]{1,12}")
 
 
 def client_fields(client_id: str, secret: str, how: ClientAuth) -> tuple[dict[str, str], dict[str, str]]:
-    """The form fields and headers by which a client authenticates (section 2.3.1)."""
+    """Return the form fields and headers by which a client authenticates (section 2.3.1)."""
     if how == "post":
         return {"client_id": client_id, "client_secret": secret}, {}
     pair = f"{quote_plus(client_id)}:{quote_plus(secret)}"
@@ -31,7 +31,7 @@ def client_fields(client_id: str, secret: str, how: ClientAuth) -> tuple[dict[st
 
 
 def members(body: bytes) -> Mapping[str, Any]:
-    """The members of a JSON object; none if *body* is anything else, whose text could contain a secret."""
+    """Return the members of a JSON object, or none if *body* is anything else, whose text could contain a secret."""
     try:
         document = exact_json.loads(body)
     except ValueError:
@@ -40,18 +40,20 @@ def members(body: bytes) -> Mapping[str, Any]:
 
 
 def is_token(value: object) -> bool:
-    """Whether *value* can be sent in a header: one word of printable ASCII."""
+    """Return whether *value* can be sent in a header: one word of printable ASCII."""
     return isinstance(value, str) and bool(value) and value.isascii() and value.isprintable() and " " not in value
 
 
 def refusal(status: int, code: object) -> str:
-    """Why a token was refused; an error code that no standard lists could contain a secret and is left out."""
+    """Return why a token was refused. An error code that no standard lists could contain a secret and is left out."""
     is_known = isinstance(code, str) and code in ERROR_CODES
     return f"{code} (HTTP {status})" if is_known else f"HTTP {status}"
 
 
 def life_s(expires_in: object) -> float:
-    """Seconds that a token lives; an invalid value counts as missing, since a 401 replaces the token anyway."""
+    """Return how many seconds a token lives. An invalid value counts as missing, since a 401 replaces the token
+    anyway.
+    """
     if isinstance(expires_in, str) and _SECONDS.fullmatch(expires_in):
         expires_in = int(expires_in)
     if isinstance(expires_in, bool) or not isinstance(expires_in, int | Decimal) or expires_in <= 0:

@@ -1,4 +1,4 @@
-"""Reads error answers: problem documents (RFC 9457), and whatever else servers and gateways send."""
+"""Parsing of error answers: problem documents (RFC 9457), and other bodies of servers and gateways."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ class Problem:
 
 
 def read(status: int, body: bytes) -> Problem:
-    """Read an error answer. Members of a wrong type are ignored, as the RFC requires, and so is a body other than JSON.
+    """Read an error answer. Members of a wrong type are ignored, as the RFC requires, and so are bodies other than
+    JSON.
 
-    Only the first `MAX_ERRORS` errors are read, and longer pointers are truncated: their beginning names the member.
+    Only the first `MAX_ERRORS` errors are read. Longer pointers are truncated: their beginning names the member.
     """
     try:
         document = exact_json.loads(body)

@@ -1,4 +1,4 @@
-"""Which proxy an HTTP client uses."""
+"""The choice of the proxy for an HTTP client."""
 
 from __future__ import annotations
 
@@ -17,12 +17,7 @@ from crossdock.values.addresses import proxy_address
 
 @dataclass(frozen=True, slots=True)
 class ChosenProxy:
-    """The proxy for https.
-
-    Attributes:
-        server: The proxy and its credentials.
-        is_bypassed: Whether a host is reached without it.
-    """
+    """The proxy for https."""
 
     server: httpcore.Proxy
     is_bypassed: Callable[[str], bool]
@@ -33,7 +28,7 @@ class ChosenProxy:
 
 
 def chosen_proxy(connection: HttpConnection) -> ChosenProxy | None:
-    """The proxy of *connection*, or of the environment where that is trusted.
+    """Return the proxy of *connection*, or of the environment where that is trusted.
 
     Raises:
         ConfigError: If its credentials cannot be read, or the environment names something else than a proxy for HTTP.
@@ -55,7 +50,7 @@ def _from_environment(connection: HttpConnection, address: str) -> httpcore.Prox
     try:
         parts = urlsplit(address if "://" in address else f"http://{address}")
         url = proxy_address(parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl())
-    except ValueError:  # its text could contain a password
+    except ValueError:  # the text could contain a password
         message = "the proxy in HTTPS_PROXY or ALL_PROXY is not an address such as http://proxy.example.com:3128"
         raise ConfigError(message, hint="correct the variable, or set trust_env: false") from None
     login = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None

@@ -1,4 +1,4 @@
-"""SFTP version 3, as far as reading and moving files needs it, over any byte stream.
+"""The part of SFTP version 3 that reading and moving files needs, over any byte stream.
 
 paramiko's reader stops a listing at a name that is not UTF-8, takes an early end for the end of the file, and keeps
 everything after a short answer in memory.
@@ -48,7 +48,7 @@ class StatusError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """What the server says of a file; None where it says nothing."""
+    """The attributes that the server gives for a file; None where it gives none."""
 
     size: int | None
     mode: int | None
@@ -88,8 +88,6 @@ class SftpWire:
     """One session.
 
     Args:
-        send: Sends all bytes.
-        receive: Returns at most this many bytes, none at the end.
         heard: Called at each whole answer, which shows that the server is alive.
     """
 
@@ -113,11 +111,10 @@ class SftpWire:
         return self._ask(LSTAT, _text(path), ATTRS).attributes()
 
     def stat(self, path: bytes) -> Attributes:
-        """As `lstat`, of what a link leads to."""
+        """Do the same as `lstat` for the target of a link."""
         return self._ask(STAT, _text(path), ATTRS).attributes()
 
     def readlink(self, path: bytes) -> bytes:
-        """The target of a link."""
         answer = self._ask(READLINK, _text(path), NAME)
         if answer.number() != 1:
             raise ProtocolError("the server gives a link no or several targets")
@@ -131,13 +128,13 @@ class SftpWire:
         self._send(self._request(CLOSE, _text(handle)))
 
     def rename(self, old: bytes, new: bytes) -> None:
-        """Rename a file; servers that follow the draft (6.5) refuse to overwrite another one."""
+        """Rename a file. Servers that follow the draft (6.5) refuse to overwrite another one."""
         status = StatusError(self._ask(RENAME, _text(old) + _text(new), STATUS))
         if status.code != OK:
             raise status
 
     def names(self, folder: bytes) -> Iterator[tuple[bytes, Attributes]]:
-        """Everything in a folder, in the server's order."""
+        """Yield everything in a folder, in the server's order."""
         handle = self._ask(OPENDIR, _text(folder), HANDLE).text()
         while True:
             self._send(self._request(READDIR, _text(handle)))
@@ -172,7 +169,7 @@ class SftpWire:
             if asked <= size and asked - position <= window * 3 // 4:  # few large sends instead of many small ones
                 requests = []
                 while asked <= size and asked - position < window:
-                    length = min(CHUNK, size - asked) or 1  # the last one reads beyond the end
+                    length = min(CHUNK, size - asked) or 1  # the last request reads beyond the end
                     requests.append(request(asked, length))
                     asked += length
                 self._send(b"".join(requests))
@@ -206,7 +203,7 @@ class SftpWire:
         return struct.pack(">IBI", len(body) + 5, kind, self._number) + body
 
     def _answer(self, wanted: Container[int], expected: int) -> tuple[int, Message | None]:
-        """The next answer to one of *wanted*, with its number; None for the end of the file or listing.
+        """Return the next answer to one of *wanted*, with its number; None for the end of the file or listing.
 
         Other answers are dropped: they belong to abandoned requests.
         """

@@ -30,7 +30,7 @@ from crossdock.values.clock import Clock, SystemClock
 __all__ = ["SftpLogin", "SftpSession", "connect"]
 
 _KEEPALIVE_S = 15
-_LISTING = 10  # times `timeout_s` that the listing of a folder may take
+_LISTING = 10  # multiple of `timeout_s` that the listing of a folder may take
 
 
 def connect(login: SftpLogin, *, clock: Clock | None = None) -> SftpSession:
@@ -69,7 +69,6 @@ class SftpSession:
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What people should know about the session."""
         if old := self._line.transport.old_in_use():
             names = ", ".join(old)
             return [f"the connection to {self._where} is less safe: it uses {names}. Ask its operator to update it"]
@@ -102,17 +101,16 @@ class SftpSession:
         return self._translated(f"listing folder {folder!r}", missing, budget)
 
     def _is_folder_or_one_of(self, listed: Container[tuple[str, int | None, int | None]], link: RemoteFile) -> bool:
-        """Whether *link* leads to a folder, or to a file with one of the names, sizes and times *listed*."""
+        """Return whether *link* leads to a folder, or to a file with one of the names, sizes and times *listed*."""
         path = link.path.encode(errors="surrogateescape")
         try:
             target, attributes = self._wire.readlink(path), self._wire.stat(path)
-        except StatusError:  # it leads nowhere or in a circle, or the server cannot say
+        except StatusError:  # it leads nowhere or in a circle, or the server cannot resolve it
             return False
         name = target.rpartition(b"/")[2].decode(errors="surrogateescape")
         return stat.S_ISDIR(attributes.mode or 0) or (name, attributes.size, attributes.mtime) in listed
 
     def _matching(self, folder: str, pattern: str) -> Iterator[tuple[str, Attributes]]:
-        """What matches, by name."""
         for count, (raw, attributes) in enumerate(self._wire.names(_encoded(folder or "."))):
             if count == MAX_NAMES:
                 raise RefusedError(f"folder {folder!r} has more than {MAX_NAMES} names", where=self._where)
@@ -204,7 +202,7 @@ class SftpSession:
         self.close()
 
     def _regular(self, name: str, folder: str, attributes: Attributes) -> RemoteFile | None:
-        """None for links and folders; a file of unknown type (some servers send none) counts as regular."""
+        """Return None for links and folders. A file of unknown type (some servers send none) counts as regular."""
         if stat.S_IFMT(attributes.mode or 0) not in {0, stat.S_IFREG}:
             return None
         if attributes.size is None or attributes.mtime is None:
@@ -216,7 +214,7 @@ class SftpSession:
     def _translated(
         self, doing: str, missing: CrossdockError | None = None, budget: Budget | None = None
     ) -> Iterator[None]:
-        """Limit a wait for the server, and translate its refusals; *missing* is raised if nothing is there."""
+        """Limit a wait for the server, and translate its refusals. *missing* is raised if nothing is there."""
         with self._line.waiting(doing, budget=budget):
             try:
                 yield

@@ -1,4 +1,4 @@
-"""Which algorithms SSH connections use: those that are safe, and old ones that a config permits for one server."""
+"""The algorithms of SSH connections: safe ones, and old ones that a config permits for one server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OldAlgorithm = Literal[
 OLD: Sequence[OldAlgorithm] = get_args(OldAlgorithm)
 
 _CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes192-ctr", "aes256-ctr")
-_OFFERS = {  # what a server calls each kind of paramiko's errors
+_OFFERS = {  # the words for each kind of paramiko's errors
     "kex algorithm": "kex_algo_list",
     "host key": "server_key_algo_list",
     "ciphers": "server_encrypt_algo_list",
@@ -39,7 +39,7 @@ class _Sha1RsaKey(paramiko.RSAKey):
 
 
 class SafeTransport(paramiko.Transport):
-    """Uses no old algorithm but those that are *permitted*, and these only if the server offers nothing better.
+    """A transport that uses only safe algorithms, and *permitted* old ones if the server offers nothing better.
 
     Args:
         refused_keys: Kinds of host keys that the server must not use.
@@ -67,16 +67,15 @@ class SafeTransport(paramiko.Transport):
         return parsed
 
     def old_in_use(self) -> list[str]:
-        """The old algorithms that were agreed on."""
         agreed = next([name] for name in self.preferred_kex if name in self._offered["kex algorithm"])
-        own: Any = self  # the types of paramiko do not have all of it
+        own: Any = self  # the types of paramiko are incomplete
         agreed.append(own.host_key_type)
         for cipher, mac in ((own.local_cipher, own.local_mac), (own.remote_cipher, own.remote_mac)):
             agreed += [cipher] if cipher.endswith("gcm@openssh.com") else [cipher, mac]
         return [name for name in OLD if name in agreed]
 
     def nothing_shared(self, text: str) -> tuple[str, str] | None:
-        """What the server offers and we accept instead, and what to do; None if *text*, paramiko's, names no kind."""
+        """Return what the server offers instead, and what to do; None if paramiko's *text* names no kind."""
         own = {
             "kex algorithm": self.preferred_kex,
             "host key": self.preferred_keys,

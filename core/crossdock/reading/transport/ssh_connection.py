@@ -1,4 +1,4 @@
-"""SSH connections with a deadline for every wait, to servers with a pinned host key: the only importer of paramiko.
+"""SSH connections to servers with a pinned host key. Every wait has a deadline. No other module imports paramiko.
 
 paramiko has waits without a time limit, so a watchdog closes the connection under a wait that takes too long. What
 paramiko raises is translated here.
@@ -88,12 +88,7 @@ class SftpLogin:
 
 @dataclass(slots=True)
 class Budget:
-    """Time that a server may take in total for an exchange of many answers, besides the limit for each answer.
-
-    Attributes:
-        hint: What to do if that is too little.
-        left: Remaining seconds.
-    """
+    """Time that a server may take in total for an exchange of many answers, besides the limit for each answer."""
 
     seconds: float
     hint: str
@@ -106,9 +101,6 @@ class Budget:
 class Line:
     """A connection to a server.
 
-    Args:
-        refused_keys: Kinds of host keys that the server must not use.
-
     Attributes:
         expired: Which time limit the server exceeded; empty if none.
     """
@@ -119,7 +111,7 @@ class Line:
         self._sock = _connected(login, clock)
         self._sock.setsockopt(
             socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
-        )  # else each request waits for the previous acknowledgement
+        )  # otherwise each request waits for the previous acknowledgement
         self.transport = SafeTransport(self._sock, refused_keys, login.old_algorithms, max_packet=_MAX_PACKET)
         self.transport.set_log_channel(_LOG_NAME)
         later = 2 * (login.connect_timeout_s + login.timeout_s)  # the watchdog is earlier
@@ -136,8 +128,8 @@ class Line:
         """Limit the time of a wait, and translate what is raised.
 
         Args:
-            seconds: Allowed from here and again from each `heard`; default: `timeout_s`.
-            budget: Allowed in total for all waits that are given it.
+            seconds: The time allowed from here and again from each `heard`; default: `timeout_s`.
+            budget: The time allowed in total for all waits with this budget.
         """
         began = self._clock.monotonic()
         self._patience, self._budget = seconds or self.login.timeout_s, budget
@@ -160,7 +152,7 @@ class Line:
                 budget.left -= self._clock.monotonic() - began
 
     def heard(self) -> None:
-        """The server has made progress.
+        """Record that the server has made progress.
 
         Raises:
             TimeoutError: If it took too long in total.
@@ -202,13 +194,13 @@ class Line:
         self.transport.close()
 
     def _nothing_shared(self, error: Exception) -> ConfigError:
-        """An error that says what both sides accept; paramiko's names only the kind."""
+        """Return an error that says what both sides accept. The error of paramiko names only the kind."""
         reason, hint = self.transport.nothing_shared(str(error)) or (_OTHER_SSH, "fetch its files by other means")
         return ConfigError(reason, where=self.login.where, hint=hint)
 
 
 def _reason(error: Exception) -> str:
-    """A fixed sentence, since paramiko's texts quote what the server sent."""
+    """Return a fixed sentence, since the texts of paramiko quote what the server sent."""
     if isinstance(error, ProtocolError):
         return str(error)
     if isinstance(error, EOFError):
@@ -223,7 +215,7 @@ def _reason(error: Exception) -> str:
 
 
 def _connected(login: SftpLogin, clock: Clock) -> socket.socket:
-    """A connection to the first address of the host that answers; all are tried within `connect_timeout_s`."""
+    """Connect to the first address of the host that answers, trying all within `connect_timeout_s`."""
     deadline, failure = clock.monotonic() + login.connect_timeout_s, OSError("timed out")
     try:
         found = socket.getaddrinfo(login.host, login.port, type=socket.SOCK_STREAM)
@@ -245,7 +237,6 @@ def _unreachable(login: SftpLogin, error: OSError | UnicodeError) -> Unavailable
 
 
 def private_key(login: SftpLogin) -> paramiko.PKey | None:
-    """The configured key; None if there is only a password."""
     if login.private_key is None:
         if login.password is None:
             raise ConfigError("neither password nor private_key is set", where=login.where)
@@ -262,7 +253,7 @@ def private_key(login: SftpLogin) -> paramiko.PKey | None:
 
 
 def trusted_line(login: SftpLogin, clock: Clock) -> Line:
-    """A connection to a server that has the pinned host key, though it may offer another kind of key first."""
+    """Connect to a server that has the pinned host key, even if it offers another kind of key first."""
     pinned = _pinned(login)
     shown: dict[str, str] = {}
     refused: list[str] = []
@@ -275,7 +266,7 @@ def trusted_line(login: SftpLogin, clock: Clock) -> Line:
         except BaseException as error:
             line.close()
             if shown and isinstance(error, CrossdockError):
-                break  # it has no other key
+                break  # the server has no other key
             raise
         if key.fingerprint in pinned:
             return line
@@ -299,7 +290,7 @@ def _pinned(login: SftpLogin) -> list[str]:
 
 
 def log_in(line: Line, key: paramiko.PKey | None) -> None:
-    """Try the key, then the password; some servers require both."""
+    """Try the key, then the password. Some servers require both."""
     login, transport = line.login, line.transport
     methods = {}
     if key is not None:

@@ -1,4 +1,4 @@
-"""TLS contexts that verify servers, and show a client certificate where one is configured."""
+"""TLS contexts that verify servers and present a configured client certificate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _Version = tuple[int, int, int, int]
 
 
 def tls_context(connection: HttpConnection = DIRECT) -> ssl.SSLContext:
-    """The TLS context of *connection*; cached until a file or a variable changes, since reading certificates is slow.
+    """Return the TLS context of *connection*. It is cached until a file or a variable changes, since reading
+    certificates is slow.
 
     Raises:
         ConfigError: If a certificate or a key cannot be read or used, or others may read the key.
@@ -50,7 +51,7 @@ def _context(
 
 
 def _version(path: Path | None) -> _Version | None:
-    """What changes when the file does; None without a readable file."""
+    """Return a value that changes with the file; None without a readable file."""
     try:
         found = path.stat() if path is not None else None
     except OSError:
@@ -67,7 +68,7 @@ def _trust_file(context: ssl.SSLContext, ca_file: Path) -> None:
 
 
 def _trust_system(context: ssl.SSLContext) -> None:
-    """Trust what OpenSSL was built to trust, whatever the environment says."""
+    """Trust what OpenSSL was built to trust, regardless of the environment."""
     paths = ssl.get_default_verify_paths()
     file, folder = Path(paths.openssl_cafile), Path(paths.openssl_capath)
     if file.is_file():
@@ -81,7 +82,7 @@ def _show_certificate(context: ssl.SSLContext, certificate: Path, key: Path | No
     _check_private(key or certificate)
     try:
         open_regular(certificate).close()
-        context.load_cert_chain(certificate, key, lambda: secret)  # without a function, OpenSSL asks the terminal
+        context.load_cert_chain(certificate, key, lambda: secret)  # without a function, OpenSSL asks at the terminal
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
             raise ConfigError("the private key is not that of the certificate", where=str(key or certificate)) from None

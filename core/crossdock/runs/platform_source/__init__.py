@@ -1,4 +1,4 @@
-"""The platform as a source: lists of the platform to which the config writes, read with its credentials."""
+"""The platform as a source: its lists, read with the credentials with which the config writes."""
 
 from crossdock.connector import Connector
 from crossdock.runs.platform_source.settings import PlatformSourceSettings

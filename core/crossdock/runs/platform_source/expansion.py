@@ -1,4 +1,4 @@
-"""Puts records that the platform's records name beside their ids."""
+"""Expansion of references: adds the records that the platform's records name."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ from crossdock.runs.platform_source.settings import PlatformSourceSettings
 from crossdock.values.field_types import is_target_id
 
 KEPT = 10_000
-"""How many expanded records a run keeps in memory; one that is needed again after so many others is read again."""
+"""The most expanded records that a run keeps in memory. Others are read again when they are needed."""
 
 ReadRecord = Callable[[ResourceName, str], Any]
 
 
 def record_reader(ctx: Context[PlatformSourceSettings]) -> ReadRecord:
-    """Reads a record by its id, once in a run for all streams of the connection; None for one that does not exist."""
+    """Make a function that reads a record by its id, once in a run for all streams of the connection, or returns
+    None.
+    """
     read: ReadRecord = ctx.shared(KEPT_RECORDS, lambda: lru_cache(maxsize=KEPT)(partial(_read, ctx)))
     return read
 
@@ -40,7 +42,7 @@ def _read(ctx: Context[PlatformSourceSettings], resource: ResourceName, record_i
 
 
 def named_record(ctx: Context[PlatformSourceSettings], resource: ResourceName, record_id: str) -> ApiAnswer | None:
-    """The answer with the record of this id as it is now; None if it does not exist.
+    """Return the answer with the current record of this id; None if it does not exist.
 
     Args:
         record_id: As `is_target_id` accepts it.
@@ -55,7 +57,7 @@ def named_record(ctx: Context[PlatformSourceSettings], resource: ResourceName, r
 
 @contextmanager
 def naming_scope(profile: Profile, resource: ResourceName) -> Iterator[None]:
-    """Name the scope that reading *resource* needs, if the platform refuses it.
+    """If the platform refuses the request, name the scope that reading *resource* needs.
 
     Raises:
         UnauthorizedError: In place of another one.
@@ -70,12 +72,7 @@ def naming_scope(profile: Profile, resource: ResourceName) -> Iterator[None]:
 
 
 class Expansion:
-    """Expands some members of the records of one resource.
-
-    Args:
-        resource: Of the records.
-        members: To expand, in the record and in its items.
-    """
+    """Expands some members of the records of one resource."""
 
     def __init__(self, resource: ResourceName, members: Sequence[str]) -> None:
         kinds = referred(resource)
@@ -83,11 +80,10 @@ class Expansion:
 
     @property
     def resources(self) -> list[ResourceName]:
-        """The resources of the records that are read for it."""
         return list(dict.fromkeys(self._members.values()))
 
     def applied_to(self, record: Any, read: ReadRecord) -> Any:
-        """*record* with the records that it names beside their ids; null for one that does not exist."""
+        """Add the records that *record* names beside their ids; null for one that does not exist."""
         if not self._members or not isinstance(record, dict):
             return record
         made = self._beside(record, read)

@@ -1,4 +1,4 @@
-"""What the platform has now of a resource, read with the credential and the limits of the config."""
+"""Reads the platform's current records of a resource with the credential and limits of the config."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ from crossdock.values.field_types import is_target_id
 PAGE_SIZE = 1_000
 """Records per page; a page that takes too long is requested again with half as many."""
 READS = "the platform"
-"""What a run counts these requests under, as those of a connection; no connection can be called so. In a session their
-tokens are those of delivery."""
+"""The name under which a run counts these requests; no connection can have it. In a session they take tokens of
+delivery.
+"""
 
 
 class LiveRecords(AbstractContextManager["LiveRecords"]):
-    """Reads the platform's records. For one thread; its requests keep the rate limit.
+    """Reads the platform's records within the rate limit. For one thread.
 
     Args:
-        run: Its ``buckets`` or ``limits`` have the platform's bucket under `READS`. The requests are in its
-            ``api_usage`` in the end.
+        run: Its ``buckets`` or ``limits`` have the platform's bucket under `READS`. Its ``api_usage`` has the requests
+            in the end.
     """
 
     def __init__(self, profile: Profile, run: SourceContext) -> None:
@@ -42,16 +43,14 @@ class LiveRecords(AbstractContextManager["LiveRecords"]):
 
     @property
     def requests(self) -> int:
-        """How many were sent."""
         return self._client.allowance.usage.requests
 
     @property
     def bucket_state(self) -> BucketState:
-        """The platform's bucket after these requests."""
         return self._client.allowance.bucket_state
 
     def pages(self, resource: ResourceName, since: datetime | None = None) -> Iterator[list[dict[str, Any]]]:
-        """All records, in the order of their last change: one that changes meanwhile may be listed twice.
+        """Yield all records in the order of their last change. A record that changes meanwhile may be listed twice.
 
         Args:
             since: Only what changed since then, if the platform knows ``updatedSince``.
@@ -68,20 +67,12 @@ class LiveRecords(AbstractContextManager["LiveRecords"]):
                 yield [each for each in page.items("/data") if isinstance(each, dict)]
 
     def record(self, resource: ResourceName, record_id: str) -> dict[str, Any] | None:
-        """The record of this id; None if it does not exist.
-
-        Raises:
-            CrossdockError: As `pages`.
-        """
+        """Return the record of this id, or None if it does not exist. Fails as `pages`."""
         found = self._answer(resource, record_id)
         return found.body if found is not None and isinstance(found.body, dict) else None
 
     def version(self, resource: ResourceName, record_id: str) -> str | None:
-        """The entity tag of the record of this id; None if it has none, or does not exist.
-
-        Raises:
-            CrossdockError: As `pages`.
-        """
+        """Return the entity tag of the record of this id; None if it has none or does not exist. Fails as `pages`."""
         found = self._answer(resource, record_id)
         return None if found is None else found.headers.get("etag")
 

@@ -1,4 +1,4 @@
-"""Which members of the platform's resources name other records, and what an expanded record is called."""
+"""References between the platform's resources, and the names of expanded records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAMED: Mapping[str, ResourceName] = {
 
 
 def referred(resource: ResourceName) -> dict[str, ResourceName]:
-    """The members of *resource*, or of its items, that name another record, each with that record's resource."""
+    """Map the members of *resource*, or of its items, that name another record to that record's resource."""
     fields = RESOURCES[resource].wire.model_fields
     models = (fields, Line.model_fields) if "items" in fields else (fields,)
     names = {field.alias for model in models for field in model.values()}
@@ -24,12 +24,12 @@ def referred(resource: ResourceName) -> dict[str, ResourceName]:
 
 
 def expanded_name(member: str) -> str:
-    """The member that holds the record which *member* names: ``customer`` for ``customerId``."""
+    """Return the member that holds the record which *member* names: ``customer`` for ``customerId``."""
     return member.removesuffix("Id")
 
 
 def personal_columns(resource: ResourceName, expand: Sequence[str]) -> Iterator[str]:
-    """The dotted paths of personal members of a record of *resource*, and of those that are expanded in it."""
+    """Yield the dotted paths of personal members of *resource* and of the records expanded in it."""
     yield from personal_members(RESOURCES[resource].wire)
     kinds = referred(resource)
     for member in expand:

@@ -104,12 +104,10 @@ class PlatformSourceSettings(Settings):
         return self._profile
 
     def declared_api(self) -> Api:
-        """See `platform_api`."""
         return platform_api(self.profile)
 
 
 def platform_api(profile: Profile) -> Api:
-    """The platform's API, with the address, credential, limits and certificates of the section ``platform``."""
     return Api(
         profile.base_url,
         auth=_auth(profile),

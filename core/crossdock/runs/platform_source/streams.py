@@ -29,7 +29,7 @@ _IGNORED = (
 
 
 class PlatformStream(DeclaredStream[PlatformSourceSettings]):
-    """The records of one resource of the platform, as it serves them, in the order of their last change."""
+    """The current records of one resource of the platform, in the order of their last change."""
 
     def __init__(self, name: str, config: PlatformStreamConfig, settings: PlatformSourceSettings) -> None:
         super().__init__(name, config, config.model_dump(include={"read", "expand"}))
@@ -84,7 +84,7 @@ class PlatformStream(DeclaredStream[PlatformSourceSettings]):
 
 
 def _personal_members(config: PlatformStreamConfig) -> Iterator[str]:
-    """The members that are made of personal members of the record; which a function makes of them is not known."""
+    """Yield the members that come from personal members of the record. The results of functions are not known."""
     if isinstance(config.map, PythonFunction):
         return
     personal = list(personal_columns(config.read, config.expand))
@@ -95,12 +95,11 @@ def _personal_members(config: PlatformStreamConfig) -> Iterator[str]:
 
 
 def _overlap(one: str, other: str) -> bool:
-    """Whether one of two dotted paths is, or is inside of, the other."""
+    """Return whether one of two dotted paths equals or contains the other."""
     return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 
 def _is_before(item: Any, since: str) -> bool:
-    """Whether *item* says that it changed before *since*."""
     changed = item.get(CHANGED) if isinstance(item, dict) else None
     try:
         return isinstance(changed, str) and datetime.fromisoformat(changed) < datetime.fromisoformat(since)
@@ -109,7 +108,6 @@ def _is_before(item: Any, since: str) -> bool:
 
 
 def streams(settings: PlatformSourceSettings) -> Sequence[PlatformStream]:
-    """The configured streams."""
     return [PlatformStream(name, config, settings) for name, config in settings.streams.items()]
 
 

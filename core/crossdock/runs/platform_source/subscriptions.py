@@ -1,7 +1,7 @@
 """The platform's subscriptions to webhooks, at the paths that we assume.
 
-The platform makes the secret of each subscription, and tells it once. Requests have an idempotency key if the platform
-knows them, so that the answer to a request that is sent again has the same secret.
+The platform makes the secret of each subscription and shows it once. Requests have an idempotency key if the platform
+supports them, so that a repeated request returns the same secret.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ PlatformContext = Context[PlatformSourceSettings]
 
 
 class PlatformSubscriptions(SubscriptionApi[PlatformSourceSettings]):
-    """Subscriptions of the tenant."""
-
     def listed(self, ctx: PlatformContext) -> Iterator[Subscription]:
         paginator = CursorInBody("/nextCursor", size=ctx.settings.page_size)
         for page in ctx.api.pages(_PATH, paginator=paginator, records="/data", key="id"):
@@ -51,11 +49,11 @@ class PlatformSubscriptions(SubscriptionApi[PlatformSourceSettings]):
         try:
             ctx.api.request("DELETE", f"{_PATH}/{subscription.id}", headers=_key(ctx))
         except NotFoundError:
-            return  # it is removed already
+            return  # already removed
 
 
 def _key(ctx: PlatformContext) -> Mapping[str, str]:
-    """A header with a new idempotency key; none if the platform does not know such keys."""
+    """Return a header with a new idempotency key, or none if the platform does not support them."""
     idempotency = ctx.settings.profile.idempotency
     return {idempotency.header: str(uuid.uuid4())} if idempotency.enabled else {}
 

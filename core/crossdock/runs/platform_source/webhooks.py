@@ -1,4 +1,6 @@
-"""The platform's webhooks as hints: Standard Webhooks, whose body has the type of the event and the resource."""
+"""The platform's webhooks as hints. They follow Standard Webhooks; the body has the type of the event and the
+resource.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,6 @@ RESOURCES: Mapping[str, ResourceName] = {
 
 
 def received(settings: PlatformSourceSettings) -> Webhooks[PlatformSourceSettings] | None:
-    """The webhooks of a connection."""
     if settings.webhooks is None:
         return None
     read = {stream.read for stream in settings.streams.values()}
@@ -36,7 +37,7 @@ def received(settings: PlatformSourceSettings) -> Webhooks[PlatformSourceSetting
 
 
 def hints(settings: PlatformSourceSettings, webhook: Webhook) -> Iterator[Hint]:
-    """The record of an event, in each stream that reads the resource by its id."""
+    """Yield the record of an event for each stream that reads the resource by its id."""
     for name, stream in settings.streams.items():
         if stream.read == RESOURCES.get(webhook.topic) and tuple(stream.key) == ("id",):
             yield Hint(name, (webhook.identifier("/data/id"),))

@@ -1,4 +1,6 @@
-"""Column types that return exactly what was stored, on SQLite and on PostgreSQL; columns that several tables have."""
+"""Column types that return exactly what was stored, on SQLite and PostgreSQL, and groups of columns for several
+tables.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from crossdock.values import exact_json
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """An aware time. SQLite has no time zones, so there it is ISO text in UTC, which sorts by time."""
+    """An aware time. On SQLite, which has no time zones, it is ISO text in UTC, which sorts by time."""
 
     impl = Text
     cache_ok = True
@@ -61,7 +63,7 @@ class Hash(TypeDecorator[int]):
 
 
 def scope() -> list[Column[object]]:
-    """Where record keys are unique."""
+    """The columns of a scope, in which record keys are unique."""
     return [
         Column("target", String(64), primary_key=True),
         Column("resource", String(32), primary_key=True),
@@ -70,7 +72,7 @@ def scope() -> list[Column[object]]:
 
 
 def record() -> list[Column[object]]:
-    """One version of a record, and where it was read."""
+    """The columns of one version of a record, and of the place where it was read."""
     return [
         Column("key", Text, nullable=False),
         Column("record_fp", Hash),
@@ -82,5 +84,4 @@ def record() -> list[Column[object]]:
 
 
 def stream_and_key() -> list[Column[object]]:
-    """A record of a stream."""
     return [Column("stream", String(192), primary_key=True), Column("key_hash", Hash, primary_key=True)]

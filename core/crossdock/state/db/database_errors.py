@@ -61,7 +61,7 @@ for _name in ("sqlalchemy", "psycopg"):  # they log what they also raise; withou
 
 
 def place_of(url: URL) -> str:
-    """The address without its password, for errors."""
+    """Return the address without its password, for errors."""
     return url.render_as_string(hide_password=True)
 
 
@@ -89,7 +89,7 @@ def translated_os_errors(url: URL) -> Iterator[None]:
 
 
 def is_transient(error: DBAPIError) -> bool:
-    """True if a retry may succeed: a lost connection, a deadlock, a server that restarts."""
+    """Return whether a retry may succeed: after a lost connection, a deadlock or a restart of the server."""
     code = _sqlstate(error.orig)
     if isinstance(error.orig, sqlite3.Error):
         return "locked" in str(error.orig)
@@ -109,5 +109,5 @@ def _advice(cause: BaseException) -> str:
 
 
 def _sqlstate(cause: BaseException | None) -> str:
-    """Empty if the server sent none: it was not reached, refused the session or closed it."""
+    """Return an empty text if the server sent no state: it was not reached, refused the session or closed it."""
     return getattr(cause, "sqlstate", None) or ""

@@ -1,4 +1,4 @@
-"""The address of a database, as a config file gives it. It never contains a password, and no error repeats it."""
+"""The address of a database in a config file. It never contains a password, and no error repeats it."""
 
 from __future__ import annotations
 

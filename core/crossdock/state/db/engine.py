@@ -1,7 +1,7 @@
-"""Create, open and check the state's database. Nothing else makes SQLAlchemy engines.
+"""Creates, opens and checks the state's database. No other module makes SQLAlchemy engines.
 
-SQLite runs with the settings that keep it from losing data: WAL, ``synchronous=FULL``, foreign keys, and ``BEGIN
-IMMEDIATE`` for writers, since a deferred transaction that becomes a writer loses updates or fails at once.
+SQLite runs with settings that prevent loss of data: WAL, ``synchronous=FULL``, foreign keys, and ``BEGIN IMMEDIATE``
+for writers, since a deferred transaction that becomes a writer loses updates or fails at once.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def create(url: URL, pin: Pin) -> bool:
         True if it was created, False if it existed.
 
     Raises:
-        StateError: If it has another pin, or cannot be created.
+        StateError: If the state has another pin or cannot be created.
     """
     if url.drivername == "sqlite":
         _create_file(url, restrict=True)
@@ -75,7 +75,7 @@ def open_engine(url: URL, pin: Pin, *, read_only: bool) -> Engine:
     """Open a state that `create` made.
 
     Raises:
-        StateError: If it does not exist, has another pin, or another version than this crossdock.
+        StateError: If the state does not exist, has another pin, or another version than this crossdock.
     """
     if url.drivername == "sqlite" and not Path(url.database or "").is_file():
         raise _missing(url)
@@ -98,7 +98,7 @@ def open_engine(url: URL, pin: Pin, *, read_only: bool) -> Engine:
 
 
 def open_shared(url: URL) -> Engine:
-    """Open or create a database whose last commits a power failure may lose, but no crash of a process."""
+    """Open or create a database whose last commits may be lost in a power failure, but not in a crash of a process."""
     if url.drivername != "sqlite":
         return _engine(url, read_only=False)
     _create_file(url, restrict=False)
@@ -106,14 +106,16 @@ def open_shared(url: URL) -> Engine:
 
 
 def identity(engine: Engine, url: URL) -> str:
-    """Identifies a state and its copies."""
+    """Return the identity of a state, which its copies share."""
     with translated(url), reading(engine) as connection:
         return _facts(connection)[migrations.IDENTITY]
 
 
 @contextmanager
 def changing_tables(engine: Engine) -> Iterator[Connection]:
-    """A transaction that creates or changes tables, one process at a time; PostgreSQL needs a lock for that."""
+    """Begin a transaction that creates or changes tables, in one process at a time. PostgreSQL needs a lock for
+    that.
+    """
     with engine.begin() as connection:
         if engine.dialect.name == "postgresql":
             connection.execute(select(func.pg_advisory_xact_lock(_CREATE_LOCK)))
@@ -122,7 +124,9 @@ def changing_tables(engine: Engine) -> Iterator[Connection]:
 
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
-    """A transaction that cannot write: it neither waits for writers nor blocks them, and flushes nothing to disk."""
+    """Begin a transaction that cannot write. It neither waits for writers nor blocks them, and flushes nothing to
+    disk.
+    """
     with engine.connect().execution_options(**{_READONLY: True}) as connection, connection.begin():
         if engine.dialect.name != "sqlite":
             yield connection
@@ -138,7 +142,7 @@ def _create_file(url: URL, *, restrict: bool) -> None:
     """Create a missing SQLite file, accessible to its owner only; SQLite gives its log the same mode.
 
     Args:
-        restrict: Restrict an existing file too. A shared bucket may belong to several users.
+        restrict: Restrict an existing file, too. A shared bucket may belong to several users.
     """
     path = Path(os.path.realpath(url.database or ""))  # SQLite creates the target of a link
     with translated_os_errors(url):
@@ -190,7 +194,7 @@ def _sqlite_engine(url: URL, *, read_only: bool, synchronous: str = "FULL") -> E
 
 
 def _set_wal_mode(connection: sqlite3.Connection) -> None:
-    """Retry while another process sets the mode of a new file: SQLite's timeout does not cover that."""
+    """Set WAL mode. Retry while another process sets it for a new file: SQLite's timeout does not cover that."""
     deadline = time.monotonic() + BUSY_S
     while True:
         try:
@@ -208,7 +212,7 @@ def _facts(connection: Connection) -> dict[str, str]:
 
 
 def _check(connection: Connection, url: URL, pin: Pin) -> int:
-    """The state's version, once it is known to be of *pin* and not too new."""
+    """Return the state's version after checking that it has *pin* and is not too new."""
     facts = _facts(connection)
     found = Pin(facts["base_url"], facts["tenant"])
     if found != pin:

@@ -1,4 +1,4 @@
-"""A lock that threads get in the order in which they ask for it."""
+"""A lock that threads acquire in the order of their requests."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections import deque
 
 
 class FairLock:
-    """`threading.Lock` lets a thread that releases and asks again go before one that has waited."""
+    """A fair lock. `threading.Lock` lets a thread that releases and acquires again overtake one that has waited."""
 
     def __init__(self) -> None:
         self._inner = threading.Lock()
         self._is_held = False
-        self._waiting: deque[threading.Lock] = deque()  # each is released when its thread may go
+        self._waiting: deque[threading.Lock] = deque()  # each is released when its thread may continue
 
     def acquire(self, timeout_s: float) -> bool:
-        """Get the lock; False if it is not free within *timeout_s* seconds."""
+        """Acquire the lock. Return False if it is not free within *timeout_s* seconds."""
         with self._inner:
             if not self._is_held:
                 self._is_held = True
@@ -27,12 +27,12 @@ class FairLock:
             return True
         with self._inner:
             if turn not in self._waiting:
-                return True  # it came just now
+                return True  # the lock was released just now
             self._waiting.remove(turn)
             return False
 
     def release(self) -> None:
-        """Let the thread go that has waited longest."""
+        """Release the lock to the thread that has waited longest."""
         with self._inner:
             if self._waiting:
                 self._waiting.popleft().release()

@@ -1,4 +1,4 @@
-"""The tables of what was read from files: which were taken in, passed over or seen before."""
+"""The tables of files that were read: taken in, passed over or seen before."""
 
 from __future__ import annotations
 

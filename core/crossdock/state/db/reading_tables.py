@@ -21,7 +21,7 @@ followed_records = Table(
     Column("key_hash", Hash, primary_key=True),
     Column("key", Text, nullable=False),
     Column("read_at", UtcDateTime, nullable=False),
-    Column("missed", Integer, nullable=False),  # how often in succession the source did not have it
+    Column("missed", Integer, nullable=False),  # how many times in a row the source did not have it
 )
 
 suspected_inputs = Table(

@@ -1,8 +1,9 @@
-"""One run at a time on one state: a lock that ends with its process, and a lease with a fence for paused processes.
+"""Allows one run at a time on a state, by a lock that ends with its process and a lease with a fence against paused
+processes.
 
 The lock is free as soon as its holder is killed. A holder that is only paused (a suspended machine, a lost network)
 keeps it, but its lease expires: the next run takes over with a higher fence, and the state refuses every later write of
-the paused one. So no two runs write.
+the paused run. So two runs never write.
 
 Of several runs that start together the one with the lock wins, so that the next can follow at once if it is killed.
 """
@@ -47,13 +48,13 @@ _RENEW = {
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to write until another run takes over; *fence* grows with every holder."""
+    """The right to write until another run takes over. *fence* grows with every holder."""
 
     url: URL
     fence: int
 
     def confirm(self, connection: Connection) -> None:
-        """Renew it in the caller's transaction; no other run can take over before that ends.
+        """Renew the lease in the caller's transaction. No other run can take over before that ends.
 
         Raises:
             StateError: If another run has taken over.
@@ -70,13 +71,12 @@ class Lease:
 
 
 def fence(engine: Engine) -> int:
-    """The fence of the last holder."""
     with reading(engine) as connection:
         return int(connection.execute(_LAST).one().fence)
 
 
 def is_held(connection: Connection) -> bool:
-    """Whether a run holds it, so that one without an end is running; false once its process has ended on this host."""
+    """Return whether a run holds the lease. False once its process has ended on this host."""
     last = connection.execute(_LAST).one()
     now = _now(connection)
     if not now < last.until <= now + timedelta(seconds=LEASE_S):
@@ -113,7 +113,7 @@ def _release(engine: Engine, lease: Lease) -> None:
 
 
 def _acquire(engine: Engine, url: URL, owner: str, above: int, try_lock: Callable[[], bool]) -> int:
-    """Take the lease and return the new fence. A process with the lock and no lease is starting, ending or paused."""
+    """Take the lease and return the new fence. A process with the lock but no lease is starting, ending or paused."""
     deadline = time.monotonic() + _GRACE_S
     while True:
         locked = try_lock()
@@ -126,10 +126,10 @@ def _acquire(engine: Engine, url: URL, owner: str, above: int, try_lock: Callabl
 
 
 def _take(connection: Connection, url: URL, owner: str, *, above: int = 0, locked: bool) -> int:
-    """Take over from the last holder if it has ended or its lease has expired; the new fence."""
+    """Take over from the last holder if it has ended or its lease has expired, and return the new fence."""
     last = connection.execute(_LAST.with_for_update()).one()
     now = _now(connection)
-    if not (locked and last.locked):  # else we got the last holder's lock, so its process has ended
+    if not (locked and last.locked):  # otherwise this process got the last holder's lock, so its process has ended
         _refuse_if_held(last, now, url)
     new = max(last.fence, above) + 1
     until = now + timedelta(seconds=LEASE_S)
@@ -138,7 +138,7 @@ def _take(connection: Connection, url: URL, owner: str, *, above: int = 0, locke
 
 
 def _refuse_if_held(last: Row[Any], now: datetime, url: URL) -> None:
-    """A lease that ends later than `LEASE_S` from now was written before the clock was set back, and is void."""
+    """Refuse a lease that is held. One that ends more than `LEASE_S` from now is void: the clock was set back since."""
     if now < last.until <= now + timedelta(seconds=LEASE_S):
         raise StateBusyError(
             f"another run is using this state ({last.owner})",
@@ -158,7 +158,7 @@ def _kept_alive(engine: Engine, lease: Lease) -> Iterator[None]:
                 with engine.begin() as connection:
                     lease.confirm(connection)
             except StateError:
-                return  # the run's next write raises it
+                return  # the next write of the run raises the error
             except DBAPIError:
                 continue  # a busy or unavailable database may be back before the lease expires
 
@@ -173,7 +173,7 @@ def _kept_alive(engine: Engine, lease: Lease) -> Iterator[None]:
 
 @contextmanager
 def _lock(engine: Engine, url: URL) -> Iterator[Callable[[], bool]]:
-    """A function that tries to get the lock and returns whether it has it; it is released at the end."""
+    """Yield a function that tries to get the lock and returns whether it has it. The lock is released at the end."""
     if url.drivername == "sqlite":
         with translated_os_errors(url):
             file = open_private(Path(f"{url.database}.lock"))
@@ -185,7 +185,7 @@ def _lock(engine: Engine, url: URL) -> Iterator[Callable[[], bool]]:
         try:
             yield lambda: bool(connection.execute(select(func.pg_try_advisory_lock(_ADVISORY))).scalar())
         finally:
-            with suppress(DBAPIError):  # a session that was lost has lost its lock too
+            with suppress(DBAPIError):  # a lost session has lost its lock, too
                 connection.execute(select(func.pg_advisory_unlock_all()))
 
 
@@ -199,7 +199,8 @@ def _flock(file: BinaryIO, url: URL) -> bool:
 
 
 def _now(connection: Connection) -> datetime:
-    """The clock that all holders share: the database's, or for a file the time since this machine started.
+    """Return the time of the clock that all holders share: the database's, or for a file the time since the machine
+    started.
 
     The latter counts suspended time, and setting the time of day does not change it.
     """

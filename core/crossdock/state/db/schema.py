@@ -78,7 +78,7 @@ bindings = Table(
     Column("run_id", ForeignKey("runs.id"), nullable=False),
     Column("updated_at", UtcDateTime, nullable=False),
     Column("deleted_at", UtcDateTime),
-    Column("unverified", Boolean),  # what it says must be compared with the target before it is used
+    Column("unverified", Boolean),  # must be compared with the target before it is used
     Index("ix_bindings_run", "run_id"),
 )
 unverified_bindings = Index(
@@ -91,7 +91,7 @@ unverified_bindings = Index(
 unverified = Table(
     "unverified",
     metadata,
-    Column("kind", String(8), primary_key=True),  # resource: what a target holds; stream: what was read
+    Column("kind", String(8), primary_key=True),  # resource: records of a target; stream: records that were read
     Column("name", String(192), primary_key=True),
 )
 
@@ -133,7 +133,7 @@ intents = Table(
     Column("http_status", Integer),
     Column("target_id", String(128)),
     Column("untouched", Boolean),  # delivered without a write: the target already held it
-    Column("only_unchanged", String(8)),  # what nobody else may have changed of the record
+    Column("only_unchanged", String(8)),  # what nobody else may have changed in the record
     Column("resolved_at", UtcDateTime),  # by a person or a list, after it was in doubt
     Index("ix_intents_key", "target", "resource", "namespace", "key_hash"),
     Index("ix_intents_status", "status"),
@@ -177,14 +177,14 @@ waiting_records = Table(
     Column("waits_for", ExactJson, nullable=False),
     Column("run_id", ForeignKey("runs.id"), nullable=False),
     Column("since", UtcDateTime, nullable=False),
-    Column("idle_under", String(64)),  # the mapping under which nothing but its references can move it
+    Column("idle_under", String(64)),  # the mapping under which only its references can release it
 )
 
 webhooks = Table(
     "webhooks",
     metadata,
     Column("connection", String(64), primary_key=True),
-    Column("delivery", String(512), primary_key=True),  # the same for each copy of it
+    Column("delivery", String(512), primary_key=True),  # the same for each copy of the webhook
     Column("received_at", UtcDateTime, nullable=False),
     Column("topic", Text, nullable=False),
     Column("problem", Text),  # why the connector cannot read it

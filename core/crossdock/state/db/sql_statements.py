@@ -1,4 +1,4 @@
-"""Bulk writes, look-ups by key, and the few statements that SQLite and PostgreSQL spell differently."""
+"""Bulk writes, look-ups by key, and the few statements in which SQLite and PostgreSQL differ."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Bulk:
 
     Args:
         statement: An UPDATE or DELETE, or a function that builds an INSERT from the dialect's own ``insert``.
-        columns: Of an INSERT: the columns that each row has.
+        columns: For an INSERT, the columns of each row.
         ready: Columns whose values are already in the database's form, such as JSON text.
     """
 
@@ -78,7 +78,7 @@ class Bulk:
     def run(
         self, connection: Connection, columns: Mapping[str, Sequence[Any]], fixed: Mapping[str, Any] | None = None
     ) -> int:
-        """Execute it for each row and return the number of rows written.
+        """Execute the statement for each row and return the number of rows written.
 
         Args:
             columns: Values by parameter name, one for each row.
@@ -121,14 +121,14 @@ def _cells(
 
 
 def _converter(kind: TypeEngine[Any], dialect: Dialect) -> Convert | None:
-    """Converts a value of ours to one that the driver accepts; None if it accepts ours."""
+    """Return a function that converts a value to one that the driver accepts; None if it accepts ours."""
     if isinstance(kind, ExactJson | Hash | UtcDateTime):
         return partial(kind.process_bind_param, dialect=dialect)
     return None if isinstance(kind, LargeBinary) else kind.dialect_impl(dialect).bind_processor(dialect)
 
 
 def _converted(convert: Convert, values: Iterable[Any]) -> Iterator[Any]:
-    """Convert the values; equal neighbours, such as the times of one transaction, are converted once."""
+    """Convert the values. Equal neighbours, such as the times of one transaction, are converted once."""
     last = result = None
     for value in values:
         if value is not last:
@@ -145,7 +145,7 @@ class ByKey:
     scans the whole scope every time, so that a first load would take quadratic time.
 
     Args:
-        query: All but the condition on *key*.
+        query: The query without the condition on *key*.
     """
 
     def __init__(self, query: Select[Any], key: Column[Any]) -> None:
@@ -176,7 +176,7 @@ class ByKey:
     def rows(
         self, connection: Connection, parameters: Mapping[str, str], keys: Sequence[Any]
     ) -> Iterator[tuple[Any, ...]]:
-        """The rows of *keys* in any order; *parameters* are those of the query."""
+        """Yield the rows of *keys* in any order. *parameters* are those of the query."""
         if not keys:
             return iter(())
         dialect = connection.dialect
@@ -194,7 +194,7 @@ def _loaded(kind: TypeDecorator[Any] | None, column: Sequence[Any], dialect: Dia
 
 
 def by_column(items: Iterable[Any], *names: str, **others: str) -> dict[str, list[Any]]:
-    """The attributes *names* of all *items*; *others* map a parameter to an attribute of another name."""
+    """Return the attributes *names* of all *items* as columns. *others* map a parameter to another attribute name."""
     listed = list(items)
     attributes = {name: name for name in names} | others
     return {name: list(map(attrgetter(attribute), listed)) for name, attribute in attributes.items()}
@@ -209,7 +209,7 @@ def upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any
 
 @cache
 def upserting(table: Table, names: tuple[str, ...], *, ready: tuple[str, ...] = ()) -> Bulk:
-    """Inserts rows of these columns, or overwrites those whose primary key exists."""
+    """Build a statement that inserts rows of these columns, or overwrites those whose primary key exists."""
 
     def build(insert: Any) -> Insert:
         statement = insert(table)
@@ -226,12 +226,12 @@ def upserting(table: Table, names: tuple[str, ...], *, ready: tuple[str, ...] = 
 
 
 def inserting(table: Table, names: Sequence[str], *, unless: str) -> Bulk:
-    """Inserts rows of these columns, except those whose value in the column *unless* exists."""
+    """Build a statement that inserts rows of these columns, except those whose value in the column *unless* exists."""
     return Bulk(lambda insert: insert(table).on_conflict_do_nothing(index_elements=[unless]), names)
 
 
 class Ids:
-    """Allocates ids for new rows of a table, from PostgreSQL's sequence; SQLite has one writer at a time."""
+    """Allocates ids for new rows of a table. PostgreSQL has a sequence, and SQLite has one writer at a time."""
 
     def __init__(self, table: Table) -> None:
         sequence = func.pg_get_serial_sequence(table.name, "id")
@@ -240,7 +240,7 @@ class Ids:
         self._next = select(func.nextval(sequence)).select_from(each)
 
     def new(self, connection: Connection, count: int) -> Sequence[int]:
-        """*count* ids, ascending."""
+        """Return *count* new ids, ascending."""
         if connection.dialect.name == "sqlite":
             last = connection.execute(self._last).scalar() or 0
             return range(last + 1, last + 1 + count)
@@ -252,7 +252,6 @@ def _insert(dialect: str) -> Any:
 
 
 def as_stored(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """*column* without its type's conversion."""
     stored = column.type.impl_instance if isinstance(column.type, TypeDecorator) else column.type
     return type_coerce(column, stored)
 

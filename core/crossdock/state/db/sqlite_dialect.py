@@ -1,4 +1,4 @@
-"""The SQLite dialect of all engines of a process, which share what SQLAlchemy has compiled.
+"""The SQLite dialect for all engines of a process, which share their compiled statements.
 
 An engine has a cache of its own, so that each run of a scheduler, and of each tenant of a fleet, would compile its
 statements anew: a quarter of the time of a short run.
@@ -14,11 +14,11 @@ from sqlalchemy.util import LRUCache
 
 DRIVER = "sqlite+crossdock"
 COMPILED: LRUCache[Any, Any] = LRUCache(1_000)  # safe for several threads
-"""By the dialect and the statement: the value of the option ``compiled_cache`` of an engine."""
+"""The value of the engine option ``compiled_cache``, keyed by dialect and statement."""
 
 
 class SharedDialect(SQLiteDialect_pysqlite):
-    """Equal to each other, since a process has one SQLite, and no engine has options of its dialect."""
+    """All instances are equal, since a process has one SQLite, and no engine sets options of its dialect."""
 
     supports_statement_cache = True  # SQLAlchemy asks each dialect for it
 

@@ -1,4 +1,4 @@
-"""Reading the file of a SQLite state ahead, when a run looks up many rows of it."""
+"""Read-ahead of the file of a SQLite state, for runs that look up many rows of it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlalchemy.engine import URL
 
-_SEEK_BYTES = 100_000  # what a disk reads in sequence in the time of one random read
+_SEEK_BYTES = 100_000  # bytes that a disk reads in sequence in the time of one random read
 _REQUEST_BYTES = 128 << 10  # Linux may ignore the rest of a larger request
 
 
@@ -29,7 +29,7 @@ def read_ahead(url: URL, rows: int) -> None:
 
 
 def _opened(file: os.stat_result) -> int | None:
-    """SQLite's own descriptor of *file*.
+    """Return SQLite's own descriptor of *file*.
 
     Opening another one would corrupt the state: closing any descriptor of a file releases all locks that the process
     holds on it (sqlite.org/howtocorrupt.html, 2.2).

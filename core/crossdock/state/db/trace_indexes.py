@@ -1,4 +1,4 @@
-"""What ``crossdock trace`` searches by, besides keys."""
+"""The indexes that ``crossdock trace`` searches, besides keys."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from crossdock.state.db.schema import dead_letters, intents, waiting_records
 
 
 def source_is(table: Table, source: str) -> ColumnElement[bool]:
-    """The condition that the column ``source`` has this value, by the index on its first 200 characters.
+    """Return the condition that the column ``source`` has this value, by the index on its first 200 characters.
 
     PostgreSQL indexes no text of more than 2,700 bytes. SQLite would not use the index if the whole column were
     compared.
@@ -24,7 +24,7 @@ TRACE_INDEXES = (
     ),
     Index("ix_intents_target_id", intents.c.target_id),
 )
-"""What ``crossdock trace`` searches by: a file and line, and an id that a record had before it was deleted.
+"""Indexes by file and line, and by the id that a record had before it was deleted.
 
 They cost two index entries of about 40 bytes for each operation until retention removes it.
 """

@@ -1,1 +1,1 @@
-"""Read-only queries across several tables: what reports, traces and statistics show."""
+"""Read-only queries across several tables, for reports, traces and statistics."""

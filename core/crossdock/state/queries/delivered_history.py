@@ -20,7 +20,7 @@ class DeliveredOperation(NamedTuple):
     Attributes:
         before: What the target held; None for a create, empty if it was unknown.
         untouched: Nothing was written, because the target held it already.
-        was_decided_again: An earlier operation on the record may have been carried out, and was decided on again.
+        was_decided_again: An earlier operation on the record may have been executed, and a new decision was made.
     """
 
     key_hash: int
@@ -38,10 +38,10 @@ class DeliveredHistory:
         self._connection = connection
 
     def keys(self, scope: Scope, run_ids: Sequence[int], *, after: int | None, limit: int) -> list[int]:
-        """The next *limit* key hashes of *scope*, ascending, of which one of *run_ids* has delivered something.
+        """Return the next *limit* key hashes of *scope*, ascending, for which one of *run_ids* has delivered something.
 
         Args:
-            after: The last one of the page before; None at first.
+            after: The last key hash of the page before; None at first.
         """
         query = select(intents.c.key_hash).distinct().where(within(intents, scope), intents.c.status == "delivered")
         query = query.where(intents.c.run_id.in_(run_ids))
@@ -50,7 +50,7 @@ class DeliveredHistory:
         return list(self._connection.execute(query.order_by(intents.c.key_hash).limit(limit)).scalars())
 
     def of(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, list[DeliveredOperation]]:
-        """What any run has delivered of each of *key_hashes*, oldest first, as far as retention keeps it."""
+        """Return what any run has delivered for each of *key_hashes*, oldest first, as far as retention keeps it."""
         names = ("key_hash", "key", "run_id", "operation", "step", "before", "untouched", "status")
         own = attempts.c.intent_id == intents.c.id, attempts.c.outcome == "in_doubt"
         query = select(*(intents.c[name] for name in names), exists().where(*own)).where(
@@ -70,13 +70,13 @@ class DeliveredHistory:
         return found
 
     def unsettled(self, run_ids: Sequence[int]) -> int:
-        """How many operations of *run_ids* are pending, were sent without an answer, or are in doubt."""
+        """Return how many operations of *run_ids* are pending, were sent without an answer, or are in doubt."""
         query = select(func.count()).select_from(intents)
         query = query.where(intents.c.run_id.in_(run_ids), intents.c.status.in_(UNSETTLED))
         return int(self._connection.execute(query).scalar_one())
 
     def scopes(self, run_ids: Sequence[int]) -> set[tuple[str, Scope]]:
-        """The streams, each with its scope, of which *run_ids* have delivered something."""
+        """Return the streams and scopes for which *run_ids* have delivered something."""
         names = (intents.c[name] for name in ("stream", *Scope.__slots__))
         query = select(*names).distinct().where(intents.c.run_id.in_(run_ids), intents.c.status == "delivered")
         return {(stream, Scope(*rest)) for stream, *rest in self._connection.execute(query)}

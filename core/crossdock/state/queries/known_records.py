@@ -1,4 +1,4 @@
-"""Counts the records that the state knows of a stream, whichever run read them."""
+"""Counts of the records that the state knows of a stream, whichever run read them."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from crossdock.state.tables.scope import Scope, within
 
 
 class KnownRecords:
-    """The counts read an index entry of each record, which takes about a second for a million."""
+    """The counts. They read an index entry of each record, which takes about a second for a million."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def delivered(self, scope: Scope) -> int:
-        """The records that the target has: those of live bindings."""
+        """Count the records that the target has: those of live bindings."""
         query = select(func.count()).select_from(bindings)
         return int(self._connection.execute(query.where(within(bindings, scope), _IS_LIVE)).scalar_one())
 
     def not_delivered(self, stream: str, scope: Scope) -> int:
-        """The open records that the target does not have; one that is open in several states counts once."""
+        """Count the open records that the target does not have. One that is open in several states counts once."""
         rejected = select(dead_letters.c.key_hash).where(
             dead_letters.c.stream == stream, dead_letters.c.status == "rejected"
         )

@@ -1,4 +1,4 @@
-"""What the sign-off of a migration needs to know: its exceptions, and what was sent since a time."""
+"""The facts that the sign-off of a migration needs: its exceptions, and what was sent since a time."""
 
 from __future__ import annotations
 
@@ -30,17 +30,16 @@ class MigrationFacts:
         self._connection = connection
 
     def dead_letters(self, streams: Collection[str]) -> list[DeadLetterCount]:
-        """The dead letters of *streams* by stream, reason code and status."""
         by = dead_letters.c.stream, dead_letters.c.code, dead_letters.c.status
         query = select(*by, func.count()).where(dead_letters.c.stream.in_(streams)).group_by(*by).order_by(*by)
         return [DeadLetterCount(*row) for row in self._connection.execute(query)]
 
     def file_places(self, group: DeadLetterCount, *, limit: int, reads_files: bool = False) -> list[tuple[str, int]]:
-        """File and line of at most *limit* dead letters; those that were not read from a file have no such place.
+        """Return file and line of at most *limit* dead letters that were read from files.
 
         Args:
-            reads_files: Whether the stream reads nothing else. Otherwise a file is one that the stream has taken in,
-                and that is still known.
+            reads_files: Whether the stream reads nothing else. Otherwise a file is one that the stream has taken in and
+                that is still known.
         """
         source, line = dead_letters.c.source, dead_letters.c.line
         is_file = exists().where(taken_files.c.stream == dead_letters.c.stream, taken_files.c.name == source)
@@ -55,7 +54,7 @@ class MigrationFacts:
         return [(name, number) for name, number in rows]
 
     def settled_times(self, streams: Collection[str], since: datetime, *, limit: int) -> list[datetime]:
-        """When the last *limit* operations of *streams* that are settled were settled, those after *since*."""
+        """Return the settlement times of the last *limit* operations of *streams* settled after *since*."""
         settled_at = intents.c.settled_at
         last = (
             select(settled_at)
@@ -67,7 +66,7 @@ class MigrationFacts:
         return list(self._connection.execute(query).scalars())
 
     def untouched(self, migration_id: int) -> dict[str, int]:
-        """By stream: operations of a migration that wrote nothing, because the target held the record already."""
+        """Return the number of operations that wrote nothing, because the target held the record already, by stream."""
         own = migration_runs.c.run_id == intents.c.run_id, migration_runs.c.migration_id == migration_id
         query = select(intents.c.stream, func.count()).where(
             exists().where(*own), intents.c.status == "delivered", intents.c.untouched.is_(True)
@@ -76,7 +75,7 @@ class MigrationFacts:
         return {stream: number for stream, number in rows}
 
     def written_since(self, streams: Collection[str], at: datetime) -> int:
-        """How many operations on records of *streams* were stored or settled after *at*, by whatever run."""
+        """Count the operations on records of *streams* that were stored or settled after *at*, by any run."""
         query = select(func.count()).where(
             intents.c.stream.in_(streams), or_(intents.c.created_at > at, intents.c.settled_at > at)
         )

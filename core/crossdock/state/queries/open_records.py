@@ -1,6 +1,6 @@
-"""Counts open records: those that are rejected, waiting, pending, in doubt or unverified.
+"""Counts of open records: rejected, waiting, pending, in doubt or unverified.
 
-The commands, the run's report and the exit code take their numbers from here.
+The commands, the run's report and the exit code use these numbers.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ class OpenRecords:
         self._connection, self._unverified = connection, unverified
 
     def counts(self, streams: Collection[str], writers: Mapping[Scope, str] | None = None) -> dict[str, OpenCounts]:
-        """What is open of each of *streams*, in their order.
+        """Count the open records of each of *streams*, in their order.
 
         A record that waits for its second step while its first one is unsettled counts in both states.
 
         Args:
-            writers: The stream that writes to each scope: it answers for the operations of a stream that was renamed.
+            writers: The stream that writes to each scope. Operations of a renamed stream count for it.
         """
         found: dict[str, dict[str, int]] = {name: {} for name in streams}
         for stream, state, number in self._numbers(writers or {}):
@@ -35,7 +35,7 @@ class OpenRecords:
         return {name: OpenCounts(**numbers) for name, numbers in found.items()}
 
     def _numbers(self, writers: Mapping[Scope, str]) -> Iterator[tuple[str, str, int]]:
-        """Stream, state and number of records."""
+        """Yield stream, state and number of records."""
         rejected = select(dead_letters.c.stream, func.count()).where(dead_letters.c.status == "rejected")
         for stream, number in self._connection.execute(rejected.group_by(dead_letters.c.stream)):
             yield stream, "rejected", number

@@ -1,4 +1,4 @@
-"""What the state knows about one record, found by any of its names through an index."""
+"""The history of one record in the state, found by any of its names through an index."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STREAMED = (dead_letters, waiting_records)
 
 
 class FoundRecord(NamedTuple):
-    """What one row says about which record it belongs to.
+    """The record to which a row belongs.
 
     Attributes:
         scope: None for a dead letter and a waiting record.
@@ -37,16 +37,16 @@ class RecordHistory:
         self._connection = connection
 
     def scopes(self) -> set[Scope]:
-        """The scopes of all bindings and operations."""
         names = Scope.__slots__
         return {Scope(*row) for table in _SCOPED for row in self._distinct([table.c[name] for name in names])}
 
     def streams(self) -> set[str]:
-        """The streams of all dead letters and waiting records."""
         return {stream for table in _STREAMED for (stream,) in self._distinct([table.c.stream])}
 
     def of_name(self, name: str) -> set[FoundRecord]:
-        """The records with this id at their target, now or earlier, or with an operation of this idempotency key."""
+        """Return the records with this id at their target, now or earlier, or with an operation of this idempotency
+        key.
+        """
         conditions = (
             (bindings, bindings.c.target_id == name),
             (intents, intents.c.target_id == name),
@@ -55,7 +55,6 @@ class RecordHistory:
         return {found for table, condition in conditions for found in self._found(table, condition)}
 
     def of_keys(self, scopes: Iterable[Scope], streams: Iterable[str], key_hashes: Iterable[int]) -> set[FoundRecord]:
-        """The records of these *scopes* and *streams* with one of *key_hashes*."""
         keys = list(key_hashes)
         places = [(table, within(table, scope)) for scope in scopes for table in _SCOPED]
         places += [(table, table.c.stream == stream) for stream in streams for table in _STREAMED]
@@ -64,7 +63,9 @@ class RecordHistory:
         }
 
     def at(self, source: str, line: int) -> tuple[int, set[FoundRecord]]:
-        """The last line up to *line* in *source* where known records begin, and these records; 0 without any."""
+        """Return the last line up to *line* in *source* where known records begin, and these records; 0 if there is
+        none.
+        """
         tables = (intents, dead_letters, waiting_records)
         of_source = {table: source_is(table, source) for table in tables}
         lines = {table: self._last_line(table, condition, line) for table, condition in of_source.items()}
@@ -85,14 +86,14 @@ class RecordHistory:
         return self._rows(waiting_records, _of_stream(waiting_records, stream, key_hash))
 
     def operations(self, scope: Scope, key_hash: int) -> list[dict[str, Any]]:
-        """The record's intents, oldest first, each with its attempts as ``sendings``."""
+        """Return the record's intents, oldest first, each with its attempts as ``sendings``."""
         found = self._rows(intents, and_(within(intents, scope), intents.c.key_hash == key_hash))
         for row in found:
             row["sendings"] = self._rows(attempts, attempts.c.intent_id == row["id"])
         return sorted(found, key=lambda row: row["id"])
 
     def changes(self, scope: Scope, key_hash: int) -> dict[int, tuple[dict[str, Any], dict[str, Any]]]:
-        """The payloads between which each update changed the record, by the id of its intent; they are data."""
+        """Return the payloads before and after each update, by the id of its intent. They contain personal data."""
         fields = intents.c.id, intents.c.before, intents.c.after
         query = select(*fields).where(within(intents, scope), intents.c.key_hash == key_hash)
         return {
@@ -100,7 +101,7 @@ class RecordHistory:
         }
 
     def _distinct(self, columns: list[Column[Any]]) -> Iterator[tuple[Any, ...]]:
-        """The values of the first columns of an index: one step through the index for each, not one for each row."""
+        """Yield the distinct values of the first columns of an index, with one step through the index for each."""
         last: tuple[Any, ...] | None = ("",) * len(columns)
         while last is not None:
             query = select(*columns).where(tuple_(*columns) > tuple_(*last)).order_by(*columns).limit(1)

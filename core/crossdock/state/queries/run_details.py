@@ -1,4 +1,4 @@
-"""What a run's report shows: counts, and the first rows of each kind without the records' data."""
+"""The details of a run for its report: counts, and the first rows of each kind without the records' data."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What a run settled of one stream, from writing its first operation to settling its last one."""
+    """The settled operations of one stream, from the first write to the last settlement."""
 
     stream: str
     operations: int
@@ -39,48 +39,48 @@ class Delivery:
 
 
 class RunDetails:
-    """All but `deliveries` describe the present: a dead letter whose record was delivered since is gone."""
+    """The details of runs. All but `deliveries` describe the present: dead letters delivered since are gone."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def reasons(self, run_id: int) -> list[Reason]:
-        """The reasons of the dead letters of *run_id* and earlier runs, the most frequent first."""
+        """Count the dead letters of *run_id* and earlier runs by reason, the most frequent first."""
         records, own = func.count(), func.count().filter(dead_letters.c.run_id == run_id)
         query = select(dead_letters.c.code, records, own).where(_rejected_until(run_id)).group_by(dead_letters.c.code)
         return [Reason(*row) for row in self._connection.execute(query.order_by(records.desc(), dead_letters.c.code))]
 
     def refused(self, run_id: int, code: str, *, limit: int) -> list[Row]:
-        """At most *limit* dead letters of *run_id* and earlier runs with one reason, the run's own first."""
+        """Return at most *limit* dead letters of *run_id* and earlier runs with one reason, the run's own first."""
         order = (dead_letters.c.run_id.desc(), *(dead_letters.c[name] for name in ("stream", "source", "line", "key")))
         names = ("stream", "key", "stage", "pointer", "message", "source", "line", "run_id")
         return self._rows(dead_letters, names, and_(_rejected_until(run_id), dead_letters.c.code == code), order, limit)
 
     def refused_later(self, run_id: int) -> int:
-        """The number of dead letters of later runs than *run_id*."""
+        """Count the dead letters of later runs than *run_id*."""
         return self._count(dead_letters, and_(dead_letters.c.run_id > run_id, dead_letters.c.status == "rejected"))
 
     def waiting(self, *, limit: int) -> tuple[int, list[Row]]:
-        """The number of waiting records, and at most *limit* of them, longest waiting first."""
+        """Return the number of waiting records, and at most *limit* of them, longest waiting first."""
         names = ("stream", "key", "waits_for", "source", "line", "since")
         order = (waiting_records.c.since, waiting_records.c.stream, waiting_records.c.key)
         return self._count(waiting_records, true()), self._rows(waiting_records, names, true(), order, limit)
 
     def in_doubt(self, *, limit: int) -> tuple[int, list[Row]]:
-        """The number of operations in doubt, and at most *limit* of them, oldest first."""
+        """Return the number of operations in doubt, and at most *limit* of them, oldest first."""
         names = ("stream", "key", "operation", "attempts", "source", "line", "first_sent_at")
         unsettled = intents.c.status == "in_doubt"
         return self._count(intents, unsettled), self._rows(intents, names, unsettled, (intents.c.id,), limit)
 
     def unsent(self) -> int:
-        """The number of operations that the next run sends, or sends again."""
+        """Count the operations that the next run sends, or sends again."""
         return self._count(intents, intents.c.status.in_(("pending", "sending")))
 
     def deliveries(self, run: RunRecord) -> list[Delivery]:
-        """What *run* settled, by stream, slowest first, without operations that were purged since."""
+        """Return what *run* settled, by stream, slowest first, without operations that were purged since."""
         settled = and_(intents.c.run_id == run.id, intents.c.settled_at.is_not(None))
         if run.finished_at is not None:
-            settled = and_(settled, intents.c.settled_at <= run.finished_at)  # later an operator settled it
+            settled = and_(settled, intents.c.settled_at <= run.finished_at)  # settled later by an operator
         times = func.min(intents.c.created_at), func.max(intents.c.settled_at)
         query = select(intents.c.stream, func.count(), *times).where(settled).group_by(intents.c.stream)
         found = [Delivery(*row) for row in self._connection.execute(query)]

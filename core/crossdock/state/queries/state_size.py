@@ -45,7 +45,7 @@ class TableSize:
 
 @dataclass(frozen=True, slots=True)
 class Unsettled:
-    """An operation that is pending, sending or in doubt, and when it was written."""
+    """An operation that is pending, sending or in doubt."""
 
     stream: str
     status: Status
@@ -60,8 +60,6 @@ class Contents:
         size: Bytes on disk: SQLite's file and log, or all tables with their indexes.
         free: Unused bytes of *size*; None on PostgreSQL.
         bindings: Number of live ones by resource.
-        unsettled: Number of unsettled operations by status.
-        oldest: The oldest of these.
     """
 
     size: int
@@ -77,7 +75,7 @@ class StateSize:
         self._connection, self._bindings = connection, bindings
 
     def contents(self) -> Contents:
-        """Counts are exact; counting bindings reads each row, which takes about ten seconds for ten million."""
+        """Return the contents with exact counts. Counting bindings takes about ten seconds for ten million."""
         return Contents(
             self.size(),
             self._integer("PRAGMA freelist_count") * self._integer("PRAGMA page_size") if self._is_file else None,
@@ -88,7 +86,7 @@ class StateSize:
         )
 
     def size(self) -> int:
-        """Bytes on disk, as in `Contents`."""
+        """Return the bytes on disk, as in `Contents`."""
         if not self._is_file:
             return sum(self._integer(f"SELECT pg_total_relation_size('{name}')") for name in metadata.tables)
         query = "SELECT file FROM pragma_database_list WHERE name = 'main'"
@@ -120,7 +118,7 @@ class StateSize:
         return int(self._connection.exec_driver_sql(query).scalar_one())
 
     def _estimated(self, table: Table, rows: int) -> int:
-        """From rows at regular distances: reading the whole table could take minutes."""
+        """Estimate from rows at regular distances: reading the whole table could take minutes."""
         number: ColumnElement[int] = literal_column("rowid", Integer)
         first, last = (self._connection.execute(select(end(number)).select_from(table)).scalar() for end in _ENDS)
         if first is None or last is None:

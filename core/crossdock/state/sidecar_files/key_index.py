@@ -1,4 +1,4 @@
-"""The key index: what the state knows about each key, as a column file per scope beside the database.
+"""The key index: the facts about each key as a column file per scope, beside the database.
 
 The state is authoritative. Every transaction that changes the bindings of a scope gives it a new random stamp, so a
 file is current exactly if it has the scope's stamp. A file that is missing, damaged, outdated or of another state (also
@@ -30,7 +30,7 @@ from crossdock.values.local_files import create_private, replace_file
 KEY_HASH, KNOWN_FP, KNOWN_POSITION = "_key_hash", "_known_fp", "_known_position"
 HASH = pl.UInt128
 ORDERED = 2_000_000  # keys that are sorted at most; that takes about 100 bytes per key while rows are read
-JOURNAL = 200_000  # changes kept in memory; after more of them the file is rebuilt from the bindings
+JOURNAL = 200_000  # changes kept in memory; beyond them the file is rebuilt from the bindings
 _MERGED = 500_000  # keys merged with changes at a time
 _FORMAT = 4
 _LIVE = "_is_live"
@@ -59,12 +59,12 @@ class KeyIndex:
         self._journals: dict[Scope, _Journal] = {}
 
     def expected(self, scope: Scope) -> int:
-        """The stamp of *scope* after this process's last change, 0 without one."""
+        """Return the stamp of *scope* after this process's last change; 0 if there was none."""
         journal = self._journals.get(scope)
         return journal.last if journal else 0
 
     def committed(self, touched: dict[Scope, Touched]) -> None:
-        """Note a transaction that was committed."""
+        """Record a committed transaction."""
         for scope, touch in touched.items():
             journal = self._journals.setdefault(scope, _Journal(touch.before, touch.before, []))
             changes = journal.changes
@@ -75,7 +75,7 @@ class KeyIndex:
             journal.last = touch.after
 
     def load(self, scope: Scope, stamp: int) -> pl.DataFrame | None:
-        """The index of *scope* if its file is intact and has *stamp*."""
+        """Return the index of *scope* if its file is intact and has *stamp*."""
         note = self._note(scope, stamp)
         try:
             with self._path(scope).with_name(note["file"]).open("rb") as data:
@@ -87,12 +87,12 @@ class KeyIndex:
             return None
 
     def height(self, scope: Scope, stamp: int) -> int:
-        """The number of keys in the file of *scope* if it has *stamp*; else 0."""
+        """Return the number of keys in the file of *scope* if it has *stamp*, otherwise 0."""
         keys = self._note(scope, stamp).get("keys")
         return keys if isinstance(keys, int) else 0
 
     def _note(self, scope: Scope, stamp: int) -> dict[str, Any]:
-        """The JSON file that describes the index of *scope*; empty if it has another stamp."""
+        """Return the JSON note that describes the index of *scope*; empty if it has another stamp."""
         try:
             note = json.loads(self._path(scope).with_suffix(".json").read_bytes())
         except (OSError, ValueError, RecursionError):
@@ -106,8 +106,8 @@ class KeyIndex:
         """Update the file of *scope* to *stamp* from the last file and the journal, or from *rebuild*.
 
         Args:
-            order: Distinct key hashes, known or not, for the order of the file; new keys are appended. Any order is
-                correct; that of the exports saves look-ups. Ignored for more keys than `ORDERED`.
+            order: Distinct key hashes for the order of the file. New keys are appended. Any order is correct, but the
+                order of the exports saves look-ups. Ignored for more keys than `ORDERED`.
         """
         journal = self._journals.pop(scope, None)
         frame = None
@@ -124,7 +124,9 @@ class KeyIndex:
             self._write(scope, stamp, whole)
 
     def _write(self, scope: Scope, stamp: int, frame: pl.DataFrame) -> None:
-        """Write the data under a new name, then the note that names it: after a kill either the old or the new."""
+        """Write the data under a new name, then the note that names it, so that a kill leaves the old or the new
+        index.
+        """
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = self._path(scope).with_suffix(".json")
         data = path.with_name(f"{path.stem}-{stamp:x}-{secrets.token_hex(4)}.arrow")
@@ -144,7 +146,7 @@ class KeyIndex:
 
 
 def _crc32(file: BinaryIO) -> int:
-    """Of the whole file, read in parts that reuse the same memory."""
+    """Compute the checksum of the whole file, read in parts that reuse the same memory."""
     crc32 = 0
     while part := file.read(_PART_BYTES):
         crc32 = zlib.crc32(part, crc32)
@@ -152,7 +154,6 @@ def _crc32(file: BinaryIO) -> int:
 
 
 def nothing() -> pl.DataFrame:
-    """The index of a scope without bindings."""
     return pl.DataFrame(schema={KEY_HASH: HASH, KNOWN_FP: HASH})
 
 
@@ -161,7 +162,7 @@ _COLUMNS: tuple[ColumnElement[Any], ...] = (bindings.c.key_hash, _VERIFIED_FP, b
 
 
 def from_bindings(connection: Connection, scope: Scope) -> pl.DataFrame:
-    """The live bindings of *scope*: `KEY_HASH`, `KNOWN_FP`, and `KNOWN_POSITION` if any has one."""
+    """Return the live bindings of *scope*: `KEY_HASH`, `KNOWN_FP`, and `KNOWN_POSITION` if any has one."""
     stored = [sql_statements.as_stored(column) for column in _COLUMNS]
     query = select(*stored).where(within(bindings, scope), bindings.c.deleted_at.is_(None))
     result = connection.execute(query.execution_options(yield_per=_BATCH))
@@ -175,7 +176,7 @@ _OF_KEYS = sql_statements.ByKey(
 
 
 def of_keys(connection: Connection, scope: Scope, key_hashes: Sequence[int]) -> pl.DataFrame:
-    """As `from_bindings`, of *key_hashes* only."""
+    """Do the same as `from_bindings` for *key_hashes* only."""
     rows = list(_OF_KEYS.rows(connection, scope.columns, key_hashes))
     schema = {KEY_HASH: HASH, KNOWN_FP: HASH, KNOWN_POSITION: pl.String}
     return _without_empty_position(pl.DataFrame(rows, schema=schema, orient="row"))
@@ -192,13 +193,13 @@ def _without_empty_position(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _narrow(frame: pl.DataFrame) -> pl.DataFrame:
-    """*frame* with fingerprints of 64 bits, if none is larger."""
+    """Reduce the fingerprints to 64 bits if none is larger."""
     fits = frame.schema[KNOWN_FP] == pl.UInt64 or (frame[KNOWN_FP] < 2**64).all()
     return frame.cast({KNOWN_FP: pl.UInt64}) if fits else frame
 
 
 def merged(frame: pl.DataFrame, changes: list[Change]) -> pl.DataFrame:
-    """*frame* after *changes*, of which the last of each key counts; new keys are appended."""
+    """Apply *changes* to *frame*. The last change of each key counts, and new keys are appended."""
     latest = {change.key_hash: change for change in changes}
     schema = {KEY_HASH: HASH, KNOWN_FP: HASH, KNOWN_POSITION: pl.String, _LIVE: pl.Boolean}
     new = pl.DataFrame(list(latest.values()), schema=schema, orient="row")
@@ -213,7 +214,7 @@ def merged(frame: pl.DataFrame, changes: list[Change]) -> pl.DataFrame:
 
 
 def _updated(part: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
-    """*part* with the columns of *new* and its values for the same keys, where ``_changed`` is true, else null."""
+    """Replace values of *part* by those of *new* for the same keys, where ``_changed`` is true, else by null."""
     part = part.with_columns(pl.lit(value=True).alias(_LIVE))
     part = pl.concat([new.clear().drop("_changed"), part.cast({KNOWN_FP: HASH})], how="diagonal")
     found = part.join(new, on=KEY_HASH, how="left", maintain_order="left", suffix="_new")
@@ -223,7 +224,7 @@ def _updated(part: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ordered(frame: pl.DataFrame, order: pl.Series) -> pl.DataFrame:
-    """*frame* in the *order* of its key hashes; other keys come last."""
+    """Sort *frame* in the *order* of its key hashes; other keys come last."""
     named = order.to_frame(KEY_HASH).join(frame, on=KEY_HASH, how="inner", maintain_order="left")
     others = frame.join(named, on=KEY_HASH, how="anti", maintain_order="left")
     return pl.concat([named.select(frame.columns), others], rechunk=True)

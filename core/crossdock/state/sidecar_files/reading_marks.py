@@ -1,4 +1,4 @@
-"""What a process is reading, in a file beside the state: a process that is killed leaves it to the next one.
+"""Marks of what a process is reading, in a file beside the state. A killed process leaves them to the next process.
 
 The marks are written before each input and not flushed to the disk: they survive the process, and cost some
 microseconds. They need not survive the machine, since its restart says nothing about an input.
@@ -18,7 +18,7 @@ from crossdock.values.local_files import open_private
 
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _PLACE = 4096
-"""Bytes of one mark. The first place says whose marks they are."""
+"""Bytes of one mark. The first place identifies the process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,9 @@ class ReadingMark:
     """What one thread reads.
 
     Attributes:
-        name: The file; empty while none is read, or if the stream has no files.
+        name: The file; empty while no file is read, or if the stream has no files.
         content: A hash of the file.
-        batches: How many were read of it.
+        batches: How many batches of it were read.
     """
 
     stream: str
@@ -38,10 +38,10 @@ class ReadingMark:
 
 
 class ReadingMarks:
-    """The file of one state; an extra check, so that a failure to write it stops nothing.
+    """The marks of one state. They are an extra check, so a failed write stops nothing.
 
     Args:
-        identity: Of the state; marks of another, which was at the same place before, are ignored.
+        identity: The state's identity. Marks of another state, which was at the same place before, are ignored.
     """
 
     def __init__(self, path: Path, identity: str) -> None:
@@ -49,7 +49,7 @@ class ReadingMarks:
         self._file: BinaryIO | None = None
 
     def left(self) -> Sequence[ReadingMark]:
-        """The marks of a process that was killed; none if the machine has restarted since."""
+        """Return the marks of a killed process; none if the machine has restarted since."""
         try:
             content = self._path.read_bytes()
         except OSError:
@@ -67,11 +67,11 @@ class ReadingMarks:
             self._write(0, self._owner)
 
     def put(self, place: int, mark: ReadingMark | None) -> None:
-        """Write *mark*, or that nothing is read, at *place*, from 1."""
+        """Write *mark* at *place*, counted from 1; None if nothing is read."""
         self._write(place, mark and asdict(mark))
 
     def close(self) -> None:
-        """The process ends, and was not killed."""
+        """Remove the marks: the process ends and was not killed."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -88,7 +88,7 @@ _FIELDS = asdict(ReadingMark("")).keys()
 
 
 def _boot() -> str:
-    """Which start of the machine this is; empty where it does not say so."""
+    """Return an id of the current start of the machine; empty where the system has none."""
     try:
         return _BOOT.read_text().strip()
     except OSError:

@@ -1,8 +1,8 @@
 """The fence of the last run on this machine that sent something, in files outside the database.
 
-Every run takes a higher fence than all before it, so a state with a lower fence than a file is an older copy: a
-restored backup. Unless ``crossdock state restored`` declares it, it would send again what it does not remember. One
-file is beside the state; a backup of the whole folder restores it as well, so the other is in the user's folder.
+Every run takes a higher fence than all before it, so a state with a lower fence than a file is a restored backup. It
+would send again what it does not know, unless ``crossdock state restored`` declares it. One file is beside the state. A
+backup of the whole folder restores that file as well, so the other is in the user's folder.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NAME = "fence.json"
 
 
 def of_user(identity: str, where: str) -> Sequence[Path]:
-    """The file of a state in the user's folder (XDG Base Directory Specification); none without a home.
+    """Return the file of a state in the user's folder (XDG Base Directory Specification); none without a home.
 
     Args:
         where: The address of the database: a copy at another place is another state.
@@ -35,11 +35,11 @@ def of_user(identity: str, where: str) -> Sequence[Path]:
 
 
 class Watermark:
-    """The files of one state.
+    """The watermark files of one state.
 
     Args:
         paths: Their folders are created with them.
-        identity: Of the state; the file of another state, which was at the same place before, is ignored.
+        identity: The state's identity. A file of another state, which was at the same place before, is ignored.
     """
 
     def __init__(self, paths: Sequence[Path], identity: str) -> None:
@@ -47,7 +47,7 @@ class Watermark:
 
     @property
     def fence(self) -> int:
-        """The fence of the last run that sent something; 0 without any."""
+        """The fence of the last run that sent something; 0 if there was none."""
         return max(map(self._fence_in, self._paths), default=0)
 
     def _fence_in(self, path: Path) -> int:
@@ -61,7 +61,7 @@ class Watermark:
         """Refuse a state with this *fence* if a run with a higher one has sent something.
 
         Raises:
-            RefusedError: If so.
+            RefusedError: If a run with a higher fence has sent something.
         """
         if fence < self.fence:
             raise RefusedError(
@@ -71,7 +71,7 @@ class Watermark:
             )
 
     def write(self, fence: int) -> None:
-        """Store *fence* where a file can be written: an extra check must not stop a run."""
+        """Store *fence* where a file can be written. A failed extra check must not stop a run."""
         for path in self._paths:
             with suppress(OSError):
                 path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -1,4 +1,4 @@
-"""Undos that have begun and not ended: their streams are not synced meanwhile."""
+"""Undos that have begun and not ended. Their streams are not synced meanwhile."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from crossdock.state.tables.snapshots_and_approvals import KEY_BYTES
 
 @dataclass(frozen=True, slots=True)
 class BegunUndo:
-    """What an undo does to one stream.
+    """The part of an undo that concerns one stream.
 
     Attributes:
         run_id: The run that began it.
-        plan: That a person approved, as a document; the same for all streams of the undo.
+        plan: The approved plan as a document; the same for all streams of the undo.
         keys: Key hashes of the records that it deletes or restores, ascending, 16 bytes each.
     """
 
@@ -31,7 +31,6 @@ class BegunUndo:
     keys: bytes
 
     def covers(self, key_hash: int) -> bool:
-        """Whether the undo deletes or restores this record."""
         number = len(self.keys) // KEY_BYTES
         place = bisect_left(range(number), key_hash, key=self._key)
         return place < number and self._key(place) == key_hash
@@ -45,21 +44,21 @@ class BegunUndos:
         self._connection = connection
 
     def begin(self, streams: Sequence[BegunUndo]) -> None:
-        """Write the streams of an undo, once for all runs that carry it out."""
+        """Write the streams of an undo, once for all runs that execute it."""
         rows = [{name: getattr(each, name) for name in BegunUndo.__slots__} for each in streams]
         if rows:
             self._connection.execute(insert(table), rows)
 
     def listed(self) -> list[BegunUndo]:
-        """The streams that are being undone, by name. All of them belong to one undo."""
+        """Return the streams that are being undone, by name. All of them belong to one undo."""
         query = select(*(table.c[name] for name in BegunUndo.__slots__)).order_by(table.c.stream)
         return [BegunUndo(*row) for row in self._connection.execute(query)]
 
     def since(self) -> dict[str, datetime]:
-        """As `listed`, only when the undo of each stream began."""
+        """Return when the undo of each stream began."""
         query = select(table.c.stream, table.c.begun_at).order_by(table.c.stream)
         return {stream: begun_at for stream, begun_at in self._connection.execute(query)}
 
     def end(self) -> None:
-        """The undo has ended, or was given up."""
+        """Record that the undo has ended or was abandoned."""
         self._connection.execute(delete(table))

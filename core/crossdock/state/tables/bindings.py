@@ -1,4 +1,4 @@
-"""Bindings: the target's id of each record, and what the target last accepted of it."""
+"""Bindings: the target's id of each record, and the payload that the target last accepted."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class Binding:
 
     Attributes:
         fingerprint: Of the rows that the accepted payload was mapped from; None unless *step* is ``whole``.
-        position: Value of the stream's ``order_by`` columns, None without.
-        step: Of the operation that the target accepted last.
-        payload: The last accepted payload, wire names, references resolved; empty if something else has changed the
-            record since, and if *step* is ``import``, but for a record that is written once and was compared.
+        position: The value of the stream's ``order_by`` columns; None if it has none.
+        step: The step of the operation that the target accepted last.
+        payload: The last accepted payload, with wire names and resolved references. Empty if something else has changed
+            the record since, or if *step* is ``import``, unless the record is written once and was compared.
         etag: The version that the target answered last; None if it is unknown.
         counter: Number of operations created for it; part of idempotency keys.
         changed_at: When the record was changed last, as the target's answer says; None if it is unknown.
@@ -64,14 +64,14 @@ class Binding:
     unverified: bool | None = None
 
     def forget_content(self) -> None:
-        """Keep the id alone: what the target holds is unknown."""
+        """Keep only the id: what the target holds is unknown."""
         self.fingerprint = self.etag = self.changed_at = None
         self.step, self.payload = "import", {}
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """A `Binding` to write, as delivery has it: *payload* is canonical JSON text."""
+    """A `Binding` to write in the form of delivery: *payload* is canonical JSON text."""
 
     scope: Scope
     key_hash: int
@@ -90,7 +90,7 @@ Bound = tuple[Scope, Binding]
 
 
 def _unindexed(column: Column[str], parameter: str) -> ColumnElement[bool]:
-    """The condition that *column* has the value of *parameter*, as an expression that no index has.
+    """Return the condition that *column* has the value of *parameter*, as an expression without an index.
 
     SQLite, which has no statistics of a new state, would search several target ids by the primary key, which begins
     with target and resource: it would read all records of the resource.
@@ -155,7 +155,7 @@ class Bindings:
         self._untrimmed = UntrimmedKeys(connection)
 
     def get(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, Binding]:
-        """The live bindings among *key_hashes*, by key hash; of unverified ones nothing but the id."""
+        """Return the live bindings among *key_hashes*, by key hash. An unverified binding has only its id."""
         found = {row[0]: Binding(*row) for row in _GET.rows(self._connection, scope.columns, key_hashes)}
         for binding in found.values():
             if binding.unverified:
@@ -163,15 +163,15 @@ class Bindings:
         return found
 
     def ids(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, str]:
-        """Target ids of the live bindings among *key_hashes*."""
+        """Return the target ids of the live bindings among *key_hashes*."""
         return dict(_IDS.rows(self._connection, scope.columns, key_hashes))
 
     def owners(self, target: str, resource: str, target_ids: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        """Target id, namespace, key hash and key of the whole records bound to *target_ids*, in any order."""
+        """Yield target id, namespace, key hash and key of the whole records bound to *target_ids*, in any order."""
         return _OF_ID.rows(self._connection, {"target": target, "resource": resource}, target_ids)
 
     def of_ids(self, target: str, resource: str, target_ids: Sequence[str]) -> Iterator[tuple[Scope, Binding]]:
-        """All live bindings to *target_ids*, those of contributions included, in any order."""
+        """Yield all live bindings to *target_ids*, including those of contributions, in any order."""
         for namespace, *fields in _BOUND.rows(self._connection, {"target": target, "resource": resource}, target_ids):
             yield Scope(target, resource, namespace), Binding(*fields)
 
@@ -184,10 +184,10 @@ class Bindings:
         limit: int,
         contributions: bool = False,
     ) -> list[Bound]:
-        """The next *limit* live bindings of whole records, by namespace and key hash.
+        """Return the next *limit* live bindings of whole records, by namespace and key hash.
 
         Args:
-            after: Namespace and key hash of the last one of the page before; None at first.
+            after: Namespace and key hash of the last binding of the page before; None at first.
             contributions: Include those of contributions.
         """
         query = select(table.c.namespace, *_FIELDS).where(*_OF_RESOURCE, _IS_LIVE)
@@ -205,7 +205,7 @@ class Bindings:
         return [(Scope(target, resource, namespace), Binding(*fields)) for namespace, *fields in rows]
 
     def put(self, scope: Scope, items: Sequence[Binding], *, run_id: int, at: datetime) -> None:
-        """Write bindings of one scope; an unverified one is unverified still."""
+        """Write bindings of one scope. An unverified binding stays unverified."""
         if not items:
             return
         self._stamps.changed(scope, [_change(item) for item in items])
@@ -216,7 +216,7 @@ class Bindings:
         self._untrimmed.add(scope, [(item.key_hash, item.key) for item in items])
 
     def accept(self, items: Sequence[Accepted], *, run_id: int, at: datetime) -> None:
-        """Write what the target accepted, of any number of scopes; an unverified binding is unverified still."""
+        """Write what the target accepted, for any number of scopes. An unverified binding stays unverified."""
         if not items:
             return
         scopes: dict[Scope, list[Change]] = defaultdict(list)
@@ -230,15 +230,15 @@ class Bindings:
             self._untrimmed.add(item.scope, [(item.key_hash, item.key)])
 
     def bury(self, scope: Scope, key_hashes: Sequence[int], *, at: datetime) -> None:
-        """Mark records that the target no longer has as deleted; their counters are kept."""
+        """Mark records that the target no longer has as deleted. Their counters are kept."""
         if key_hashes:
             self._stamps.changed(scope, [Change(key_hash, None, None, is_live=False) for key_hash in key_hashes])
         _BURY.run(self._connection, {"gone": key_hashes}, {**scope.columns, "at": at})
 
     def created_again(self, scope: Scope, key_hashes: Sequence[int]) -> None:
-        """Have what streams contributed to these records, which were just created, contributed again.
+        """Make streams contribute again to these records, which were just created.
 
-        Without it, a contribution to a record that was deleted and created again would be unchanged for ever.
+        Without it, a contribution to a record that was deleted and created again would count as unchanged for ever.
         """
         for each in self._stamps.contributions(scope):
             self._stamps.changed(each, self._without_fingerprint(each, key_hashes))
@@ -248,29 +248,26 @@ class Bindings:
         return [Change(key_hash, None, each.position) for key_hash, each in self.get(scope, key_hashes).items()]
 
     def distrust(self, scope: Scope, items: Sequence[Binding | Accepted]) -> None:
-        """Mark bindings as unverified."""
         self._stamps.changed(scope, [Change(item.key_hash, None, item.position) for item in items])
         _DISTRUST.run(self._connection, {"doubted": [item.key_hash for item in items]}, scope.columns)
 
     def distrust_all(self, target: str, resource: str) -> None:
-        """Mark all live bindings of a resource as unverified."""
         whole = table.c.target == target, table.c.resource == resource, _IS_LIVE
         self._connection.execute(update(table).where(*whole).values(unverified=True))
         self._stamps.changed_throughout(target, resource)
 
     def verified(self, scope: Scope, items: Sequence[Binding | Accepted]) -> None:
-        """Mark bindings, which say what the target holds, as verified."""
         if items:
             self._stamps.changed(scope, [_change(item) for item in items])
             _VERIFY.run(self._connection, {"verified": [item.key_hash for item in items]}, scope.columns)
 
     def unverified(self, target: str, resource: str, *, after: tuple[str, int] | None, limit: int) -> list[Bound]:
-        """As `of_resource`, of unverified bindings, contributions included."""
+        """Do the same as `of_resource` for unverified bindings, including contributions."""
         query = select(table.c.namespace, *_FIELDS).where(*_OF_RESOURCE, table.c.unverified.is_(True))
         return self._page(query, target, resource, after, limit)
 
     def doubt(self, target: str, resource: str, beginning: str) -> None:
-        """Forget what the target accepted of records whose keys begin so: something else has changed them there."""
+        """Clear the payloads of records whose keys have this prefix: something else has changed them at the target."""
         names = tuple(table.c[name] for name in Scope.__slots__)
         begins = table.c.key.startswith(beginning, autoescape=True)
         query = select(*names, table.c.key_hash).where(begins, table.c.step != "import", _IS_LIVE)
@@ -283,7 +280,7 @@ class Bindings:
             _DOUBT.run(self._connection, {"doubted": key_hashes}, scope.columns)
 
     def contributed(self, target: str, resource: str, target_ids: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-        """Target id and last payload of each contribution to the target's records *target_ids*, in any order."""
+        """Yield target id and last payload of each contribution to the target's records *target_ids*, in any order."""
         return _CONTRIBUTED.rows(self._connection, {"target": target, "resource": resource}, target_ids)
 
     def renew_versions(self, items: Sequence[Accepted]) -> None:
@@ -298,7 +295,7 @@ class Bindings:
         _RENEW.run(self._connection, columns)
 
     def doubt_changes(self, records: Sequence[tuple[str, str, str]]) -> None:
-        """Forget when records, each a target, a resource and an id, were changed: others have changed them since."""
+        """Clear the change times of records (target, resource, id), which others have changed since."""
         names = ("of_target", "of_resource", "of_id")
         columns: dict[str, Sequence[Any]] = {name: [each[n] for each in records] for n, name in enumerate(names)}
         _DOUBT_CHANGE.run(self._connection, columns)
@@ -306,7 +303,7 @@ class Bindings:
     def naming(
         self, target: str, resource: str, ids: Sequence[str]
     ) -> Iterator[tuple[Scope, int, str, dict[str, Any]]]:
-        """Scope, key hash, key and payload of the live bindings whose payload has one of the texts *ids*.
+        """Yield scope, key hash, key and payload of the live bindings whose payload has one of the texts *ids*.
 
         Those of contributions are included. All payloads of the resource are searched as text, and few are decoded.
         """
@@ -321,11 +318,11 @@ class Bindings:
                 yield Scope(target, resource, namespace), key_hash, key, exact_json.loads_own(text)
 
     def counters(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, int]:
-        """The counters of *key_hashes*, also of deleted bindings."""
+        """Return the counters of *key_hashes*, also of deleted bindings."""
         return dict(_COUNTERS.rows(self._connection, scope.columns, key_hashes))
 
     def newest_change(self, target: str) -> datetime | None:
-        """When *target* changed a record last, by its own clock, as far as its answers told; None if none did."""
+        """Return when *target* last changed a record, by its own clock, as far as its answers said; None if unknown."""
         newest = select(func.max(table.c.changed_at)).where(table.c.target == target)
         text: str | None = self._connection.execute(newest).scalar()
         try:
@@ -334,14 +331,13 @@ class Bindings:
             return None
 
     def listed(self) -> Iterator[tuple[Scope, str, str]]:
-        """Scope, key and target id of every live binding, sorted by scope and key."""
+        """Yield scope, key and target id of every live binding, sorted by scope and key."""
         names = (table.c.target, table.c.resource, table.c.namespace, table.c.key)
         query = select(*names, table.c.target_id).where(_IS_LIVE, _IS_WHOLE).order_by(*names)
         for *scope, key, target_id in self._connection.execute(query.execution_options(yield_per=10_000)):
             yield Scope(*scope), key, target_id
 
     def count(self) -> dict[str, int]:
-        """Number of live bindings by resource."""
         query = select(table.c.resource, func.count()).where(_IS_LIVE, _IS_WHOLE).group_by(table.c.resource)
         return {resource: number for resource, number in self._connection.execute(query)}
 

@@ -43,13 +43,12 @@ ROUNDING = 1e-6
 
 
 class Buckets:
-    """The state's own buckets, which one run at a time uses."""
+    """The state's own buckets, used by one run at a time."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def get(self, name: str) -> BucketState | None:
-        """The bucket as the last run left it."""
         row = self._connection.execute(select(buckets).where(buckets.c.name == name)).mappings().one_or_none()
         return None if row is None else _bucket_state(row)
 
@@ -61,12 +60,10 @@ class SharedBucket:
     """A `crossdock.pacing.bucket_store.BucketStore` in SQLite, for processes of one machine, or PostgreSQL, for hosts.
 
     One statement takes tokens, on the clock of the database, or for a file on the time since this machine started,
-    which cannot be set. A process that ends before it used its tokens has only used less. While the database is
-    unavailable no tokens are granted.
+    which cannot be set. If a process ends before it used its tokens, less was used. While the database is unavailable
+    no tokens are granted.
 
     Args:
-        clock: Of this machine.
-        name: Of the bucket.
         estimate: Returns the estimate of the limit, given the bucket's last one or None.
 
     Raises:
@@ -105,7 +102,7 @@ class SharedBucket:
             return  # another process was first
 
     def take(self, wanted: int, reserve: int) -> TakenTokens:
-        """Take at most *wanted* tokens and leave *reserve*; zero only reads the bucket."""
+        """Take at most *wanted* tokens and leave *reserve*. Zero only reads the bucket."""
 
         def work(connection: Connection) -> TakenTokens:
             row = connection.execute(self._taking(connection, wanted, reserve)).mappings().one()
@@ -114,7 +111,7 @@ class SharedBucket:
         return self._retried(work)
 
     def change(self, change: Callable[[BucketState, float], BucketState]) -> TakenTokens:
-        """Replace the bucket by the result of *change*, called with it and the database's time."""
+        """Replace the bucket by the result of *change*, which gets the bucket and the database's time."""
 
         def work(connection: Connection) -> TakenTokens:
             old, now = self._locked(connection)
@@ -148,13 +145,13 @@ class SharedBucket:
         return bucket_state.adjusted_to(now, SET_BACK_S), now
 
     def _instant(self, connection: Connection) -> ColumnElement[float]:
-        """The time on the clock that the bucket's users share, in seconds."""
+        """Return the time on the clock that the bucket's users share, in seconds."""
         if connection.dialect.name == "sqlite":
             return literal(self._clock.monotonic(), Double)
         return cast(func.extract("epoch", func.clock_timestamp()), Double)
 
     def _taking(self, connection: Connection, wanted: int, reserve: int) -> ReturningUpdate[Any]:
-        """One statement. Its time may be from before it waited for a lock, which only grants fewer tokens."""
+        """Build the one statement. Its time may be from before it waited for a lock, which only grants fewer tokens."""
         c, now = buckets.c, self._instant(connection)
         statement = update(buckets).where(c.name == self._name)
         if connection.dialect.name != "sqlite":  # a volatile function: evaluated once, at the start
@@ -209,7 +206,7 @@ def _bucket_state(row: Mapping[Any, Any]) -> BucketState:
 
 
 def _is_current(connection: Connection) -> bool:
-    """True if the table exists with the columns of this version."""
+    """Return whether the table exists with the columns of this version."""
     found = inspect(connection)
     return found.has_table(buckets.name) and {each["name"] for each in found.get_columns(buckets.name)} == {
         *buckets.c.keys()

@@ -17,10 +17,10 @@ from crossdock.state.tables.record_version import DeleteByKey, RecordIdentity, S
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A rejected record; *raw* and *mapped* hold its data and are shown only on request.
+    """A rejected record. *raw* and *mapped* hold its data and are shown only on request.
 
     Attributes:
-        status: ``rejected``, or ``dropped`` after an operator decided not to deliver this version of it.
+        status: ``rejected``, or ``dropped`` if an operator decided not to deliver this version.
     """
 
     identity: RecordIdentity
@@ -35,7 +35,7 @@ class DeadLetter:
 
 
 class DeadLetterFacts(NamedTuple):
-    """What a comparison needs to know of a dead letter."""
+    """The facts about a dead letter that a comparison needs."""
 
     key_hash: int
     fingerprint: int | None
@@ -46,7 +46,7 @@ class DeadLetterFacts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterFilter:
-    """Which records are chosen; a member that is None does not restrict them.
+    """A choice of records. A member that is None does not restrict them.
 
     Attributes:
         since: Rejected at this time or later.
@@ -58,7 +58,7 @@ class DeadLetterFilter:
     since: datetime | None = None
 
     def conditions(self, any_table: Table) -> list[Any]:
-        """On *stream* and *key*, which waiting records and operations have too, and of dead letters on all."""
+        """Return the conditions on *stream* and *key* for any table, and all conditions for dead letters."""
         given = {"stream": self.stream, "key": self.key, "code": self.code}
         found = [
             any_table.c[name] == value for name, value in given.items() if value is not None and name in any_table.c
@@ -89,7 +89,7 @@ class DeadLetters:
         self._connection = connection
 
     def put(self, rejected: Sequence[DeadLetter], *, run_id: int, at: datetime) -> None:
-        """Write dead letters; one replaces an older one of its record and keeps that one's first run."""
+        """Write dead letters. One that replaces an older one of its record keeps that one's first run."""
         for stream in {each.identity.stream for each in rejected}:
             group = [each for each in rejected if each.identity.stream == stream]
             key_hashes = [each.identity.key_hash for each in group]
@@ -103,20 +103,19 @@ class DeadLetters:
             _PUT.run(self._connection, columns, {"run_id": run_id, "refused_at": at})
 
     def facts(self, stream: str) -> list[DeadLetterFacts]:
-        """What a comparison needs to know of every dead letter of *stream*."""
         fields = (table.c.key_hash, table.c.record_fp, table.c.position, table.c.status, table.c.step)
         query = select(*fields).where(table.c.stream == stream)
         return [DeadLetterFacts(*row) for row in self._connection.execute(query)]
 
     def rejected(self, stream: str) -> list[tuple[RecordIdentity, str]]:
-        """Those of *stream* that are not dropped, each with its reason code, in the order of their places."""
+        """Return the rejected records of *stream* with their reason codes, in the order of their places."""
         query = select(*(table.c[name] for name in IDENTITY), table.c.code)
         query = query.where(table.c.stream == stream, table.c.status == "rejected")
         found = self._connection.execute(query.order_by(table.c.source, table.c.line, table.c.key))
         return [(RecordIdentity.of_row(row), row.code) for row in found]
 
     def chosen(self, choice: DeadLetterFilter) -> list[DeadLetter]:
-        """The dead letters of *choice* that are not dropped, oldest first; also those of rows without a key."""
+        """Return the rejected dead letters of *choice*, oldest first, including those of rows without a key."""
         fields = [table.c[name] for name in _COLUMNS]
         query = select(*fields).where(table.c.status == "rejected", *choice.conditions(table))
         found = self._connection.execute(query.order_by(table.c.refused_at, table.c.key))
@@ -129,7 +128,6 @@ class DeadLetters:
             self._connection.execute(update(table).where(condition).values(status="dropped"))
 
     def among(self, stream: str, key_hashes: Sequence[int]) -> set[int]:
-        """Those of *key_hashes* that are dead letters."""
         return {key_hash for key_hash, *_ in _ATTEMPTS.rows(self._connection, {"stream": stream}, key_hashes)}
 
     def clear(self, stream: str, key_hashes: Sequence[int]) -> None:
@@ -139,10 +137,10 @@ class DeadLetters:
     def put_keyless(
         self, stream: str, rejected: Sequence[DeadLetter], sources: Sequence[str] | None, *, run_id: int, at: datetime
     ) -> None:
-        """Replace the dead letters without key of *sources*, which were read again; those that were dropped stay.
+        """Replace the keyless dead letters of *sources*, which were read again. Dropped ones stay.
 
         Args:
-            sources: None for all, which a snapshot replaces.
+            sources: None for all sources, which a snapshot replaces.
         """
         keyless = (table.c.stream == stream) & (table.c.key == "")
         dropped = set(
@@ -154,18 +152,17 @@ class DeadLetters:
             self._connection.execute(earlier if part is None else earlier.where(table.c.source.in_(part)))
 
     def listed(self, *, limit: int, status: str = "rejected", choice: DeadLetterFilter = ALL) -> list[dict[str, Any]]:
-        """All columns of at most *limit* dead letters of *status* and *choice*, by stream and newest first."""
+        """Return all columns of at most *limit* dead letters of *status* and *choice*, by stream and newest first."""
         order = (table.c.stream, table.c.refused_at.desc(), table.c.key)
         query = select(table).where(table.c.status == status, *choice.conditions(table)).order_by(*order).limit(limit)
         return [dict(row) for row in self._connection.execute(query).mappings()]
 
     def count(self, choice: DeadLetterFilter, *, status: str = "rejected") -> int:
-        """The number of dead letters of *status* and *choice*."""
         query = select(func.count()).select_from(table).where(table.c.status == status, *choice.conditions(table))
         return int(self._connection.execute(query).scalar_one())
 
     def reasons(self, choice: DeadLetterFilter) -> list[tuple[str, str, int]]:
-        """Stream, reason code and number of those of *choice* that are rejected; most first."""
+        """Count the rejected dead letters of *choice* by stream and reason code, the most frequent first."""
         number = func.count().label("number")
         query = select(table.c.stream, table.c.code, number).where(table.c.status == "rejected")
         query = query.where(*choice.conditions(table)).group_by(table.c.stream, table.c.code)
@@ -173,6 +170,6 @@ class DeadLetters:
         return [(stream, code, count) for stream, code, count in found]
 
     def codes(self, stream: str, key_hashes: Sequence[int]) -> dict[int, str]:
-        """The reason codes of those of *key_hashes* that are rejected."""
+        """Return the reason codes of the rejected records among *key_hashes*."""
         rows = _CODES.rows(self._connection, {"stream": stream}, key_hashes)
         return {key_hash: code for key_hash, code, status in rows if status == "rejected"}

@@ -24,8 +24,9 @@ class FileFacts:
     Attributes:
         content_hash: SHA-256 of its bytes as hex; a plan, which stores nothing, may use the name instead.
         stamp: Orders snapshots: the date in the name, or else the modification time, as sortable text.
-        seen_at: When its source last listed it, to the day; None if only when it was accepted.
-        is_undone: An undo has taken back its records: it is not read again, but the same content in another file is.
+        seen_at: When its source last listed it, to the day; None if that was only when it was accepted.
+        is_undone: Whether an undo has removed its records. The file is not read again, but the same content in another
+            file is.
     """
 
     name: str
@@ -39,7 +40,7 @@ class FileFacts:
 
     @property
     def at(self) -> int:
-        """When it was changed, in seconds since 1970."""
+        """The modification time in seconds since 1970."""
         return int(self.modified_at.timestamp())
 
 
@@ -70,57 +71,59 @@ class Intake:
         self._connection = connection
 
     def done(self, stream: str, version: str) -> dict[str, FileFacts]:
-        """Files that *stream* has finished under *version*, by content hash, oldest first; also those taken back.
+        """Return the files that *stream* has finished under *version*, by content hash, oldest first, including undone
+        ones.
 
-        None if it has accepted others under another version since: what these said is to be mapped again.
+        Returns none if it has accepted files under another version since: their content must be mapped again.
         """
         if not self._is_last(stream, version):
             return {}
         return self._listed(table.c.stream == stream, table.c.version == version, table.c.status != "accepted")
 
     def unfinished(self, stream: str) -> dict[str, FileFacts]:
-        """Files that were accepted under any version and not finished, by content hash."""
+        """Return the files that were accepted under any version and not finished, by content hash."""
         return self._listed(table.c.stream == stream, table.c.status == "accepted")
 
     def forgotten(self, stream: str, version: str) -> Digests:
-        """Files that *stream* finished under *version*, of which retention kept only the digests; none as of `done`."""
+        """Return the files that *stream* finished under *version* and of which retention kept only the digests."""
         if not self._is_last(stream, version):
             return Digests()
         return removed_input_digests.of(self._connection, "file", stream, version)
 
     def _is_last(self, stream: str, version: str) -> bool:
-        """Whether no file was accepted under another version since one was under *version*."""
+        """Return whether the last accepted file was accepted under *version*."""
         query = select(table.c.version).where(table.c.stream == stream).order_by(table.c.accepted_at.desc()).limit(1)
         return self._connection.execute(query).scalar() in {None, version}
 
     def seen(self, stream: str, version: str, content_hashes: list[str], *, at: datetime) -> None:
-        """Record that the source still lists these finished files."""
         _SEEN.run(self._connection, {"content": content_hashes}, {"reader": stream, "under": version, "at": at})
 
     def known(self, stream: str) -> list[FileFacts]:
-        """All files that *stream* has accepted under any version, oldest first, as far as retention keeps them."""
+        """Return all files that *stream* has accepted under any version, oldest first, as far as retention keeps
+        them.
+        """
         query = select(*_FACTS).where(table.c.stream == stream).order_by(table.c.accepted_at, table.c.stamp)
         return [FileFacts(*row) for row in self._connection.execute(query)]
 
     def largest(self) -> dict[str, int]:
-        """The size in bytes of the largest file of each stream, as far as retention keeps them."""
+        """Return the size in bytes of the largest file of each stream, as far as retention keeps them."""
         query = select(table.c.stream, func.max(table.c.size)).group_by(table.c.stream)
         return {stream: size for stream, size in self._connection.execute(query)}
 
     def last_finished(self, stream: str) -> FinishedImport | None:
-        """The import of the file that *stream* accepted last among the finished ones; None without any."""
+        """Return the import of the finished file that *stream* accepted last, or None."""
         query = select(table.c.version, table.c.accepted_at).where(table.c.stream == stream, table.c.status == "done")
         row = self._connection.execute(query.order_by(table.c.accepted_at.desc()).limit(1)).first()
         return None if row is None else FinishedImport(*row)
 
     def passed(self, stream: str) -> set[FileDescription]:
-        """The older snapshots that *stream* has passed over and its source still lists."""
+        """Return the older snapshots that *stream* has passed over and its source still lists."""
         query = select(passed_files.c.name, passed_files.c.size, passed_files.c.modified_at)
         rows = self._connection.execute(query.where(passed_files.c.stream == stream))
         return {(name, size, modified_at) for name, size, modified_at in rows}
 
     def pass_over(self, stream: str, files: set[FileDescription]) -> None:
-        """Replace what `passed` gives."""
+        """Replace the result of `passed`."""
         self._connection.execute(delete(passed_files).where(passed_files.c.stream == stream))
         rows = [{"stream": stream, "name": name, "size": size, "modified_at": at} for name, size, at in sorted(files)]
         sql_statements.upsert(self._connection, passed_files, rows)
@@ -133,7 +136,7 @@ class Intake:
     def finish(self, stream: str, version: str) -> None:
         """Mark the accepted files as finished: every record in them is settled, or kept in the state.
 
-        The same contents accepted under earlier versions are finished with them.
+        The same contents that were accepted under earlier versions are finished with them.
         """
         same = table.alias()
         contents = select(same.c.content_hash).where(same.c.stream == stream, same.c.version == version)
@@ -141,9 +144,9 @@ class Intake:
         self._connection.execute(accepted.where(table.c.content_hash.in_(contents)).values(status="done"))
 
     def take_back(self, stream: str, begun: datetime, ended: datetime | None) -> None:
-        """What a run from *begun* to *ended* has brought was undone: see `FileFacts.is_undone`.
+        """Mark the files of the run from *begun* to *ended* as undone: see `FileFacts.is_undone`.
 
-        Files that were finished later may have the content of its files, and count like them.
+        Files with the same content that were finished later are marked, too.
         """
         of_run = table.c.stream == stream, table.c.accepted_at >= begun
         is_its_own = table.c.accepted_at <= ended if ended else false()
@@ -151,7 +154,7 @@ class Intake:
         self._connection.execute(undone.values(status="undone"))
 
     def forget(self, stream: str) -> None:
-        """Forget all files of *stream*: it reads them again."""
+        """Forget all files of *stream*, so that it reads them again."""
         self._connection.execute(delete(table).where(table.c.stream == stream))
         self.pass_over(stream, set())
         removed_input_digests.forget(self._connection, stream)

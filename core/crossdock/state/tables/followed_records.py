@@ -1,4 +1,4 @@
-"""Records that are not final: each run fetches them by their keys until they are."""
+"""Records that are not final. Each run fetches them by key until they are final."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class FollowedRecord:
     """A record that is not final.
 
     Attributes:
-        read_at: When it was read, or asked for, last.
-        missed: How often in succession the source did not have it.
+        read_at: When it was last read or requested.
+        missed: How many times in a row the source did not have it.
     """
 
     stream: str
@@ -42,16 +42,15 @@ class FollowedRecords:
         sql_statements.upsert(self._connection, table, rows)
 
     def forget(self, stream: str, key_hashes: Sequence[int]) -> None:
-        """These are final, or do not exist any more."""
+        """Remove records that are final, or no longer exist."""
         _DELETE.run(self._connection, stream, key_hashes)
 
     def oldest(self, stream: str, limit: int) -> list[FollowedRecord]:
-        """At most *limit* records of *stream*, those first that were read longest ago."""
+        """Return at most *limit* records of *stream*, those that were read longest ago first."""
         query = select(*_FIELDS).where(table.c.stream == stream).order_by(table.c.read_at, table.c.key_hash)
         return [FollowedRecord(*row) for row in self._connection.execute(query.limit(limit))]
 
     def key_hashes(self, stream: str) -> set[int]:
-        """Those of all records of *stream* that are not final."""
         return set(self._connection.execute(select(table.c.key_hash).where(table.c.stream == stream)).scalars())
 
     def count(self, stream: str) -> int:

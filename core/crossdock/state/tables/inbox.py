@@ -1,4 +1,4 @@
-"""The inbox: which webhooks were received, and the records that are to be fetched because of them.
+"""The inbox: received webhooks, and the records to fetch because of them.
 
 A webhook leaves one hint for each record that it is about. Many hints for one record are one row, whose number grows,
 so that a record which changes again while it is fetched is fetched again.
@@ -22,10 +22,10 @@ REMOVED_AT_ONCE = 1_000  # webhooks in one transaction
 
 
 class NamedRecord(NamedTuple):
-    """A record by its key, of which nothing else is known.
+    """A record by its key; nothing else is known of it.
 
     Attributes:
-        key: In text form (`crossdock.records.key_text`).
+        key: The key as text (`crossdock.records.key_text`).
         key_hash: 128 bits of XXH3 over *key*.
     """
 
@@ -39,9 +39,8 @@ class ReceivedWebhook:
     """A webhook that was received, without its body.
 
     Attributes:
-        delivery: The same for each copy of it.
+        delivery: An id that all copies of it share.
         problem: Why the connector cannot read it; None if it can.
-        records: That it is about.
     """
 
     connection: str
@@ -52,8 +51,6 @@ class ReceivedWebhook:
 
 
 class UnreadableWebhook(NamedTuple):
-    """A webhook whose body the connector cannot read."""
-
     received_at: datetime
     connection: str
     topic: str
@@ -62,13 +59,13 @@ class UnreadableWebhook(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HintedRecord:
-    """A record that is to be fetched.
+    """A record to fetch.
 
     Attributes:
-        number: Grows with each hint for it.
+        number: Grows with each hint for the record.
         due_at: When it is fetched next.
-        attempts: That failed since the last hint.
-        error: Of the last attempt.
+        attempts: The failed attempts since the last hint.
+        error: The error of the last attempt.
     """
 
     stream: str
@@ -119,7 +116,7 @@ class Inbox:
     # ---- received
 
     def receive(self, received: Sequence[ReceivedWebhook], *, at: datetime) -> None:
-        """Store webhooks and what they are about; a copy of one that was received before changes nothing."""
+        """Store webhooks and their records. A copy of a webhook that was received before changes nothing."""
         new = [each for each in received if self._is_new(each, at)]
         self.hint([record for each in new for record in each.records], at=at)
 
@@ -130,23 +127,22 @@ class Inbox:
         )
 
     def hint(self, records: Sequence[NamedRecord], *, at: datetime) -> None:
-        """Have *records* fetched at once, even if earlier attempts failed."""
+        """Schedule *records* to be fetched at once, even if earlier attempts failed."""
         columns = sql_statements.by_column(dict.fromkeys(records), *NamedRecord._fields)
         _HINT.run(self._connection, columns, {"number": 1, "first_at": at, "last_at": at, "due_at": at, "attempts": 0})
 
     def receives(self, connection: str) -> bool:
-        """Whether a webhook of *connection* was received."""
         query = select(webhooks.c.delivery).where(webhooks.c.connection == connection, webhooks.c.problem.is_(None))
         return self._connection.execute(query.limit(1)).first() is not None
 
     def unreadable(self, *, limit: int) -> list[UnreadableWebhook]:
-        """The latest webhooks that their connector cannot read."""
+        """Return the latest webhooks that their connector cannot read."""
         columns = (webhooks.c[name] for name in UnreadableWebhook._fields)
         query = select(*columns).where(webhooks.c.problem.is_not(None)).order_by(webhooks.c.received_at.desc())
         return [UnreadableWebhook(*row) for row in self._connection.execute(query.limit(limit))]
 
     def forget(self, before: datetime) -> int:
-        """Remove some webhooks that were received before then; the number removed."""
+        """Remove some webhooks that were received before then, and return their number."""
         old = select(webhooks.c.connection, webhooks.c.delivery).where(webhooks.c.received_at < before)
         rows = self._connection.execute(old.limit(REMOVED_AT_ONCE)).all()
         for name, delivery in rows:
@@ -157,45 +153,43 @@ class Inbox:
     # ---- to fetch
 
     def due(self, now: datetime, *, limit: int) -> list[HintedRecord]:
-        """At most *limit* records to fetch now, longest due first."""
+        """Return at most *limit* records to fetch now, longest due first."""
         query = select(*_FIELDS).where(hints.c.due_at <= now).order_by(hints.c.due_at, hints.c.key_hash).limit(limit)
         return [HintedRecord(*row) for row in self._connection.execute(query)]
 
     def next_due(self) -> datetime | None:
-        """When a record is to be fetched next; None without any."""
+        """Return when a record is to be fetched next; None if there is none."""
         return self._connection.execute(select(func.min(hints.c.due_at))).scalar()
 
     def fetched(self, done: Sequence[HintedRecord]) -> None:
-        """Remove *done*, except those that were hinted at again."""
+        """Remove *done*, except those with a new hint."""
         columns = sql_statements.by_column(done, of="stream", this="key_hash", fetched="number")
         _DONE.run(self._connection, columns)
 
     def again(self, failed: Sequence[HintedRecord]) -> None:
-        """Write when *failed* are due again, their attempts and errors."""
+        """Store the attempts, errors and next due times of *failed*."""
         columns = sql_statements.by_column(
             failed, of="stream", this="key_hash", later="due_at", failed="attempts", why="error"
         )
         _AGAIN.run(self._connection, columns)
 
     def drop(self, stream: str, key_hashes: Sequence[int]) -> None:
-        """Remove hints: these records are not fetched."""
+        """Remove hints, so that these records are not fetched."""
         _DELETE.run(self._connection, stream, key_hashes)
 
     def among(self, stream: str, key_hashes: Sequence[int]) -> Collection[int]:
-        """Those of *key_hashes* that are to be fetched."""
         return {key_hash for (key_hash,) in _AMONG.rows(self._connection, {"stream": stream}, key_hashes)}
 
     def listed(self, *, limit: int, choice: DeadLetterFilter = ALL) -> list[HintedRecord]:
-        """At most *limit* hints of *choice*, the oldest first."""
+        """Return at most *limit* hints of *choice*, oldest first."""
         query = select(*_FIELDS).where(*choice.conditions(hints)).order_by(hints.c.first_at, hints.c.key).limit(limit)
         return [HintedRecord(*row) for row in self._connection.execute(query)]
 
     def count(self, choice: DeadLetterFilter = ALL) -> int:
-        """The number of hints of *choice*."""
         query = select(func.count()).select_from(hints).where(*choice.conditions(hints))
         return int(self._connection.execute(query).scalar_one())
 
     def failing(self) -> Iterator[tuple[str, int]]:
-        """Number of records by stream whose last attempt failed."""
+        """Count the records whose last attempt failed, by stream."""
         query = select(hints.c.stream, func.count()).where(hints.c.error.is_not(None)).group_by(hints.c.stream)
         yield from ((stream, number) for stream, number in self._connection.execute(query))

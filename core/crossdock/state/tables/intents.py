@@ -34,11 +34,11 @@ class Intent:
         raw: The record it was mapped from, kept until the target has accepted it.
         status: ``replaced``: superseded by a new decision after the target turned out to hold something else.
             ``dropped``: by an operator.
-        untouched: It was delivered without a write, because the target already held it.
+        untouched: Whether it was delivered without a write, because the target already held it.
         only_unchanged: Reject an update or delete if somebody else has changed any part of the ``record``, or
             ``members`` that we write, whichever run sends it; None to decide about the record again.
-        resolved_at: When a person, or a complete list of the target, said what became of it while it was in doubt, or
-            before it was sent from a restored backup.
+        resolved_at: When a person or a complete list of the target resolved its doubt, or its fate before a restored
+            backup sends it.
         id: 0 until it is written.
     """
 
@@ -70,14 +70,14 @@ class Intent:
         return self.scope.resource
 
     def leave(self, at: datetime) -> None:
-        """Note that it is about to be sent, for the first time or again."""
+        """Record that it is about to be sent, for the first time or again."""
         self.status, self.attempts = "sending", self.attempts + 1
         self.first_sent_at = self.first_sent_at or at
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One sending of an intent that did not deliver it, or not at the first attempt.
+    """One attempt to send an intent, recorded if it failed or was not the first.
 
     Attributes:
         number: From 1, over all runs.
@@ -120,7 +120,7 @@ class Intents:
     def add(self, items: Sequence[Intent], *, run_id: int, fence: int, at: datetime) -> None:
         """Insert intents, pending or sending, and set their ids.
 
-        One that exists stays as it is, except that it is marked if it is sending.
+        An existing intent is not changed, except that it is marked if it is sending.
         """
         if not items:
             return
@@ -132,7 +132,7 @@ class Intents:
             self.mark_sending([item for item in items if item.status == "sending"])
 
     def _find(self, items: Sequence[Intent]) -> None:
-        """Set the ids of *items*, all of which exist.
+        """Set the ids of *items*, which all exist.
 
         Raises:
             InternalError: If another record's intent has the same idempotency key.
@@ -156,9 +156,9 @@ class Intents:
         _MARK.run(self._connection, columns)
 
     def move(self, items: Sequence[Intent], *, at: datetime) -> None:
-        """Write each item's status and result; *at* is when it was settled.
+        """Write each item's status and result. *at* is the time of settlement.
 
-        The raw form of one that is delivered or replaced is deleted.
+        The raw form of a delivered or replaced item is deleted.
         """
         for statement, is_done in ((_FINISH, True), (_MOVE, False)):
             group = [item for item in items if (item.status in _DONE) is is_done]
@@ -167,10 +167,10 @@ class Intents:
             statement.run(self._connection, columns)
 
     def unsettled(self, scope: Scope | None = None, among: Sequence[int] | None = None) -> list[Intent]:
-        """What is pending, sending or in doubt, oldest first, of all scopes or of *scope*.
+        """Return the pending, sending and in-doubt intents, oldest first, of all scopes or of *scope*.
 
         Args:
-            among: Only of these key hashes of *scope*.
+            among: Only these key hashes of *scope*.
         """
         query = select(*_FIELDS).where(table.c.status.in_(UNSETTLED)).order_by(table.c.id)
         if scope is None:
@@ -182,7 +182,7 @@ class Intents:
         return sorted((intent for part in parts for intent in part), key=lambda intent: intent.id)
 
     def of_record(self, scope: Scope, key_hash: int) -> list[Intent]:
-        """All operations on a record, oldest first."""
+        """Return all operations on a record, oldest first."""
         query = select(*_FIELDS).where(within(table, scope), table.c.key_hash == key_hash)
         return self._listed(query.order_by(table.c.id))
 
@@ -192,22 +192,22 @@ class Intents:
             self._connection.execute(update(table).where(table.c.id == item.id).values(raw=item.raw))
 
     def later_bodies(self, item: Intent) -> Iterator[bytes]:
-        """The bodies of all operations written after *item*."""
+        """Yield the bodies of all operations written after *item*."""
         query = select(table.c.body).where(table.c.id > item.id, table.c.body.is_not(None))
         yield from self._connection.execute(query.execution_options(yield_per=1_000)).scalars()
 
     def first_attempt_at(self, item: Intent) -> datetime | None:
-        """When the first attempt that was noted ended."""
+        """Return when the first recorded attempt ended."""
         query = select(func.min(attempts.c.ended_at)).where(attempts.c.intent_id == item.id)
         return self._connection.execute(query).scalar()
 
     def note(self, items: Sequence[Attempt]) -> None:
-        """Write how sendings ended."""
+        """Record the results of attempts."""
         rows = [{name: getattr(item, name) for name in Attempt.__slots__} for item in items]
         sql_statements.upsert(self._connection, attempts, rows)
 
     def latest_messages(self, items: Sequence[Intent]) -> dict[int, str]:
-        """The message of the latest attempt of each of *items* that has one, by its id."""
+        """Return the message of the latest attempt of each of *items* that has one, by its id."""
         found: dict[int, str] = {}
         for part in sql_statements.chunks([item.id for item in items]):
             query = select(attempts.c.intent_id, attempts.c.message).where(attempts.c.intent_id.in_(part))
@@ -216,22 +216,21 @@ class Intents:
         return found
 
     def counters(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, int]:
-        """The highest counter of the intents of each of *key_hashes*; absent without any."""
+        """Return the highest counter of the intents of each of *key_hashes*. Key hashes without intents are absent."""
         return dict(_COUNTERS.rows(self._connection, scope.columns, key_hashes))
 
     def listed(self, statuses: Iterable[Status], *, limit: int, choice: DeadLetterFilter = ALL) -> list[Intent]:
-        """At most *limit* intents of *statuses* and *choice*, oldest first."""
+        """Return at most *limit* intents of *statuses* and *choice*, oldest first."""
         query = select(*_FIELDS).where(table.c.status.in_(list(statuses)), *choice.conditions(table))
         return self._listed(query.order_by(table.c.id).limit(limit))
 
     def count(self, statuses: Iterable[Status], choice: DeadLetterFilter) -> int:
-        """The number of intents of *statuses* and *choice*."""
         query = select(func.count()).select_from(table)
         query = query.where(table.c.status.in_(list(statuses)), *choice.conditions(table))
         return int(self._connection.execute(query).scalar_one())
 
     def of_run(self, run_id: int) -> dict[str, int]:
-        """The number of a run's operations by what became of them; what is sent is ``pending`` until that is known."""
+        """Count a run's operations by result. Operations that are being sent count as ``pending``."""
         query = select(table.c.status, func.count()).where(table.c.run_id == run_id).group_by(table.c.status)
         found: dict[str, int] = {}
         for status, number in self._connection.execute(query.order_by(table.c.status)):

@@ -1,4 +1,4 @@
-"""One random stamp per scope, changed with the scope's bindings: a key index that has the same stamp is current."""
+"""Random stamps, one per scope, that change with the scope's bindings. A key index with the same stamp is current."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from crossdock.state.tables.scope import CONTRIBUTION, Scope, within, within_giv
 
 
 class Change(NamedTuple):
-    """What a transaction writes for one key; *is_live* is false once the target no longer has the record."""
+    """The write of a transaction for one key. *is_live* is false once the target no longer has the record."""
 
     key_hash: int
     fingerprint: int | None
@@ -25,7 +25,7 @@ class Change(NamedTuple):
 
 @dataclass(slots=True)
 class Touched:
-    """What one transaction changes in a scope, and the stamps before and after it; 0 if there was none."""
+    """The changes of one transaction in a scope, and the stamps before and after it; 0 if there was none."""
 
     before: int
     after: int
@@ -49,24 +49,23 @@ class Stamps:
         self.touched: dict[Scope, Touched] = {}
 
     def changed(self, scope: Scope, changes: list[Change]) -> None:
-        """Record that this transaction changes bindings of *scope*."""
         if scope not in self.touched:
             self.touched[scope] = self._renew(scope)
         self.touched[scope].changes += changes
 
     def of(self, scope: Scope) -> int:
-        """The stamp of *scope* in the state, 0 if it never had a binding."""
+        """Return the stamp of *scope* in the state; 0 if it never had a binding."""
         return stamp_of(self._connection, scope)
 
     def contributions(self, scope: Scope) -> list[Scope]:
-        """Where streams keep what they contributed to the records of *scope*, as far as they have contributed any."""
+        """Return the scopes with contributions of streams to the records of *scope*."""
         of_resource = table.c.target == scope.target, table.c.resource == scope.resource
         begins = table.c.namespace.startswith(f"{scope.namespace}{CONTRIBUTION}", autoescape=True)
         found = self._connection.execute(select(table.c.namespace).where(*of_resource, begins))
         return [Scope(scope.target, scope.resource, namespace) for (namespace,) in found]
 
     def changed_throughout(self, target: str, resource: str) -> None:
-        """Record that this transaction changes all bindings of these scopes: their key indexes are made anew."""
+        """Record that this transaction changes all bindings of these scopes, whose key indexes must be rebuilt."""
         query = select(table.c.namespace).where(table.c.target == target, table.c.resource == resource)
         for (namespace,) in self._connection.execute(query).all():
             scope, after = Scope(target, resource, namespace), secrets.randbits(62) + 1
@@ -83,5 +82,5 @@ class Stamps:
 
 
 def stamp_of(connection: Connection, scope: Scope) -> int:
-    """The stamp of *scope*, 0 if it never had a binding."""
+    """Return the stamp of *scope*; 0 if it never had a binding."""
     return connection.execute(select(table.c.stamp).where(within(table, scope))).scalar() or 0

@@ -1,4 +1,4 @@
-"""Migrations: the runs that move a legacy system once, and what people decided about them."""
+"""Migrations: the runs that move a legacy system once, and the decisions about them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ RunKind = Literal["load", "repair", "undo"]
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One migration. At most one of a state is not signed off.
+    """One migration. A state has at most one that is not signed off.
 
     Attributes:
         paused_at: None if it is not paused.
-        rehearsal: What was rehearsed before the first load; None without.
-        freeze: What the last freeze check found; None without.
-        reconciliation: What the last complete reconciliation found; None without, or if something was loaded since.
-        report_sha256: Of the report that was signed off.
+        rehearsal: The result of the rehearsal before the first load; None without one.
+        freeze: The result of the last freeze check; None without one.
+        reconciliation: The result of the last complete reconciliation; None without one, or if records were loaded
+            since.
+        report_sha256: The hash of the signed report.
     """
 
     id: int
@@ -43,10 +44,10 @@ class Migration:
 
 @dataclass(frozen=True, slots=True)
 class MigrationPart:
-    """What a run is of a migration.
+    """The part of a run in a migration.
 
     Attributes:
-        wave: That it loads; None for a repair or an undo.
+        wave: The wave that it loads; None for a repair or an undo.
     """
 
     migration_id: int
@@ -69,7 +70,7 @@ class MigrationRun:
 
 @dataclass(frozen=True, slots=True)
 class WaveApproval:
-    """A person has let a migration go on after a wave, although *open* was open."""
+    """A person's approval to continue a migration after a wave, although *open* was open."""
 
     wave: str
     approved_at: datetime
@@ -86,15 +87,12 @@ class Migrations:
         self._connection = connection
 
     def current(self) -> Migration | None:
-        """The migration that is not signed off."""
         return self._one(select(*_FIELDS).where(_OPEN).order_by(migrations.c.id.desc()).limit(1))
 
     def last(self) -> Migration | None:
-        """The latest migration, signed off or not."""
         return self._one(select(*_FIELDS).order_by(migrations.c.id.desc()).limit(1))
 
     def signed_off_with(self, report_sha256: str) -> Migration | None:
-        """The migration whose report has this hash."""
         return self._one(select(*_FIELDS).where(migrations.c.report_sha256 == report_sha256))
 
     def _one(self, query: Select[Any]) -> Migration | None:
@@ -102,26 +100,25 @@ class Migrations:
         return None if row is None else Migration(*row)
 
     def begin(self, name: str, *, at: datetime, by: str) -> int:
-        """Insert a migration and return its id."""
         row = {"name": name, "started_at": at, "started_by": by}
         result = self._connection.execute(insert(migrations).values(row))
         assert result.inserted_primary_key is not None
         return int(result.inserted_primary_key[0])
 
     def add_run(self, migration_id: int, run_id: int, kind: RunKind, wave: str | None) -> None:
-        """A run belongs to it. What was reconciled before it says nothing any more."""
+        """Add a run to the migration. Earlier reconciliations become void."""
         row = {"run_id": run_id, "migration_id": migration_id, "wave": wave, "kind": kind}
         self._connection.execute(insert(migration_runs).values(row))
         self._set(migration_id, reconciliation=None)
 
     def runs(self, migration_id: int) -> list[MigrationRun]:
-        """Its runs, oldest first."""
+        """Return the runs, oldest first."""
         columns = (migration_runs.c[name] for name in MigrationRun.__slots__)
         query = select(*columns).where(migration_runs.c.migration_id == migration_id)
         return [MigrationRun(*row) for row in self._connection.execute(query.order_by(migration_runs.c.run_id))]
 
     def sent_streams(self, migration_id: int, wave: str) -> set[str]:
-        """The streams of which a load of the wave has written an operation."""
+        """Return the streams for which a load of the wave has written an operation."""
         runs = select(migration_runs.c.run_id).where(
             migration_runs.c.migration_id == migration_id,
             migration_runs.c.wave == wave,
@@ -146,11 +143,11 @@ class Migrations:
         self._set(migration_id, reconciliation=facts)
 
     def sign_off(self, migration_id: int, *, at: datetime, by: str, report_sha256: str) -> None:
-        """From now on its history is not kept, and another migration may begin."""
+        """End the migration: its history is no longer kept, and another migration may begin."""
         self._set(migration_id, signed_off_at=at, signed_off_by=by, report_sha256=report_sha256)
 
     def approve(self, migration_id: int, approval: WaveApproval) -> None:
-        """Store an approval in place of an earlier one of the wave."""
+        """Store an approval, replacing an earlier one of the wave."""
         row = {
             "migration_id": migration_id,
             "wave": approval.wave,
@@ -161,7 +158,6 @@ class Migrations:
         sql_statements.upsert(self._connection, wave_approvals, [row])
 
     def approvals(self, migration_id: int) -> dict[str, WaveApproval]:
-        """By wave."""
         table = wave_approvals
         query = select(table.c.wave, table.c.approved_at, table.c.approved_by, table.c.open)
         rows = self._connection.execute(query.where(table.c.migration_id == migration_id)).all()

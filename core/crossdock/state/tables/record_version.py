@@ -1,4 +1,4 @@
-"""What identifies one version of a record, and what tables with one row per stream and record share."""
+"""The identity of one version of a record, and the parts that tables with one row per stream and record share."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class RecordIdentity(NamedTuple):
         stream: ``CONNECTION.STREAM``; it determines the record's `Scope`.
         key: In text form (`crossdock.records.key_text`).
         key_hash: 128 bits of XXH3 over *key*.
-        fingerprint: Of the record's rows; None where no row was read (a removal).
-        position: Value of the stream's ``order_by`` columns, None without.
+        fingerprint: The fingerprint of the record's rows; None where no row was read (a removal).
+        position: The value of the stream's ``order_by`` columns; None if it has none.
         source: File or page.
         line: Line or position in *source*, from 1; 0 where no row was read.
     """
@@ -40,12 +40,12 @@ class RecordIdentity(NamedTuple):
 
     @classmethod
     def of_row(cls, row: Any) -> RecordIdentity:
-        """From a row of a table that has `COLUMNS`."""
+        """Create from a row of a table that has `COLUMNS`."""
         return cls(*(getattr(row, name) for name in COLUMNS))
 
 
 COLUMNS = {"record_fp" if name == "fingerprint" else name: f"identity.{name}" for name in RecordIdentity._fields}
-"""Columns of a table whose rows have an identity, and the attributes they are written from."""
+"""Columns of a table whose rows have an identity, and the attributes that they store."""
 
 
 def of_stream(table: Table) -> ColumnElement[bool]:
@@ -53,7 +53,7 @@ def of_stream(table: Table) -> ColumnElement[bool]:
 
 
 class DeleteByKey:
-    """Deletes rows of one stream. Usually the stream has none at all, which one cheap query shows."""
+    """Deletes rows of one stream. Usually the stream has no rows, which one cheap query shows."""
 
     def __init__(self, table: Table) -> None:
         self._any = select(literal(1)).select_from(table).where(of_stream(table)).limit(1)

@@ -1,4 +1,4 @@
-"""What is kept of removed files and snapshots: 16 bytes each, by which a repeated one is recognised (law 4)."""
+"""Digests of removed files and snapshots, 16 bytes each, which recognize a repeated one (law 4)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class Digests:
-    """A set of contents; *packed* has their digests in ascending order."""
+    """A set of contents. *packed* has their digests in ascending order."""
 
     packed: bytes = b""
 
@@ -40,7 +40,7 @@ class Digests:
 
 
 def of(connection: Connection, kind: Kind, stream: str, version: str = "") -> Digests:
-    """The digests of *stream*; files are kept per version, snapshots are not."""
+    """Return the digests of *stream*. Files are kept per version, snapshots are not."""
     query = select(table.c.packed).where(table.c.kind == kind, table.c.stream == stream, table.c.version == version)
     return Digests(connection.execute(query).scalar() or b"")
 
@@ -51,7 +51,6 @@ def add(connection: Connection, kind: Kind, stream: str, version: str, contents:
 
 
 def forget(connection: Connection, stream: str) -> None:
-    """Forget the removed files of *stream*."""
     connection.execute(delete(table).where(table.c.kind == "file", table.c.stream == stream))
 
 

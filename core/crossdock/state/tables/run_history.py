@@ -1,4 +1,4 @@
-"""Runs, and what one run leaves to the next: cursors, and when a full list was read."""
+"""Runs, and what one run passes to the next: cursors, and when a full list was read."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class RunRecord:
         duration_ms: None while it runs, and if its end was not recorded.
         status: ``running``, ``done``, ``degraded`` (completed, but records are open), ``incomplete`` (stopped before
             its end), ``failed`` (could not begin, or met a defect of crossdock).
-        requests: Also counted while it runs.
-        messages: What it had to say.
+        requests: The number of requests, updated while it runs.
+        messages: Its errors, warnings and notes.
         timings: `crossdock.runs.timings.Timings.as_json`; only `Runs.get` loads them.
-        command: What started it; None if a job did, and of older runs.
+        command: The command that started it; None for a job and for older runs.
     """
 
     id: int
@@ -54,12 +54,12 @@ class RunRecord:
 
     @property
     def duration(self) -> timedelta | None:
-        """How long it took; None as *duration_ms*."""
+        """The duration; None as for *duration_ms*."""
         return None if self.duration_ms is None else timedelta(milliseconds=self.duration_ms)
 
     @property
     def open(self) -> OpenCounts | None:
-        """What was open at its end, of all streams; None if that is unknown, as of a run that was killed."""
+        """The open records of all streams at its end; None if that is unknown, as for a killed run."""
         counts = [OpenCounts.of_json(each["open"]) for each in (self.tally or {}).values() if "open" in each]
         return sum(counts, NOTHING_OPEN) if counts else None
 
@@ -94,7 +94,7 @@ class Runs:
         return int(result.inserted_primary_key[0])
 
     def reopen(self, *, business_date: str, job: str) -> RunRecord | None:
-        """Continue the last run of *job*, if it is of this date and has reached its end."""
+        """Continue the last run of *job* if it is of this date and has reached its end."""
         query = select(runs.c.id).where(runs.c.job == job).order_by(runs.c.id.desc()).limit(1)
         newest = self._connection.execute(query).scalar()
         last = None if newest is None else self.get(newest)
@@ -108,7 +108,7 @@ class Runs:
     def refuse(
         self, message: RunMessage, *, business_date: str, at: datetime, job: str | None, command: str | None = None
     ) -> int:
-        """Record that a run could not begin, once however often the same is tried in a row; returns the run's id."""
+        """Record that a run could not begin, once for repeated attempts in a row, and return the run's id."""
         newest = select(runs.c.id).where(runs.c.job.is_not_distinct_from(job)).order_by(runs.c.id.desc()).limit(1)
         known = self._connection.execute(newest).scalar()
         last = None if known is None else self.get(known)
@@ -123,7 +123,7 @@ class Runs:
         return run_id
 
     def follows_refusal(self, run_id: int) -> bool:
-        """Whether the run of the same job before this one was for the same date and could not begin."""
+        """Return whether the previous run of the same job was for the same date and could not begin."""
         before, this = runs.alias(), select(runs).where(runs.c.id == run_id).subquery()
         same = before.c.job == this.c.job, before.c.business_date == this.c.business_date
         query = select(before.c.status, before.c.tally).where(before.c.id < run_id, *same)
@@ -131,14 +131,14 @@ class Runs:
         return last is not None and (last.status, last.tally) == ("failed", None)
 
     def abandon(self, *, at: datetime) -> None:
-        """Mark all running runs as incomplete; only for the holder of the run lease."""
+        """Mark all running runs as incomplete. Only the holder of the run lease may do so."""
         for run_id in self._connection.execute(select(runs.c.id).where(runs.c.status == "running")).scalars().all():
             self._say(run_id, (*self.messages(run_id), UNRECORDED))
             changes = {"status": "incomplete", "finished_at": at}
             self._connection.execute(update(runs).where(runs.c.id == run_id).values(changes))
 
     def count_requests(self, run_id: int, *, requests: int, throttled: int) -> None:
-        """Write how many requests the run has sent so far, so that they are known if it is killed."""
+        """Store how many requests the run has sent so far, so that the number is known if the run is killed."""
         counts = {"requests": requests, "throttled": throttled}
         self._connection.execute(update(runs).where(runs.c.id == run_id).values(counts))
 
@@ -165,32 +165,31 @@ class Runs:
         self._connection.execute(update(intents).where(*was_resolved).values(resolved_at=None))  # it may be sent since
 
     def restored(self) -> bool:
-        """True from `declare_restored` until a complete run calls `trusted_again`."""
+        """Return True from `declare_restored` until a complete run calls `trusted_again`."""
         return self._connection.execute(select(meta.c.value).where(meta.c.name == _RESTORED)).first() is not None
 
     def remembered(self) -> datetime | None:
-        """When the newest record that a restored backup knows was changed; None if that is unknown."""
+        """Return when the newest record that a restored backup knows was changed; None if that is unknown."""
         found = self._connection.execute(select(meta.c.value).where(meta.c.name == _REMEMBERED)).scalar()
         return None if found is None else datetime.fromisoformat(found)
 
     def last_restored_intent(self) -> int:
-        """The id of the last operation of a restored backup, whose answer says what the target held once; else 0."""
+        """Return the id of the last operation of a restored backup, whose answer may be outdated; otherwise 0."""
         found = self._connection.execute(select(meta.c.value).where(meta.c.name == _LAST_INTENT)).scalar()
         return int(found or 0)
 
     def declare_compared(self, *, at: datetime) -> None:
-        """Note that a complete run has compared a restored state, which is trusted once nothing is in doubt by it."""
+        """Record that a complete run has compared a restored state. The state is trusted once nothing is in doubt."""
         sql_statements.upsert(self._connection, meta, [{"name": _COMPARED, "value": at.isoformat()}])
 
     def is_compared(self) -> bool:
-        """Whether `declare_compared` was called since the backup was restored."""
         return self._connection.execute(select(meta.c.value).where(meta.c.name == _COMPARED)).first() is not None
 
     def trusted_again(self) -> None:
         self._connection.execute(delete(meta).where(meta.c.name.in_([_RESTORED, _LAST_INTENT, _COMPARED, _REMEMBERED])))
 
     def listed(self, *, limit: int) -> list[RunRecord]:
-        """The latest runs, newest first."""
+        """Return the latest runs, newest first."""
         query = select(*_LISTED).order_by(runs.c.id.desc()).limit(limit)
         found = [RunRecord(*row) for row in self._connection.execute(query)]
         said = self._messages([run.id for run in found])
@@ -208,7 +207,7 @@ class Runs:
         return found
 
     def _as_they_are(self, found: Sequence[RunRecord]) -> list[RunRecord]:
-        """*found*, where a run whose end was not recorded, and whose process has ended, is not ``running``."""
+        """Correct the status of runs whose end was not recorded and whose process has ended."""
         if not any(run.status == "running" for run in found) or run_lease.is_held(self._connection):
             return list(found)
         return [
@@ -217,11 +216,11 @@ class Runs:
         ]
 
     def messages(self, run_id: int) -> tuple[RunMessage, ...]:
-        """What a run had to say, in order."""
+        """Return the messages of a run, in order."""
         return self._messages([run_id]).get(run_id, ())
 
     def _messages(self, run_ids: Sequence[int]) -> dict[int, tuple[RunMessage, ...]]:
-        """Those of *run_ids*, which have none between them."""
+        """Return the messages of *run_ids*, which are consecutive."""
         if not run_ids:
             return {}
         found: dict[int, list[RunMessage]] = {}
@@ -243,23 +242,25 @@ class Cursors:
         self._connection = connection
 
     def get(self, stream: str, version: str) -> str | None:
-        """Where *stream* continues; None at first and under another version, so a changed mapping reads all again."""
+        """Return where *stream* continues; None at first and under another version, so a changed mapping reads all
+        again.
+        """
         query = select(cursors.c.value).where(cursors.c.stream == stream, cursors.c.version == version)
         return self._connection.execute(query).scalar()
 
     def version(self, stream: str) -> str | None:
-        """The version that *stream* had when its cursor was stored; None without a cursor."""
+        """Return the version that *stream* had when its cursor was stored; None without a cursor."""
         return self._connection.execute(select(cursors.c.version).where(cursors.c.stream == stream)).scalar()
 
     def reset(self, stream: str, version: str, value: str | None) -> None:
-        """Continue at *value* again; from the beginning if it is None."""
+        """Set the cursor back to *value*, or to the beginning if it is None."""
         if value is not None:
             self.put(stream, version, value)
         else:
             self.forget(stream)
 
     def forget(self, stream: str) -> None:
-        """*stream* begins from the beginning."""
+        """Delete the cursor, so that *stream* starts from the beginning."""
         self._connection.execute(delete(cursors).where(cursors.c.stream == stream))
 
     def put(self, stream: str, version: str, value: str) -> None:
@@ -271,7 +272,7 @@ class FullLists:
         self._connection = connection
 
     def read_at(self, stream: str) -> datetime | None:
-        """When the last full list of *stream* was read to its end; None if there was none."""
+        """Return when the last full list of *stream* was read to its end; None if there was none."""
         return self._connection.execute(select(full_lists.c.read_at).where(full_lists.c.stream == stream)).scalar()
 
     def put(self, stream: str, *, at: datetime) -> None:

@@ -1,4 +1,4 @@
-"""Scheduled runs of jobs: one row for each due time and business date, whoever runs it and however often it is tried.
+"""Scheduled runs of jobs: one row for each due time and business date, for all attempts and processes.
 
 Only the holder of the state's run lease begins and finishes a scheduled run, and it finishes in the transaction that
 finishes its run. So of several schedulers one runs it, another continues after a killed one, and a paused one cannot
@@ -26,11 +26,11 @@ RECENT = 5  # scheduled runs from which the duration of the next one is estimate
 
 @dataclass(frozen=True, slots=True)
 class ScheduledRun:
-    """One run that a schedule asked for.
+    """One run that a schedule requested.
 
     Attributes:
         attempts: How often it was begun.
-        run_id: Of an unfinished one: that of the attempt that could not begin, if that was the last.
+        run_id: For an unfinished one, the run of the last attempt, if that could not begin.
         note: Why it failed or was skipped, or what is open.
     """
 
@@ -50,13 +50,15 @@ class ScheduledRun:
 
     @property
     def as_shown(self) -> ScheduledRun:
-        """``failed`` if it could not begin; its row remains ``running``, because it is tried again."""
+        """The row with the status ``failed`` if it could not begin. The stored row remains ``running``, as it is
+        retried.
+        """
         return self if self.finished or self.run_id is None else replace(self, status="failed")
 
 
 @dataclass(frozen=True, slots=True)
 class SkippedRun:
-    """A scheduled run that is not executed, and why."""
+    """A scheduled run that is not executed, and the reason."""
 
     job: str
     due: datetime
@@ -67,7 +69,7 @@ class SkippedRun:
 
 @dataclass(frozen=True, slots=True)
 class DueRun:
-    """The scheduled run that a run is for.
+    """A due scheduled run.
 
     Attributes:
         skipped: Scheduled runs of its job that are skipped in favour of this one, or by the settings.
@@ -88,7 +90,7 @@ class ScheduledRuns:
         self._connection = connection
 
     def counted_since(self, job: str, at: datetime) -> datetime:
-        """When *job* was first seen: now (*at*), if it is new. Nothing was due before."""
+        """Return when *job* was first seen; for a new job that is *at*. Nothing was due before."""
         known = self._connection.execute(select(jobs.c.since).where(jobs.c.name == job)).scalar()
         if known is None:
             _ADD_JOB.run(self._connection, {"name": [job], "since": [at], "paused": [False]})
@@ -98,17 +100,17 @@ class ScheduledRuns:
         return set(self._connection.execute(select(jobs.c.name).where(jobs.c.paused)).scalars())
 
     def pause(self, job: str, at: datetime, *, paused: bool) -> None:
-        """Pause or resume *job*; its schedule decides what becomes of runs that are due meanwhile."""
+        """Pause or resume *job*. Its schedule decides about runs that are due meanwhile."""
         self.counted_since(job, at)
         self._connection.execute(update(jobs).where(jobs.c.name == job).values(paused=paused))
 
     def last_finished(self, job: str) -> ScheduledRun | None:
-        """The finished scheduled run of *job* that was due last."""
+        """Return the finished scheduled run of *job* that was due last."""
         query = select(*_FIELDS).where(table.c.job == job, table.c.status != "running")
         return next(iter(self._rows(query.order_by(table.c.due.desc(), table.c.business_date.desc()).limit(1))), None)
 
     def previous(self, due_run: DueRun) -> ScheduledRun | None:
-        """The run of the job of *due_run* that was executed and ended last; None without one."""
+        """Return the run of the same job that was executed and ended last, or None."""
         executed = and_(table.c.job == due_run.job, table.c.run_id.is_not(None), table.c.status != "running")
         query = select(*_FIELDS).where(executed).order_by(table.c.finished_at.desc(), table.c.due.desc()).limit(1)
         return next(iter(self._rows(query)), None)
@@ -118,15 +120,15 @@ class ScheduledRuns:
         return next(iter(self._rows(query)), None)
 
     def of_date(self, job: str, business_date: date) -> list[ScheduledRun]:
-        """The scheduled runs of *job* for *business_date*, by due time."""
+        """Return the scheduled runs of *job* for *business_date*, by due time."""
         query = select(*_FIELDS).where(table.c.job == job, table.c.business_date == business_date.isoformat())
         return self._rows(query.order_by(table.c.due))
 
     def begin(self, due_run: DueRun, *, at: datetime, again: bool = False) -> bool:
-        """Begin a scheduled run, or begin it again; False if it is finished. What it skips is finished too.
+        """Begin a scheduled run, or begin it again, and finish the runs that it skips. Return False if it is finished.
 
         Args:
-            again: Only one that is ``done`` counts as finished.
+            again: Count only a run that is ``done`` as finished.
         """
         self.skip(due_run.skipped, at=at)
         known = self.get(due_run.job, due_run.due, due_run.business_date)
@@ -143,12 +145,11 @@ class ScheduledRuns:
     def finish(
         self, due_run: DueRun | SkippedRun, status: Status, run_id: int | None, note: str | None, *, at: datetime
     ) -> None:
-        """Finish a scheduled run that has begun."""
         values = {"status": status, "run_id": run_id, "note": note, "finished_at": at}
         self._connection.execute(update(table).where(_is(due_run)).values(values))
 
     def refuse(self, due_run: DueRun, run_id: int, *, at: datetime, busy: bool) -> None:
-        """Record that an attempt could not begin, of which the run *run_id* says why.
+        """Record that an attempt could not begin. The run *run_id* has the reason.
 
         Args:
             busy: Another process uses the state, which may be executing this very run.
@@ -165,7 +166,7 @@ class ScheduledRuns:
             self._connection.execute(update(table).where(_is(due_run)).values(run_id=run_id))
 
     def skip(self, skipped: Sequence[SkippedRun], *, at: datetime) -> None:
-        """Record scheduled runs as not executed; one that was begun and killed is not run again."""
+        """Record scheduled runs as not executed. One that was begun and killed is not run again."""
         for each in skipped:
             known = self.get(each.job, each.due, each.business_date)
             if known is None:
@@ -176,18 +177,18 @@ class ScheduledRuns:
                 self.finish(each, each.status, known.run_id, f"{why}; {each.note}", at=at)
 
     def end_until(self, job: str, due: datetime) -> None:
-        """Treat all scheduled runs of *job* due until then as finished, if they are not on record."""
+        """Treat all unrecorded scheduled runs of *job* that were due until then as finished."""
         self.counted_since(job, due)
         earlier = or_(jobs.c.done_until.is_(None), jobs.c.done_until < due)
         self._connection.execute(update(jobs).where(jobs.c.name == job, earlier).values(done_until=due))
 
     def is_forgotten(self, due_run: DueRun) -> bool:
-        """True if *due_run* is so old that its row may have been purged; it is finished then."""
+        """Return whether *due_run* is so old that its row may have been purged. It is finished then."""
         until = self._connection.execute(select(jobs.c.done_until).where(jobs.c.name == due_run.job)).scalar()
         return until is not None and due_run.due <= until
 
     def listed(self, *, limit: int, job: str | None = None) -> list[ScheduledRun]:
-        """The latest scheduled runs, newest first.
+        """Return the latest scheduled runs, newest first.
 
         One whose last attempt could not begin is failed, and one whose process has ended without recording it is
         incomplete.
@@ -202,7 +203,9 @@ class ScheduledRuns:
         return int(self._connection.execute(select(func.count()).select_from(table)).scalar_one())
 
     def expected(self, job: str) -> tuple[float, int] | None:
-        """Seconds and requests that the next run of *job* will take: medians of the latest; None without any."""
+        """Estimate the seconds and requests of the next run of *job* by the medians of the latest; None if there are
+        none.
+        """
         query = select(runs.c.duration_ms, runs.c.requests).join(table, table.c.run_id == runs.c.id)
         query = query.where(table.c.job == job, table.c.status.in_(COMPLETED), runs.c.duration_ms.is_not(None))
         found = self._connection.execute(query.order_by(table.c.due.desc()).limit(RECENT)).all()
@@ -212,7 +215,8 @@ class ScheduledRuns:
         return seconds, int(median(row.requests for row in found))
 
     def degraded_since(self, job: str, due: datetime) -> datetime | None:
-        """When the first of the latest degraded runs of *job* before *due* was due; None if the last was not degraded.
+        """Return when the current series of degraded runs of *job* before *due* began; None if the last was not
+        degraded.
 
         Skipped runs do not count.
         """

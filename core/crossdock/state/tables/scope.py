@@ -1,4 +1,4 @@
-"""Where record keys are unique."""
+"""Scopes: where record keys are unique."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import asdict, dataclass, replace
 
 from sqlalchemy import ColumnElement, Table, and_, bindparam
 
-CONTRIBUTION = "+"  # before the name of a contributing stream; no namespace contains it
+CONTRIBUTION = "+"  # prefix of a contributing stream; no namespace contains it
 _LONGEST = 128  # characters of the column
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """One target's resource in one namespace; or what one stream contributes to the records of such a scope."""
+    """One target's resource in one namespace, or the contributions of one stream to the records of such a scope."""
 
     target: str
     resource: str
     namespace: str
 
     def contribution(self, stream: str) -> Scope:
-        """Where *stream* keeps what it contributed to the records of this scope."""
+        """Return the scope of what *stream* contributes to the records of this scope."""
         namespace = f"{self.namespace}{CONTRIBUTION}{stream}"
         if len(namespace) > _LONGEST:
             name = hashlib.sha256(stream.encode()).hexdigest()[:32]
@@ -33,20 +33,18 @@ class Scope:
 
     @property
     def whole(self) -> Scope:
-        """The scope of the records that a contribution belongs to; of others the scope itself."""
+        """The scope of the records that a contribution belongs to; for others the scope itself."""
         return replace(self, namespace=self.namespace.partition(CONTRIBUTION)[0]) if self.is_contribution else self
 
     @property
     def columns(self) -> dict[str, str]:
-        """Its parts by column name."""
         return asdict(self)
 
 
 def within(table: Table, scope: Scope) -> ColumnElement[bool]:
-    """The condition that a row of *table* belongs to *scope*."""
     return and_(*(table.c[name] == value for name, value in scope.columns.items()))
 
 
 def within_given(table: Table) -> ColumnElement[bool]:
-    """As `within`, for the scope whose `Scope.columns` are the statement's parameters."""
+    """Return the same condition with the `Scope.columns` as parameters of the statement."""
     return and_(*(table.c[name] == bindparam(name) for name in Scope.__slots__))

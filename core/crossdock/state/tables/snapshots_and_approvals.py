@@ -1,4 +1,4 @@
-"""What removals are decided by: past snapshots and bindings; and what an operator must approve, or has approved."""
+"""The facts that decide removals: past snapshots, bindings, and pending or given approvals."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ COMPARED_SNAPSHOTS = 3  # past snapshots whose number of rows a new one is compa
 
 
 def packed(key_hashes: Iterable[int]) -> bytes:
-    """*key_hashes* as `PendingApproval.keys`."""
+    """Pack *key_hashes* in the form of `PendingApproval.keys`."""
     return b"".join(key.to_bytes(KEY_BYTES, "big") for key in sorted(key_hashes))
 
 
 @dataclass(frozen=True, slots=True)
 class PastSnapshot:
-    """A snapshot that was finished.
+    """A finished snapshot.
 
     Attributes:
-        rows: Data rows in it.
-        present: Records of its stream at the target afterwards; None if they were not counted.
+        rows: The number of its data rows.
+        present: The number of records of its stream at the target afterwards; None if they were not counted.
     """
 
     rows: int
@@ -42,8 +42,8 @@ class PendingApproval:
 
     Attributes:
         what: The operation and where it applies.
-        keys: What an approval covers, ascending, 16 bytes each: the key hashes of records to remove; of updates a
-            digest of the record's key hash and new content.
+        keys: What an approval covers, ascending, 16 bytes each: the key hash of each record to remove, or a digest of
+            the key hash and new content of each record to update.
         since: When a run first stopped at exactly these.
         approved_at: None until an operator approves.
     """
@@ -64,7 +64,7 @@ class PendingApproval:
         return [int.from_bytes(self.keys[start : start + KEY_BYTES], "big") for start in starts]
 
     def is_same(self, other: PendingApproval) -> bool:
-        """True if both do the same to the same records."""
+        """Return whether both do the same to the same records."""
         return (self.stream, self.what, self.keys) == (other.stream, other.what, other.keys)
 
 
@@ -83,7 +83,7 @@ class SnapshotHistory:
     def remember(
         self, stream: str, content: str, past: PastSnapshot, *, at: datetime, instead_of: str | None = None
     ) -> None:
-        """Record that *stream* has read the snapshot with this *content* digest, *instead_of* another one."""
+        """Record that *stream* has read the snapshot with this *content* digest, replacing *instead_of*."""
         self._connection.execute(
             delete(snapshots).where(snapshots.c.stream == stream, snapshots.c.content == instead_of)
         )
@@ -92,45 +92,44 @@ class SnapshotHistory:
         sql_statements.upsert(self._connection, snapshots, [key | facts])
 
     def knows(self, stream: str, content: str) -> bool:
-        """True if *stream* has finished this content before."""
         query = select(snapshots.c.stream).where(snapshots.c.stream == stream, snapshots.c.content == content)
         known = self._connection.execute(query).first() is not None
         return known or content in removed_input_digests.of(self._connection, "snapshot", stream)
 
     def latest(self, stream: str, number: int, *, without: str | None = None) -> list[PastSnapshot]:
-        """At most *number* snapshots, newest first, *without* the one of this name."""
+        """Return at most *number* snapshots, newest first, *without* the one of this name."""
         query = select(snapshots.c.row_count, snapshots.c.present).where(snapshots.c.stream == stream)
         query = query.where(snapshots.c.content != (without or ""))
         latest = query.order_by(snapshots.c.finished_at.desc()).limit(number)
         return [PastSnapshot(rows, present) for rows, present in self._connection.execute(latest)]
 
     def last_at(self, stream: str) -> datetime | None:
-        """When *stream* finished its newest snapshot; None if there was none."""
+        """Return when *stream* finished its newest snapshot, or None."""
         query = select(func.max(snapshots.c.finished_at)).where(snapshots.c.stream == stream)
         found: datetime | None = self._connection.execute(query).scalar_one()
         return found
 
     def steps(self, scope: Scope, key_hashes: Sequence[int]) -> Iterator[tuple[int, Step]]:
-        """Key hash and last accepted step of the live bindings among *key_hashes*; ``import`` if it is unverified."""
+        """Yield key hash and last accepted step of the live bindings among *key_hashes*; ``import`` if unverified."""
         yield from _STEPS.rows(self._connection, scope.columns, key_hashes)
 
     def present(self, scope: Scope) -> int:
-        """The number of records of *scope* at the target that no removal has archived."""
+        """Count the records of *scope* at the target that no removal has archived."""
         query = select(func.count()).where(within(bindings, scope), _IS_LIVE, bindings.c.step != "remove")
         return int(self._connection.execute(query).scalar_one())
 
     def get(self, stream: str) -> PendingApproval | None:
-        """What waits for approval, or is approved and not carried out yet."""
+        """Return the approval that is pending, or given and not used yet."""
         row = self._connection.execute(select(*_FIELDS).where(pending_removals.c.stream == stream)).first()
         return None if row is None else PendingApproval(*row)
 
     def listed(self) -> list[PendingApproval]:
-        """As `get`, of all streams."""
+        """Do the same as `get` for all streams."""
         query = select(*_FIELDS).order_by(pending_removals.c.stream)
         return [PendingApproval(*row) for row in self._connection.execute(query)]
 
     def ask(self, pending: PendingApproval) -> None:
-        """Store *pending* for approval and replace any other of its stream; the same one stays as it is."""
+        """Store *pending* for approval, replacing a different one of its stream."""
         known = self.get(pending.stream)
         if known is None or not known.is_same(pending):
             self._put(pending)
@@ -139,7 +138,7 @@ class SnapshotHistory:
         self._put(replace(pending, approved_at=at))
 
     def forget(self, stream: str) -> None:
-        """Delete what waits for approval of *stream*, or is approved."""
+        """Delete the pending or given approval of *stream*."""
         self._connection.execute(delete(pending_removals).where(pending_removals.c.stream == stream))
 
     def _put(self, pending: PendingApproval) -> None:

@@ -1,4 +1,4 @@
-"""Inputs at which a process was killed while it read them; those that kill another one, too, are set aside."""
+"""Inputs at which a process was killed while it read them. An input that kills a second process is set aside."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class SuspectedInput:
 
     Attributes:
         name: The file; empty for a stream without files.
-        killed: How often.
-        here: How often in a row at the same place, after so many *batches*.
-        set_aside_at: Since when it is not read; None if it is.
+        killed: The number of killed processes.
+        here: How many in a row at the same place, after *batches* batches.
+        set_aside_at: Since when it is not read; None if it is read.
     """
 
     stream: str
@@ -37,7 +37,7 @@ class SuspectedInput:
 
     @property
     def is_to_be_tried(self) -> bool:
-        """Whether another process must read it first; to read a stream without files again may cost many requests."""
+        """Whether another process must read it first. Reading a stream without files again may cost many requests."""
         return bool(self.name) or self.killed > 1
 
 
@@ -53,16 +53,14 @@ class SuspectedInputs:
         return None if row is None else SuspectedInput(*row)
 
     def any(self) -> bool:
-        """Whether there is one."""
         return self._connection.execute(select(table.c.stream).limit(1)).first() is not None
 
     def set_aside(self) -> list[SuspectedInput]:
-        """Those that are not read."""
         query = select(*_FIELDS).where(table.c.set_aside_at.is_not(None)).order_by(table.c.stream, table.c.name)
         return [SuspectedInput(*row) for row in self._connection.execute(query)]
 
     def killed(self, mark: ReadingMark, *, at: datetime) -> None:
-        """Record that a process was killed at *mark*, which is set aside if that has happened too often."""
+        """Record that a process was killed at *mark*, and set it aside if that has happened too often."""
         before = self.get(mark)
         here = before.here + 1 if before and before.batches == mark.batches else 1
         killed = before.killed + 1 if before else 1
@@ -71,16 +69,16 @@ class SuspectedInputs:
         sql_statements.upsert(self._connection, table, [row | counts])
 
     def put_aside(self, mark: ReadingMark, *, at: datetime) -> int:
-        """Set *mark* aside, which has killed another process, too; how many it has killed."""
+        """Set *mark* aside after it killed another process. Return how many processes it has killed."""
         killed = update(table).where(*_is(mark)).values(set_aside_at=at, killed=table.c.killed + 1)
         return int(self._connection.execute(killed.returning(table.c.killed)).scalar_one())
 
     def survived(self, mark: ReadingMark) -> None:
-        """The input was read, so that it is not suspected any more."""
+        """Remove the suspicion, because the input was read."""
         self._connection.execute(delete(table).where(*_is(mark)))
 
     def readmit(self, stream: str) -> int:
-        """Let what is set aside of *stream* be read once more; how many inputs."""
+        """Let the inputs of *stream* that are set aside be read once more, and return their number."""
         found = update(table).where(table.c.stream == stream, table.c.set_aside_at.is_not(None))
         return self._connection.execute(found.values(killed=1, here=1, set_aside_at=None)).rowcount
 

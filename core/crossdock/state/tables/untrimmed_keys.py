@@ -1,4 +1,4 @@
-"""Records whose keys have white space around them: their names do not change when keys are trimmed later."""
+"""Keys with white space around them. The names of their records stay the same although keys are trimmed now."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class UntrimmedKeys:
         self._connection = connection
 
     def of(self, scope: Scope) -> list[str]:
-        """Those of bindings and intents of *scope*."""
+        """Return those of the bindings and intents of *scope*."""
         found = self._connection.execute(select(table.c.key).where(within(table, scope)).order_by(table.c.key))
         return list(found.scalars())
 
     def of_stream(self, stream: str) -> list[str]:
-        """Those of rejected and waiting records of *stream*."""
+        """Return those of the rejected and waiting records of *stream*."""
         each = (
             select(other.c.key).where(other.c.stream == stream, other.c.key.contains("%", autoescape=True))
             for other in (dead_letters, waiting_records)
@@ -31,7 +31,7 @@ class UntrimmedKeys:
         return sorted(key for key in self._connection.execute(union(*each)).scalars() if trimmed_key(key) != key)
 
     def add(self, scope: Scope, keys: Iterable[tuple[int, str]]) -> None:
-        """Remember those of *keys* that have white space around them.
+        """Store those of *keys* that have white space around them.
 
         Args:
             keys: Key hashes and keys.

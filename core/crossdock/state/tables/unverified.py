@@ -1,4 +1,4 @@
-"""What a state must not use until it was compared with the outside: after a restored backup, everything."""
+"""Parts of a state that must not be used before they are compared with the outside: after a restored backup, all."""
 
 from __future__ import annotations
 
@@ -20,11 +20,7 @@ _SCOPE = tuple(bindings.c[name] for name in Scope.__slots__)
 
 
 class UnverifiedRecord(NamedTuple):
-    """A record of which it is unknown what its target holds.
-
-    Attributes:
-        key: In text form.
-    """
+    """A record whose content at the target is unknown."""
 
     scope: Scope
     key: str
@@ -32,17 +28,17 @@ class UnverifiedRecord(NamedTuple):
 
 
 class Unverified:
-    """Resources of targets and streams that are unverified as a whole, and the bindings that are.
+    """Unverified resources of targets, unverified streams, and unverified bindings.
 
     A resource is unverified until the target's records were compared with the bindings, since it may have records that
-    the state has forgotten. A stream is until the state has forgotten which snapshot it read last.
+    the state has forgotten. A stream is unverified until the state has forgotten its last snapshot.
     """
 
     def __init__(self, connection: Connection, of_bindings: Bindings) -> None:
         self._connection, self._bindings = connection, of_bindings
 
     def declare(self, resources: Sequence[tuple[str, str]]) -> None:
-        """Mark *resources*, each a target and its resource, with their bindings, and all streams."""
+        """Mark *resources* (target and resource) with their bindings, and all streams."""
         for target, resource in resources:
             self.declare_resource(target, resource)
             self._bindings.distrust_all(target, resource)
@@ -51,7 +47,7 @@ class Unverified:
         sql_statements.upsert(self._connection, unverified, [{"kind": _STREAM, "name": name} for name in found])
 
     def declare_resource(self, target: str, resource: str) -> None:
-        """Have the records of a resource compared, as far as their bindings are unverified."""
+        """Require a comparison of the records of a resource, as far as their bindings are unverified."""
         sql_statements.upsert(self._connection, unverified, [{"kind": _RESOURCE, "name": f"{target}/{resource}"}])
 
     def distrust(self, scope: Scope, items: Sequence[Binding | Accepted]) -> None:
@@ -60,12 +56,10 @@ class Unverified:
         self._bindings.distrust(scope, items)
 
     def with_bindings(self, target: str) -> set[str]:
-        """The resources of *target* with unverified bindings."""
         query = select(bindings.c.resource).where(_IS_UNVERIFIED, bindings.c.target == target).distinct()
         return {resource for (resource,) in self._connection.execute(query)}
 
     def resources(self, target: str) -> set[str]:
-        """The resources of *target* that are unverified as a whole."""
         prefix = f"{target}/"
         query = select(unverified.c.name).where(
             unverified.c.kind == _RESOURCE, unverified.c.name.startswith(prefix, autoescape=True)
@@ -73,27 +67,25 @@ class Unverified:
         return {name.removeprefix(prefix) for (name,) in self._connection.execute(query)}
 
     def compared(self, target: str, resource: str) -> None:
-        """Record that what *target* holds of *resource* was compared with the bindings."""
+        """Record that the records of *resource* at *target* were compared with the bindings."""
         name = f"{target}/{resource}"
         self._connection.execute(delete(unverified).where(unverified.c.kind == _RESOURCE, unverified.c.name == name))
 
     def streams(self) -> set[str]:
-        """The streams that are unverified."""
         query = select(unverified.c.name).where(unverified.c.kind == _STREAM)
         return {name for (name,) in self._connection.execute(query)}
 
     def end(self) -> None:
-        """A complete run has found nothing unverified."""
+        """Clear all marks after a complete run that found nothing unverified."""
         self._connection.execute(delete(unverified))
 
     def has_bindings(self) -> bool:
-        """Whether any binding is unverified."""
         return self._connection.execute(select(literal(1)).where(_IS_UNVERIFIED).limit(1)).first() is not None
 
     def forget_last_snapshot(self, stream: str) -> None:
-        """Have a *stream* that is unverified read its last snapshot again, and compare its removals with none.
+        """Make an unverified *stream* read its last snapshot again, without comparing it with earlier ones.
 
-        What an older snapshot is called is known still, so that it is refused as stale.
+        The names of older snapshots are kept, so that those are refused as stale.
         """
         gone = delete(unverified).where(unverified.c.kind == _STREAM, unverified.c.name == stream)
         if not self._connection.execute(gone).rowcount:
@@ -110,20 +102,20 @@ class Unverified:
         )
 
     def counts(self) -> Iterator[tuple[Scope, int]]:
-        """How many bindings of each scope are unverified."""
+        """Count the unverified bindings of each scope."""
         query = select(*_SCOPE, func.count()).where(_IS_UNVERIFIED).group_by(*_SCOPE)
         for *scope, number in self._connection.execute(query):
             yield Scope(*scope), number
 
     def count(self, scopes: Collection[Scope], key: str | None) -> int:
-        """How many records of *scopes* are unverified; of a *key*, if one is given."""
+        """Count the unverified records of *scopes*, with *key* if one is given."""
         if key is None:
             return sum(number for scope, number in self.counts() if scope in scopes)
         query = select(*_SCOPE).where(_IS_UNVERIFIED, bindings.c.key == key)
         return sum(Scope(*row) in scopes for row in self._connection.execute(query))
 
     def listed(self, scopes: Collection[Scope], key: str | None, *, limit: int) -> list[UnverifiedRecord]:
-        """At most *limit* unverified records of *scopes*, by key."""
+        """Return at most *limit* unverified records of *scopes*, by key."""
         query = select(*_SCOPE, bindings.c.key, bindings.c.target_id).where(_IS_UNVERIFIED)
         if key is not None:
             query = query.where(bindings.c.key == key)

@@ -21,8 +21,8 @@ class Wait:
     """A record and the records it waits for: ``[{resource, namespace, key}, ...]``.
 
     Attributes:
-        idle_under: The version of the mapping under which nothing but its references can move it; None if it is to be
-            decided about in the next run.
+        idle_under: The version of the mapping under which only its references can release it; None if the next run must
+            decide about it.
     """
 
     identity: RecordIdentity
@@ -42,7 +42,7 @@ class WaitingCount:
     """Records of one stream that wait for the same records.
 
     Attributes:
-        since: Of the one that has waited longest.
+        since: When the longest waiting of them began to wait.
         first_key: The first of their keys in alphabetical order.
     """
 
@@ -72,7 +72,7 @@ class WaitingRecords:
         self._connection = connection
 
     def put(self, records: Sequence[WaitingRecord], *, run_id: int, at: datetime) -> None:
-        """Write waiting records; one that waited before keeps its *since*."""
+        """Write waiting records. One that waited before keeps its *since*."""
         for stream in {record.identity.stream for record in records}:
             group = [record for record in records if record.identity.stream == stream]
             hashes = [record.identity.key_hash for record in group]
@@ -82,53 +82,50 @@ class WaitingRecords:
             _PUT.run(self._connection, columns, {"run_id": run_id})
 
     def waits(self, stream: str, key_hashes: Sequence[int] | None = None) -> list[Wait]:
-        """The waiting records of *stream* without their data, longest waiting first; or those of *key_hashes*."""
+        """Return the waiting records of *stream* or of *key_hashes*, without their data, longest waiting first."""
         if key_hashes is not None:
             return [_wait(row) for row in _WAITS_AMONG.rows(self._connection, {"stream": stream}, key_hashes)]
         query = select(*_WAIT).where(table.c.stream == stream).order_by(table.c.since, table.c.key)
         return [_wait(row) for row in self._connection.execute(query)]
 
     def put_idle(self, stream: str, key_hashes: Sequence[int], version: str) -> None:
-        """Nothing but what they wait for can move these records, as long as the mapping has this version."""
+        """Record that only their references can release these records while the mapping has this version."""
         _IDLE.run(self._connection, {"hash": key_hashes}, {"stream": stream, "version": version})
 
     def among(self, stream: str, key_hashes: Sequence[int]) -> list[WaitingRecord]:
-        """Those of *key_hashes* that wait."""
         return [_record(row) for row in _AMONG.rows(self._connection, {"stream": stream}, key_hashes)]
 
     def fingerprint(self, stream: str, key_hash: int) -> int | None:
-        """The fingerprint of a waiting record; None if it does not wait."""
+        """Return the fingerprint of a waiting record; None if it does not wait."""
         query = select(table.c.record_fp).where(table.c.stream == stream, table.c.key_hash == key_hash)
         return self._connection.execute(query).scalar()
 
     def chosen(self, choice: DeadLetterFilter) -> list[WaitingRecord]:
-        """The waiting records of *choice*, longest waiting first."""
+        """Return the waiting records of *choice*, longest waiting first."""
         query = select(*_FIELDS).where(*choice.conditions(table)).order_by(table.c.since, table.c.key)
         found = self._connection.execute(query)
         return [_record(row) for row in found]
 
     def first(self, stream: str, number: int) -> list[WaitingRecord]:
-        """At most *number* waiting records of *stream*, longest waiting first."""
+        """Return at most *number* waiting records of *stream*, longest waiting first."""
         query = select(*_FIELDS).where(table.c.stream == stream).order_by(table.c.since, table.c.key).limit(number)
         return [_record(row) for row in self._connection.execute(query)]
 
     def clear(self, stream: str, key_hashes: Sequence[int]) -> None:
-        """Delete records that no longer wait."""
         _DELETE.run(self._connection, stream, key_hashes)
 
     def listed(self, *, limit: int, choice: DeadLetterFilter = ALL) -> list[dict[str, Any]]:
-        """All columns of at most *limit* waiting records of *choice*, longest waiting first."""
+        """Return all columns of at most *limit* waiting records of *choice*, longest waiting first."""
         query = select(table).where(*choice.conditions(table))
         query = query.order_by(table.c.since, table.c.stream, table.c.key).limit(limit)
         return [dict(row) for row in self._connection.execute(query).mappings()]
 
     def count(self, choice: DeadLetterFilter) -> int:
-        """The number of waiting records of *choice*."""
         query = select(func.count()).select_from(table).where(*choice.conditions(table))
         return int(self._connection.execute(query).scalar_one())
 
     def counted(self, choice: DeadLetterFilter) -> list[WaitingCount]:
-        """The waiting records of *choice*, counted by stream and by what they wait for."""
+        """Count the waiting records of *choice* by stream and by what they wait for."""
         numbers = func.count(), func.min(table.c.since), func.min(table.c.key)
         query = select(table.c.stream, table.c.waits_for, *numbers).where(*choice.conditions(table))
         return [
@@ -136,7 +133,6 @@ class WaitingRecords:
         ]
 
     def waits_of(self, stream: str, key_hashes: Sequence[int]) -> dict[int, list[dict[str, str]]]:
-        """What those of *key_hashes* that wait are waiting for."""
         return dict(_WAITS.rows(self._connection, {"stream": stream}, key_hashes))
 
 

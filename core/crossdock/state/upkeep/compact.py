@@ -1,4 +1,4 @@
-"""Compacting a state: release the space of removed rows and refresh the database's statistics."""
+"""Compaction: releases the space of removed rows and refreshes the database's statistics."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def rewrite(url: StateUrl) -> str | None:
     """Rewrite the file of a SQLite state without the remnants in its pages and its log.
 
     Returns:
-        None, or why that failed or was not completed.
+        None, or why the rewrite failed or was not completed.
     """
     try:
         with closing(sqlite3.connect(Path(url.database or ""), timeout=engine.BUSY_S, isolation_level=None)) as file:

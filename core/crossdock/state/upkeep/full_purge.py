@@ -1,4 +1,4 @@
-"""Purging a state: all steps of `crossdock.state.upkeep.retention`, then the remnants in the file."""
+"""Purge of a state: all steps of `crossdock.state.upkeep.retention`, then the remnants in the file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from crossdock.state.upkeep.retention import PurgeResult
 
 
 def purge(state: State, url: StateUrl, ages: Ages) -> PurgeResult:
-    """Purge in short transactions; an interrupted purge has done a part and can be repeated.
+    """Purge in short transactions. An interrupted purge has done a part and can be repeated.
 
     Raises:
         StateError: If another run uses the state, the database fails, or remnants stay in the file because the disk
@@ -34,7 +34,7 @@ def purge(state: State, url: StateUrl, ages: Ages) -> PurgeResult:
 
 
 def work(state: State, ages: Ages, *, batches: int) -> tuple[PurgeResult, bool]:
-    """Remove or empty at most *batches* batches of rows, each in a transaction, of a state that is held.
+    """Remove or empty at most *batches* batches of rows, each in a transaction, of a state whose lease is held.
 
     Returns:
         What was done, and whether nothing is left to do.

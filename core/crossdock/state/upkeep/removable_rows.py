@@ -1,7 +1,7 @@
-"""Which old rows a state may lose: those that no later run needs.
+"""The old rows that may be removed from a state: those that no later run needs.
 
-Everything else stays: bindings, cursors, removals, waiting records, dead letters with their reasons, and the history of
-a migration until it is signed off, and of streams that are being undone: what was done can be undone.
+Everything else stays: bindings, cursors, removals, waiting records and dead letters with their reasons. So does the
+history of a migration until it is signed off and of streams that are being undone, so that it can be undone.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Ages:
     """Rows that ended before these times may be purged.
 
     Attributes:
-        operations: For operations: never within the time for which a target remembers idempotency keys.
-        others: For everything else.
+        operations: The limit for operations, never within the time for which a target remembers idempotency keys.
+        others: The limit for everything else.
     """
 
     operations: datetime
@@ -53,7 +53,7 @@ class Ages:
 
     @classmethod
     def at(cls, now: datetime, older_than: timedelta, *, keys_kept_s: int) -> Self:
-        """What is *older_than* that at *now*; a target remembers idempotency keys for *keys_kept_s* seconds."""
+        """Return the ages for *older_than* at *now*. A target remembers idempotency keys for *keys_kept_s* seconds."""
         remembered = timedelta(seconds=min(keys_kept_s, MAX_AGE // timedelta(seconds=1)))
         return cls(operations=now - max(older_than, remembered), others=now - older_than)
 
@@ -73,9 +73,9 @@ def dead_letters_to_empty(_: Connection, ages: Ages) -> ColumnElement[bool]:
 
 
 def removable_files(_: Connection, ages: Ages) -> ColumnElement[bool]:
-    """Finished files that their source no longer lists.
+    """Select finished files that their source no longer lists.
 
-    The last file of each stream stays: an unchanged snapshot is not read again, and an older one is stale.
+    The last file of each stream stays, because an unchanged snapshot is not read again, and an older one is stale.
     """
     later, fresher = taken_files.alias(), taken_files.alias()
     newer = or_(
@@ -93,7 +93,7 @@ def removable_files(_: Connection, ages: Ages) -> ColumnElement[bool]:
 
 
 def removable_snapshots(connection: Connection, ages: Ages) -> ColumnElement[bool]:
-    """All but the latest of each stream, which the next one is compared with."""
+    """Select all but the latest snapshots of each stream, which the next one is compared with."""
     conditions = []
     for stream in connection.execute(select(snapshots.c.stream).distinct()).scalars():
         of = snapshots.c.stream == stream
@@ -105,7 +105,9 @@ def removable_snapshots(connection: Connection, ages: Ages) -> ColumnElement[boo
 
 
 def removable_scheduled_runs(connection: Connection, ages: Ages) -> ColumnElement[bool]:
-    """Finished ones, except the last of each job, which decides what is due, and those that estimate its duration."""
+    """Select finished runs, except the last of each job, which decides what is due, and those that estimate its
+    duration.
+    """
     table = scheduled_runs
     conditions = []
     for job in connection.execute(select(table.c.job).distinct()).scalars():
@@ -120,7 +122,7 @@ def removable_scheduled_runs(connection: Connection, ages: Ages) -> ColumnElemen
 
 
 def removable_runs(connection: Connection, ages: Ages) -> ColumnElement[bool]:
-    """Finished runs that no row refers to, except the last of each job."""
+    """Select finished runs that no row refers to, except the last of each job."""
     newer = runs.alias()
     finished = and_(runs.c.finished_at < ages.others, runs.c.status != "running")
     same_job = newer.c.job.is_not_distinct_from(runs.c.job)
@@ -136,7 +138,6 @@ def removable_runs(connection: Connection, ages: Ages) -> ColumnElement[bool]:
 
 
 def _references() -> Iterator[tuple[Table, Column[Any]]]:
-    """Every column that refers to a run."""
     for table in metadata.sorted_tables:
         for column in table.columns:
             if column.references(runs.c.id) and table is not run_messages:  # its rows end with their run
@@ -144,7 +145,7 @@ def _references() -> Iterator[tuple[Table, Column[Any]]]:
 
 
 def _not_migrating(table: Table) -> ColumnElement[bool]:
-    """The row's run belongs to no migration that is not signed off, and its stream is not being undone."""
+    """Require that the run belongs to no migration that is not signed off, and the stream is not being undone."""
     own = migration_runs.c.run_id == table.c.run_id
     undone = exists().where(begun_undos.c.stream == table.c.stream)
     return not_(undone) & not_(exists().where(own, migration_runs.c.migration_id == migrations.c.id, _OPEN_MIGRATION))
@@ -156,7 +157,7 @@ def _settled(before: datetime) -> ColumnElement[bool]:
 
 
 def _has_stored_counter() -> ColumnElement[bool]:
-    """The record's binding, live or deleted, or a later operation has the same or a higher counter.
+    """Require that the record's binding, live or deleted, or a later operation has the same or a higher counter.
 
     `Dispatcher` derives new counters from both; the latest operation is removed only if the binding has its counter.
     """

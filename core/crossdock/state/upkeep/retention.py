@@ -1,4 +1,4 @@
-"""Retention: remove old rows, or empty them of the records' data. What is unsettled is never touched.
+"""Retention: removes old rows, or the records' data in them. Unsettled operations are never touched.
 
 An operation's row is removed only if its counter is stored elsewhere too: otherwise a later operation would get an
 idempotency key that a target may know (law 2). If it is not, the row stays without its data.
@@ -54,18 +54,20 @@ class PurgeResult:
 
 
 class Retention:
-    """Each step handles at most `BATCH` rows and returns their number; fewer when it is finished."""
+    """The steps of retention. Each handles at most `BATCH` rows and returns their number; fewer when it is finished."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     @property
     def steps(self) -> Mapping[str, Callable[[Ages], int]]:
-        """By name, as in `PurgeResult`, in the order of execution: runs come after what refers to them."""
+        """The steps by name, as in `PurgeResult`, in the order of execution: runs come after the rows that refer to
+        them.
+        """
         return {name: partial(self._empty if name in _EMPTIED else self._remove, name) for name in _EXPIRED}
 
     def count(self, ages: Ages) -> PurgeResult:
-        """What a purge would do now."""
+        """Return what a purge would do now."""
         counts = {}
         for name, (table, condition) in _EXPIRED.items():
             query = select(func.count()).select_from(table).where(condition(self._connection, ages))
@@ -73,7 +75,6 @@ class Retention:
         return PurgeResult(**counts)
 
     def applied_at(self) -> datetime | None:
-        """When the scheduler last finished all steps."""
         text = self._connection.execute(select(meta.c.value).where(meta.c.name == _APPLIED)).scalar()
         return None if text is None else datetime.fromisoformat(text)
 
@@ -102,7 +103,7 @@ class Retention:
         return self._overwriting().execute(changed).rowcount
 
     def _mark_finished(self, rows: Sequence[Any]) -> None:
-        """Removed scheduled runs count as finished; see `ScheduledRuns.begin`."""
+        """Record that removed scheduled runs are finished; see `ScheduledRuns.begin`."""
         latest: dict[str, datetime] = {}
         for row in rows:
             latest[row.job] = max(row.due, latest.get(row.job, row.due))
@@ -110,7 +111,6 @@ class Retention:
             ScheduledRuns(self._connection).end_until(job, due)
 
     def _keep_digests(self, kind: removed_input_digests.Kind, removed: list[tuple[str, str, str]]) -> None:
-        """Keep the digests of contents by stream and version."""
         contents = defaultdict(list)
         for stream, version, content in removed:
             contents[stream, version].append(content)
@@ -118,7 +118,7 @@ class Retention:
             removed_input_digests.add(self._connection, kind, stream, version, found)
 
     def _overwriting(self) -> Connection:
-        """The connection, made to overwrite removed data with zeros, since the file keeps its size."""
+        """Return the connection, set to overwrite removed data with zeros, since the file keeps its size."""
         if self._connection.dialect.name == "sqlite":
             self._connection.exec_driver_sql("PRAGMA secure_delete=ON")
         return self._connection

@@ -15,7 +15,7 @@ _TOKEN = re.compile(r"[\w@.+-]{3,}")
 
 
 class Masks:
-    """Knows which members are personal: those of the resource models and those that a config marks.
+    """The personal members: those of the resource models and those that a config marks.
 
     Args:
         marked: Members by the name of the stream.
@@ -30,12 +30,12 @@ class Masks:
         self._marked, self._resources = marked, resources
 
     def of(self, stream: str, scope: Scope) -> frozenset[str]:
-        """The wire names of a stream's personal members."""
+        """Return the wire names of a stream's personal members."""
         of_resource = self._resources.get((scope.target, scope.resource), frozenset())
         return of_resource | self._marked.get(stream, frozenset())
 
     def applied(self, intent: Intent, outcome: Outcome) -> Outcome:
-        """*outcome* with at most `SHOWN` characters of its message, personal values and parts of them masked."""
+        """Shorten the message of *outcome* to `SHOWN` characters, with personal values and parts of them masked."""
         if not outcome.message and not outcome.pointer:
             return outcome
         members, payloads = (

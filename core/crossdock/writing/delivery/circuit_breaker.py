@@ -13,15 +13,15 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 2.0, 30.0  # between two probes; half of it is 
 
 
 class CircuitBreaker:
-    """How many requests may be in flight, on the caller's clock.
+    """Limits the requests in flight, on the caller's clock.
 
     Closed: *limit*. Open, after `OPENS_AT` failures among the last `WATCHED` outcomes: one probe after each pause.
     After a successful probe the limit grows by one with each success, as in TCP, up to *limit*.
 
     Attributes:
-        probes: How many probes failed since it opened.
+        probes: The number of probes that failed since it opened.
         failing_since: When the present series of failures began; None after a success.
-        worked: True after the first success.
+        worked: Whether there was a success.
     """
 
     def __init__(self, limit: int, rng: random.Random) -> None:
@@ -38,17 +38,15 @@ class CircuitBreaker:
         return self._probe_at is not None
 
     def room(self, now: float, in_flight: int) -> int:
-        """How many more requests may be sent now."""
         if self._probe_at is not None:
             return 1 if in_flight == 0 and now >= self._probe_at else 0
         return max(0, self._window - in_flight)
 
     def wait_s(self, now: float) -> float:
-        """Seconds until the next probe; 0.0 if it is closed."""
         return 0.0 if self._probe_at is None else max(0.0, self._probe_at - now)
 
     def succeeded(self) -> None:
-        """The target decided on a request, whatever it decided."""
+        """Record that the target decided on a request, whatever the decision."""
         self.worked, self.failing_since, self.probes = True, None, 0
         if self._probe_at is not None:
             self._probe_at, self._window = None, 1
@@ -58,11 +56,11 @@ class CircuitBreaker:
         self._latest.append(True)
 
     def failed(self, now: float, retry_after_s: float | None, *, probe: bool) -> None:
-        """A request got no decision.
+        """Record that a request got no decision.
 
         Args:
             retry_after_s: The pause that the target asks for.
-            probe: It was sent while the breaker was open; other requests were sent before that.
+            probe: Whether it was sent while the breaker was open. Other requests were sent before that.
         """
         if self.failing_since is None:
             self.failing_since = now

@@ -1,4 +1,4 @@
-"""What the parts of one delivery share."""
+"""Objects that the parts of one delivery share."""
 
 from __future__ import annotations
 
@@ -17,13 +17,11 @@ from crossdock.writing.targets.target import Target
 
 
 class ForgottenRecords(Protocol):
-    """Records that a target has and a restored state does not know."""
-
     def knows(self, intent: Intent) -> bool:
-        """Whether all records were read of which one may be what the create *intent* makes."""
+        """Return whether all records were read that the create *intent* could have made."""
 
     def claim(self, intent: Intent) -> str | None:
-        """The id of the record that the create *intent* has made already, once; None if it made none."""
+        """Return the id of the record that the create *intent* has made already, once per record; otherwise None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ NOTHING_TAKEN_OVER = TakeOverRules()
 
 @dataclass(slots=True)
 class DeliveryContext:
-    """One delivery: its target, its settings, and why it must end, once it must.
+    """One delivery: its target, its settings, and the reason to end.
 
     Attributes:
         forgotten: What the target has of records that the state may have forgotten; None if it was not asked.
@@ -72,12 +70,11 @@ class DeliveryContext:
         self.stop = self.stop or error
 
     def reset(self) -> None:
-        """Continue after a stop, with a closed circuit breaker."""
         self.stop = None
         self.queue.circuit_breaker = CircuitBreaker(self.target.in_flight, self.rng)
 
     def leave(self, task: SendTask) -> None:
-        """Leave an intent to the next run: in doubt if it may have been carried out, else pending."""
+        """Leave an intent to the next run: in doubt if it may have been executed, otherwise pending."""
         intent = task.intent
         if task.retry_state.ambiguous:
             intent.status = "in_doubt"

@@ -62,7 +62,7 @@ class Dispatcher:
         self._is_unavailable = False
 
     def resume(self, intents: Sequence[Intent], *, later: AbstractSet[str] = frozenset()) -> Iterator[None]:
-        """Settle what an earlier run left unsettled; yields where `deliver` pauses, and fails as it does.
+        """Settle the operations that an earlier run left. Yields where `deliver` pauses, and fails as it does.
 
         Args:
             later: Streams whose unsent records that are written once are sent only when `release` is called.
@@ -83,7 +83,7 @@ class Dispatcher:
         self._delivery.resuming = False
 
     def release(self) -> bool:
-        """Deliver what `resume` held back, as `deliver` does."""
+        """Deliver what `resume` held back. Returns and fails as `deliver`."""
         self._queue.release()
         return self.deliver(iter(()))
 
@@ -95,12 +95,12 @@ class Dispatcher:
         """Deliver all operations of *chunks*, in their order as far as answers allow.
 
         Returns:
-            False if the target is unavailable and there is other work: to be called again with the same *chunks*.
+            False if the target is unavailable and there is other work. Call it again then with the same *chunks*.
 
         Raises:
-            UnavailableError: If the target stays unavailable; what was not settled stays in the state.
+            UnavailableError: If the target stays unavailable. Unsettled operations stay in the state.
             UnauthorizedError: If it does not accept our credentials.
-            StoppedError: If it was interrupted; what was in flight is settled.
+            StoppedError: If it was interrupted. Requests in flight are settled.
         """
         while self._turn(chunks):
             if self._run.interrupt.is_set():
@@ -114,7 +114,7 @@ class Dispatcher:
         return True
 
     def put_back(self) -> None:
-        """After a stop: what was sent and may have been carried out is in doubt, everything else is pending."""
+        """After a stop, leave sent operations that may have been executed in doubt, and all others pending."""
         left = self._policy.give_back()
         self._writer.move(left)
         for intent in left:
@@ -159,7 +159,7 @@ class Dispatcher:
         return bool(chunk or self._in_flight or (self._delivery.stop is None and self._queue))
 
     def _next(self, chunks: Iterator[Chunk], decisions: Decisions) -> tuple[Chunk | None, list[Intent]]:
-        """The next chunk with its intents; an error there ends the run once all answers have arrived."""
+        """Return the next chunk with its intents. An error there ends the run once all answers have arrived."""
         try:
             chunk = next(chunks, None)
             fresh = self._writer.mint(chunk.operations, decisions) if chunk else []
@@ -228,12 +228,11 @@ class Dispatcher:
         return [task for task in tasks if self._policy.may_leave(task, decisions)]
 
     def _room(self) -> int:
-        """How many more requests may be in flight."""
         number = len(self._in_flight)
         return min(self._allowance.room(number), self._queue.circuit_breaker.room(self._clock.monotonic(), number))
 
     def _gather(self, *, wait: bool) -> list[SendResult]:
-        """What has come back; waits for something to do if nothing can be sent now."""
+        """Return the answers that have arrived; wait for something to do if nothing can be sent now."""
         wait_s = self._idle_s() if wait else 0.0
         results, gathered = self._senders.results, []
         if wait_s > 0 and not self._in_flight:

@@ -1,4 +1,4 @@
-"""Decisions about records that the target has, or no longer has: conflicts and the results of look-ups."""
+"""Decisions about records that the target has or no longer has: conflicts and results of look-ups."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from crossdock.writing.targets.outcomes import Outcome
 
 
 class ExistingRecords:
-    """Decides whose record it is, and whether it is what we want."""
+    """Decides whether an existing record is ours, and whether it is as wanted."""
 
     def __init__(self, run: DeliveryContext, retries: Retries) -> None:
         self._run, self._retries, self._target = run, retries, run.target
-        self._rounds: Counter[tuple[str, int]] = Counter()  # new decisions, by stream and key hash
-        self._others = 0  # records of others under our names
-        self.accepted = 0  # operations that the target has carried out
+        self._rounds: Counter[tuple[str, int]] = Counter()  # repeated decisions, by stream and key hash
+        self._others = 0  # records of others with external ids of ours
+        self.accepted = 0  # operations that the target has executed
 
     def expected(self, task: SendTask) -> bool:
-        """True if the target may already have the record of a create although the state is sound."""
+        """Return whether the target may already have the record of a create although the state is sound."""
         intent = task.intent
         was_tried = task.retry_state.ambiguous or intent.counter > 1  # also if it was rejected or dropped before
         return was_tried or self._run.doubts.restored or intent.identity.stream in self._run.rules.adopting
 
     def conflicts(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> bool:
-        """Decide about a refused create if another record may be the reason; False if it is not.
+        """Decide about a refused create if another record may be the reason; otherwise return False.
 
-        That record may come from our own first attempt, from a state that was lost, or be one to adopt.
+        That record may come from our first attempt or from a lost state, or be one to adopt.
         """
         is_conflict, expected = outcome.reason == "conflict", self.expected(task)
         about_name = is_conflict and outcome.pointer in {None, self._target.name_pointer(task.intent.resource)}
@@ -60,7 +60,6 @@ class ExistingRecords:
         return True
 
     def found(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
-        """A look-up found the record."""
         assert outcome.held is not None
         intent, ours = task.intent, task.retry_state.ambiguous
         if task.retry_state.conflict is not None and not self.expected(task):
@@ -103,12 +102,11 @@ class ExistingRecords:
         return Outcome("rejected", message, 412, reason="conflict", pointer=f"/{member}")
 
     def changed(self, task: SendTask, decisions: Decisions) -> None:
-        """Reject the operation, because somebody else has changed its record."""
         message = "somebody else has changed the record since; nothing was written"
         decisions.settle("rejected", task.intent, Outcome("rejected", message, 412, reason="conflict"))
 
     def _replace(self, intent: Intent, successor: Intent, decisions: Decisions) -> None:
-        """Send *successor*, unless this record was decided on too often."""
+        """Send *successor*, unless this record was decided too often."""
         place = intent.identity.stream, intent.identity.key_hash
         self._rounds[place] += 1
         if self._rounds[place] > self._target.retry.attempts:
@@ -120,7 +118,7 @@ class ExistingRecords:
         decisions.successors.append(successor)
 
     def absent(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
-        """A look-up found nothing: what was in doubt was not carried out."""
+        """Handle a look-up that found nothing: what was in doubt was not executed."""
         intent, retry_state = task.intent, task.retry_state
         if intent.operation == "delete":
             decisions.settle("delivered", intent, outcome)
@@ -136,7 +134,7 @@ class ExistingRecords:
             self._run.queue.put(replace(task, purpose="send"))
 
     def _create(self, intent: Intent, held: dict[str, Any], decisions: Decisions) -> None:
-        """Create a record with a request that is made of what the look-up has found in its place."""
+        """Create a record with a request made from what the look-up found in its place."""
         try:
             successor = created_from(intent, self._target, held)
         except RecordError as error:
@@ -146,7 +144,9 @@ class ExistingRecords:
             self._replace(intent, successor, decisions)
 
     def removed(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
-        """A look-up found our name on removed records alone: the create may have been carried out, and undone there."""
+        """Handle a look-up that found the external id only on removed records: the create may have been executed and
+        undone.
+        """
         if task.retry_state.conflict is not None:
             self.absent(task, outcome, decisions)
             return
@@ -155,17 +155,17 @@ class ExistingRecords:
         decisions.settle("in_doubt", task.intent, doubt)
 
     def not_visible(self, task: SendTask, conflict: Outcome, decisions: Decisions) -> None:
-        """The conflicting record cannot be looked up, so the *conflict* itself decides."""
+        """Let the *conflict* itself decide, because the conflicting record cannot be looked up."""
         if conflict.pointer == self._target.name_pointer(task.intent.resource):
             self._stop_forgetful(task, decisions)
         else:
             decisions.settle("rejected", task.intent, conflict)
 
     def _unexpected(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
-        """Decide about a record under our name that the state does not know.
+        """Decide about a record with an external id of ours that the state does not know.
 
-        One that others have made is rejected, and the run goes on. One that we seem to have made, or many of others,
-        show that the state has forgotten what was sent.
+        A record made by others is rejected, and the run continues. A record that we seem to have made, or many of
+        others, show that the state has forgotten sent operations.
         """
         assert outcome.held is not None
         member = self._run.rules.matching.get(task.intent.identity.stream)

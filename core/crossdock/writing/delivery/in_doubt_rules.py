@@ -1,4 +1,4 @@
-"""What may be done about an operation in doubt, and which refusals concern every record."""
+"""The rules for operations in doubt, and for refusals that concern every record."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from crossdock.writing.targets.merge_patch import holds
 from crossdock.writing.targets.outcomes import Outcome
 from crossdock.writing.targets.target import Rule, Target
 
-MARGIN_S = 300  # a key is not used this long before the target forgets it
-OTHERS_AT_MOST = 10  # records of others under our names, however few were accepted in the run
-OTHERS_SHARE = 10  # beyond that, one of them for so many accepted ones shows a lost state
+MARGIN_S = 300  # seconds before the target forgets a key in which the key is no longer used
+OTHERS_AT_MOST = 10  # records of others with our external ids, however few were accepted in the run
+OTHERS_SHARE = 10  # beyond that, one of them per this many accepted records shows a lost state
 
 
 def rule_for(intent: Intent, target: Target, now: datetime) -> Rule:
-    """What may be done about an *intent* that was sent before. An expired idempotency key does not protect it.
+    """Return what may be done about an *intent* that was sent before. An expired idempotency key does not protect it.
 
     If the first attempt lies in the future, the clock was set back and the key's age is unknown.
     """
@@ -37,31 +37,32 @@ def rule_for(intent: Intent, target: Target, now: datetime) -> Rule:
 
 
 def is_held(intent: Intent, target: Target, *, state_restored: bool) -> bool:
-    """True if an unsent *intent* of an earlier run must wait until other records have shown that the state is sound.
+    """Return whether an unsent *intent* of an earlier run must wait until other records have shown that the state is
+    sound.
 
-    Only what cannot be looked up waits: the state may be an old one, which has forgotten that it was sent.
+    Only records that cannot be looked up wait: an old state may have forgotten that they were sent.
     """
     return not (state_restored or target.can_verify(intent.resource, intent.operation))
 
 
 def may_be_forgotten(intent: Intent) -> bool:
-    """Whether *intent* of a restored state may have been carried out after the backup was made.
+    """Return whether *intent* of a restored state may have been executed after the backup was made.
 
     That is true of a create that was never sent under its key, as far as the state knows, until a look-up, a list or a
-    person shows what has become of it.
+    person shows its result.
     """
     was_sent = intent.first_sent_at is not None and intent.attempts
     return intent.operation == "create" and intent.resolved_at is None and not was_sent
 
 
 def is_of_others(intent: Intent, held: Mapping[str, Any], target: Target, member: str | None) -> bool:
-    """Whether a record that the target has under our name is another one than the create *intent* would make.
+    """Return whether an existing record with our external id is not the one that the create *intent* would make.
 
     A state that was restored from a backup has forgotten records that it created itself. Such a record holds at least
     half of what the create would send, even if its source has changed since.
 
     Args:
-        member: By which the stream recognizes records of the target; None without one.
+        member: The member by which the stream recognizes records of the target, or None.
     """
     own_name = target.name_member(intent.resource)
     wanted = {name: value for name, value in payload_after(intent).items() if name != own_name}
@@ -72,16 +73,15 @@ def is_of_others(intent: Intent, held: Mapping[str, Any], target: Target, member
 
 
 def are_too_many(others: int, accepted: int) -> bool:
-    """Whether so many records of *others* under our names show that the state was lost.
+    """Return whether this many records of *others* with our external ids show that the state was lost.
 
     Args:
-        accepted: How many records the target has accepted in the same run.
+        accepted: The number of records that the target has accepted in the same run.
     """
     return others > OTHERS_AT_MOST and others * OTHERS_SHARE > accepted
 
 
 def of_others(intent: Intent, outcome: Outcome, target: Target) -> Outcome:
-    """The refusal to create a record whose name another record of the target has."""
     id_of = f", {outcome.target_id}" if outcome.target_id else ""
     message = f"{target.title} has another record under this name{id_of}, which was not sent from this state"
     pointer = target.name_pointer(intent.resource)
@@ -89,11 +89,11 @@ def of_others(intent: Intent, outcome: Outcome, target: Target) -> Outcome:
 
 
 def forgotten(intent: Intent, target: Target, *, matches: bool, others: int = 0) -> RefusedError:
-    """The error when the target has records under our names that the state considers new.
+    """Return the error for records of the target with external ids that the state considers new.
 
     Args:
-        matches: The stream takes over records that the target has under other names.
-        others: How many there are, if they are too many to be records of others.
+        matches: Whether the stream takes over records that the target has under other names.
+        others: Their number, if they are too many to be records of others.
     """
     stream, key = intent.identity.stream, intent.identity.key
     adopt = "replace 'adopt: {by: ...}' by" if matches else "set"
@@ -111,10 +111,10 @@ def forgotten(intent: Intent, target: Target, *, matches: bool, others: int = 0)
 
 
 def concerns_all(intent: Intent, outcome: Outcome, target: Target, accepted: AbstractSet[str]) -> RemoteError | None:
-    """The error of a refusal that concerns every record; None if it concerns this one.
+    """Return the error of a refusal that concerns every record; None if it concerns only this one.
 
     Args:
-        accepted: Resources of which something was delivered.
+        accepted: Resources for which something was delivered.
     """
     answer, where = f"{outcome.message} (HTTP {outcome.status})", target.address
     advice = target.advice(intent.resource, outcome.status)

@@ -24,8 +24,8 @@ class Operation:
         after: The whole payload that the target will hold.
         changes: The members to send; all of them for a create.
         binding: What the target holds now; None for a create, and for a record that is taken over.
-        taken_over: The id of the record that the target has under another name, and that becomes this one. It is an
-            update, sent as the difference to what a look-up finds.
+        taken_over: The id of a record with another name that becomes this one. The operation is then an update, sent as
+            the difference to what a look-up finds.
     """
 
     kind: Kind
@@ -40,19 +40,19 @@ class Operation:
 
 
 def idempotency_key(tenant: str, scope: Scope, key: str, kind: str, counter: int) -> str:
-    """40 hex digits of SHA-256 over the operation; *counter* makes the keys of A -> B -> A differ."""
+    """Return 40 hex digits of SHA-256 over the operation. *counter* makes the keys of A -> B -> A differ."""
     facts = [tenant, scope.target, scope.resource, scope.namespace, key, kind, counter]
     return hashlib.sha256(exact_json.dumps(facts)).hexdigest()[:40]
 
 
 def mint(operation: Operation, target: Target, counter: int) -> Intent:
-    """The intent of *operation*, with the exact bytes that every attempt will send."""
+    """Make the intent of *operation*, with the exact bytes that every attempt sends."""
     key = idempotency_key(target.account, operation.scope, operation.identity.key, operation.kind, counter)
     return _intent(operation, target.with_key(operation.scope.resource, _request(operation, target), key), key, counter)
 
 
 def unsent(operation: Operation, target: Target, counter: int) -> Intent:
-    """The intent of an *operation* for which there is no request; it is settled without being sent."""
+    """Make the intent of an *operation* that has no request. It is settled without being sent."""
     key = idempotency_key(target.account, operation.scope, operation.identity.key, operation.kind, counter)
     return _intent(operation, Request("", ""), key, counter)
 
@@ -91,18 +91,17 @@ def _request(operation: Operation, target: Target) -> Request:
 
 
 def payload_after(intent: Intent) -> dict[str, Any]:
-    """What the target holds once *intent* is delivered."""
     payload: dict[str, Any] = intent.after if intent.after is not None else exact_json.loads(intent.body or b"{}")
     return payload
 
 
 def bytes_after(intent: Intent) -> bytes:
-    """The canonical bytes of `payload_after`; of a create, its body."""
+    """Return the canonical bytes of `payload_after`; for a create, its body."""
     return exact_json.dumps(intent.after) if intent.after is not None else intent.body or b"{}"
 
 
 def takes_over(intent: Intent, target: Target) -> bool:
-    """Whether *intent* is the first update of a record that the target has under another name."""
+    """Return whether *intent* is the first update of a record that the target has under another name."""
     if intent.operation != "update" or intent.scope.is_contribution:
         return False
     if not intent.before:
@@ -112,9 +111,9 @@ def takes_over(intent: Intent, target: Target) -> bool:
 
 
 def changed_by_others(intent: Intent, held: dict[str, Any]) -> tuple[str, str] | None:
-    """A member that *intent* changes and that somebody else has changed since it was last written, and what is said.
+    """Return a member that *intent* changes and somebody else has changed since it was last written, and a description.
 
-    The values are said if they are numbers, such as quantities of stock: those are not personal.
+    The description has the values if they are numbers, such as quantities of stock, which are not personal.
     """
     before, after = intent.before or {}, payload_after(intent)
     if not before:
@@ -129,14 +128,14 @@ def changed_by_others(intent: Intent, held: dict[str, Any]) -> tuple[str, str] |
 
 
 def decided_again(intent: Intent, target: Target, held: dict[str, Any], etag: str | None) -> Intent | None:
-    """The intent that turns what the target *held* at a look-up into what *intent* wants.
+    """Make the intent that turns what the target *held* at a look-up into what *intent* wants.
 
     An update changes only its own members: what somebody else changed meanwhile is kept. Members that the target adds
     to the items of a list, such as line numbers, are no difference.
 
     Returns:
-        None if nothing differs. Else an intent with a new key, because its bytes or its ``If-Match`` are new. Where it
-        was not known before what the target held, its ``before`` has what was found of the members that are written.
+        None if nothing differs; otherwise an intent with a new key, because its bytes or its ``If-Match`` are new. If
+        the content of the target was unknown, ``before`` has the found values of the written members.
     """
     assert intent.target_id is not None
     after = payload_after(intent)
@@ -156,13 +155,12 @@ def decided_again(intent: Intent, target: Target, held: dict[str, Any], etag: st
 
 
 def created_from(intent: Intent, target: Target, held: dict[str, Any]) -> Intent:
-    """The create *intent* with a request that is made of what a look-up found in place of the record."""
+    """Return the create *intent* with a request made from what a look-up found in place of the record."""
     request = target.create_from(intent.resource, payload_after(intent), held)
     return _renewed(intent, target, "create", request)
 
 
 def _renewed(intent: Intent, target: Target, kind: Kind, request: Request) -> Intent:
-    """An intent to be sent in place of *intent*, with a key of its own."""
     counter = intent.counter + 1
     key = idempotency_key(target.account, intent.scope, intent.identity.key, kind, counter)
     request = target.with_key(intent.resource, request, key)

@@ -1,4 +1,4 @@
-"""What an operator decides: about operations in doubt, and about records to drop."""
+"""Decisions of an operator about operations in doubt and records to drop."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from crossdock.writing.targets.outcomes import Outcome
 
 
 def check_id(intents: Sequence[Intent], target_id: str | None) -> None:
-    """Check what can be said about an id without looking it up.
+    """Check an id as far as possible without a look-up.
 
     Raises:
         ConfigError: If a create has no id, several would get one id, or the id cannot be this record's.
@@ -53,12 +53,12 @@ def delivered(tx: Transaction, intents: Sequence[Intent], target_id: str | None,
     if any(intent.status == "in_doubt" for intent in intents):
         hint = "'crossdock trace ID' shows which; look up the id of this record at the target"
         raise ConfigError("this id belongs to another record", where=target_id, hint=hint)
-    tx.intents.keep_raw(intents)  # until retention empties it; `reopen` needs it
+    tx.intents.keep_raw(intents)  # until retention removes it; `reopen` needs it
     restored_state.trust_if_settled(tx)
 
 
 def reopen(tx: Transaction, scope: Scope, key_hash: int, *, at: datetime) -> Intent:
-    """Put the last operation on a record in doubt again, as it was before a person settled it.
+    """Return the last operation on a record to doubt, as before a person settled it.
 
     Raises:
         ConfigError: If a person did not settle it, its data was purged, or a later operation depends on it.
@@ -80,7 +80,6 @@ def reopen(tx: Transaction, scope: Scope, key_hash: int, *, at: datetime) -> Int
 
 
 def _unbind(tx: Transaction, intent: Intent, *, at: datetime) -> None:
-    """Write the binding as it was before *intent*."""
     scope, identity, target_id = intent.scope, intent.identity, intent.target_id
     assert target_id is not None
     if intent.operation == "create":
@@ -105,7 +104,7 @@ def _unbind(tx: Transaction, intent: Intent, *, at: datetime) -> None:
 
 
 def not_delivered(tx: Transaction, intents: Sequence[Intent], *, at: datetime) -> None:
-    """Settle operations in doubt as not delivered: the next run sends them, with the same key and bytes."""
+    """Settle operations in doubt as not delivered. The next run sends them with the same key and bytes."""
     for intent in intents:
         intent.status, intent.first_sent_at, intent.resolved_at = "pending", None, at
     tx.intents.move(intents, at=at)
@@ -120,13 +119,13 @@ def drop(
     *,
     at: datetime,
 ) -> None:
-    """Drop records in their present version; a changed version is delivered again.
+    """Drop records in their present version. A changed version is delivered again.
 
     Args:
         intents: Pending operations.
 
     Raises:
-        ConfigError: If an operation is in doubt: its next version would be delivered beside the first one.
+        ConfigError: If an operation is in doubt, because the next version would be delivered in addition to it.
     """
     if not (dead_letters or waiting or intents):
         return
@@ -146,11 +145,6 @@ def drop(
 
 
 def check_not_in_doubt(doubtful: Sequence[Intent]) -> None:
-    """Refuse to drop operations that are *doubtful*.
-
-    Raises:
-        ConfigError: If there are any.
-    """
     if not doubtful:
         return
     first, number = doubtful[0], len(doubtful)
@@ -164,12 +158,10 @@ def check_not_in_doubt(doubtful: Sequence[Intent]) -> None:
 
 
 def in_doubt(tx: Transaction, choice: DeadLetterFilter) -> list[Intent]:
-    """The chosen operations that are in doubt, oldest first."""
     return _unsettled(tx, choice, "in_doubt")
 
 
 def pending(tx: Transaction, choice: DeadLetterFilter) -> list[Intent]:
-    """The chosen operations that are pending, oldest first."""
     return _unsettled(tx, choice, "pending")
 
 
@@ -183,7 +175,6 @@ def _unsettled(tx: Transaction, choice: DeadLetterFilter, status: Status) -> lis
 
 
 def _unsent_of(tx: Transaction, records: Sequence[DeadLetter | WaitingRecord]) -> list[Intent]:
-    """Unsent operations on *records*."""
     meant = {(record.identity.stream, record.identity.key_hash) for record in records}
     return [
         each

@@ -1,4 +1,4 @@
-"""What an outcome means for its intent: settled, sent again, looked up, left in doubt, or the end of the run."""
+"""The meaning of an outcome for its intent: settled, sent again, looked up, left in doubt, or the end of the run."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ THROTTLED_AT_MOST_S = 1_800.0  # twice the longest Retry-After that is obeyed
 
 
 class Policy:
-    """Decides about intents and fills the queue; writes nothing."""
+    """Decides about intents and fills the queue. It writes nothing."""
 
     def __init__(self, run: DeliveryContext) -> None:
         self._run, self._target, self._clock = run, run.target, run.clock
         self._retries = Retries(run)
         self._existing = ExistingRecords(run, self._retries)
-        self._accepted: set[str] = set()  # resources of which something was delivered
+        self._accepted: set[str] = set()  # resources for which something was delivered
         self._throttled_since: float | None = None
 
     # ---- what is to be sent
 
     def admit(self, intent: Intent, decisions: Decisions, *, looked_up: bool = False) -> None:
-        """Take a new intent; with a restored state, a create may have been delivered before.
+        """Accept a new intent. With a restored state, a create may have been delivered before.
 
         Args:
-            looked_up: It was made from what a look-up found.
+            looked_up: Whether it was made from the result of a look-up.
         """
         with self._settling(intent, decisions):
             self._admit(intent, decisions, looked_up=looked_up)
@@ -59,10 +59,10 @@ class Policy:
         return self._run.doubts.restored and in_doubt_rules.may_be_forgotten(intent)
 
     def _admit_forgettable(self, intent: Intent, decisions: Decisions) -> None:
-        """Find out whether a create was carried out before the state was restored."""
+        """Find out whether a create was executed before the state was restored."""
         known = self._run.forgotten
         if self._target.can_verify(intent.resource, intent.operation):
-            self._run.queue.put(SendTask(intent, "look_up"))  # what is found may be older than ours
+            self._run.queue.put(SendTask(intent, "look_up"))  # what is found may be older than the record
         elif known is None or not known.knows(intent):
             intent.first_sent_at = self._clock.now()  # from now on it counts as sent
             message = "may have been delivered before the state was restored"
@@ -74,7 +74,7 @@ class Policy:
             decisions.settle("delivered", intent, Outcome("found", target_id=target_id), untouched=True)
 
     def _needs_look_up(self, intent: Intent) -> bool:
-        """Whether the request is made of what the target holds now, or replaces something that is unknown or unsure."""
+        """Return whether the request is made from what the target holds, or replaces something unknown or uncertain."""
         takes_over = intent.operation == "update" and intent.before is None
         replaces_unknown = intent.operation == "update" and not intent.before
         asks_always = self._target.looks_up_first(intent.resource, intent.operation)
@@ -83,11 +83,11 @@ class Policy:
         return takes_over or asks_always or is_unsure or (replaces_unknown and must_know)
 
     def _is_conditional(self, intent: Intent) -> bool:
-        """Whether the target refuses it by itself if somebody else has changed the record."""
+        """Return whether the target itself refuses the request if somebody else has changed the record."""
         return intent.if_match is not None and self._target.is_conditional(intent.resource)
 
     def resume(self, intent: Intent, decisions: Decisions) -> None:
-        """Decide about an intent that an earlier run left, by its operation and the age of its key."""
+        """Decide about an intent of an earlier run, by its operation and the age of its key."""
         with self._settling(intent, decisions, RetryState(ambiguous=intent.first_sent_at is not None)):
             if intent.first_sent_at is None:
                 self._resume_unsent(intent, decisions)
@@ -110,10 +110,10 @@ class Policy:
                 decisions.settle("in_doubt", intent, outcome)
 
     def _resume_unsent(self, intent: Intent, decisions: Decisions) -> None:
-        """An unsent create goes to the path of today's config: the path may have been the mistake.
+        """Send an unsent create to the path of the current config: the path may have been the mistake.
 
-        A record that is written once is held back: other records may show first that the state is an old one, which
-        has forgotten what was sent.
+        A record that is written once is held back. Other records may first show that the state is old and has forgotten
+        sent operations.
         """
         if intent.operation == "create":
             intent.path = self._target.create(intent.resource, payload_after(intent)).path
@@ -123,7 +123,7 @@ class Policy:
             self.admit(intent, decisions)
 
     def may_leave(self, task: SendTask, decisions: Decisions) -> bool:
-        """True if *task* may be sent now; if its key expired while it waited, it is decided on again."""
+        """Return whether *task* may be sent now. If its key expired while it waited, it is decided again."""
         if task.purpose != "send" or not task.retry_state.ambiguous:
             return True
         rule: Rule | None = None
@@ -136,7 +136,7 @@ class Policy:
         return False
 
     def give_back(self) -> list[Intent]:
-        """Everything that was not sent, as the next run will find it."""
+        """Return everything that was not sent, in the form for the next run."""
         left = self._run.queue.clear()
         for task in left:
             self._run.leave(task)
@@ -145,13 +145,12 @@ class Policy:
     # ---- what came back
 
     def failed(self, task: SendTask, error: BaseException) -> None:
-        """An exception ends the run; an unexpected one does not show whether the request was sent."""
+        """End the run after an exception. An unexpected one does not show whether the request was sent."""
         task.retry_state.ambiguous |= task.purpose == "send" and not isinstance(error, CrossdockError)
         self._run.stop_with(error)
         self._run.queue.put(task)
 
     def decide(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
-        """Decide what *outcome* means for the intent of *task*."""
         with self._settling(task.intent, decisions, task.retry_state):
             self._decide(task, outcome, decisions)
 
@@ -186,7 +185,8 @@ class Policy:
         self._answered(task, outcome, decisions)
 
     def _code_failed(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
-        """The code of the target has failed: a request that may have been carried out is in doubt, another rejected.
+        """Handle a failure of the target's code: a request that may have been executed is in doubt, another is
+        rejected.
 
         It is not tried again in this run, since the code would fail again. The next run sends it under the same key or
         looks it up, as the rule of the target says.
@@ -199,11 +199,11 @@ class Policy:
 
     @contextmanager
     def _settling(self, intent: Intent, decisions: Decisions, retry_state: RetryState | None = None) -> Iterator[None]:
-        """Settle *intent* if the code of the target fails while it is decided about."""
+        """Settle *intent* if the code of the target fails during a decision about it."""
         try:
             yield
         except (AuthorCodeError, RecordError) as error:
-            ambiguous = retry_state is not None and retry_state.ambiguous  # as it is now
+            ambiguous = retry_state is not None and retry_state.ambiguous  # the present value
             self._settle_failed(intent, outcomes.of_error(error), decisions, ambiguous=ambiguous)
 
     def _settle_failed(self, intent: Intent, outcome: Outcome, decisions: Decisions, *, ambiguous: bool) -> None:
@@ -216,7 +216,7 @@ class Policy:
         decisions.settle(kind, intent, replace(outcome, kind=kind, reason=reason))
 
     def _throttled(self, task: SendTask, outcome: Outcome) -> None:
-        """A 429 is not a failed attempt, but requests are not throttled for an unlimited time."""
+        """Handle a 429. It is no failed attempt, but requests are not throttled for an unlimited time."""
         self._run.queue.put(task, first=True)
         now = self._clock.monotonic()
         self._throttled_since = now if self._throttled_since is None else self._throttled_since
@@ -245,7 +245,7 @@ class Policy:
                 self._refused(task, outcome, decisions)
 
     def _may_be_ours(self, task: SendTask) -> bool:
-        """Whether the change may be an earlier attempt of the same operation, which after a delete leaves no record."""
+        """Return whether an earlier attempt of the same operation may be the change. A delete leaves no record."""
         return task.retry_state.ambiguous and task.intent.operation != "delete"
 
     def _refused(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
@@ -267,6 +267,6 @@ class Policy:
         if concerns_all is None:
             decisions.settle("rejected", task.intent, outcome)
             return
-        if not self._run.resuming or outcome.status == 401:  # else its stream may be removed from the config
+        if not self._run.resuming or outcome.status == 401:  # otherwise its stream may be removed from the config
             self._run.stop_with(concerns_all)
         self._retries.leave_out(task, outcome, decisions)

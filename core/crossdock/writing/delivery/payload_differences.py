@@ -1,4 +1,4 @@
-"""How two payloads of one record differ, member by member and line item by line item."""
+"""The differences between two payloads of one record, by member and line item."""
 
 from __future__ import annotations
 
@@ -9,13 +9,7 @@ PERSONAL = "(personal)"
 
 
 class MemberDifference(NamedTuple):
-    """One member that differs.
-
-    Attributes:
-        pointer: JSON pointer of the member.
-        before: None if it is new.
-        after: None if it is gone.
-    """
+    """One member that differs."""
 
     pointer: str
     before: Any
@@ -25,7 +19,7 @@ class MemberDifference(NamedTuple):
 def member_differences(
     before: dict[str, Any], after: dict[str, Any], personal: Collection[str] = ()
 ) -> list[MemberDifference]:
-    """The differences, in the order of *before*; values of *personal* members are replaced by `PERSONAL`."""
+    """Return the differences in the order of *before*. Values of *personal* members are replaced by `PERSONAL`."""
     return [
         MemberDifference(each.pointer, *map(_masked, each[1:])) if each.pointer.split("/")[1] in personal else each
         for each in _differences("", before, after)

@@ -1,8 +1,8 @@
-"""Which records the runs of a session work on, so that no run overwrites what another has written since it read.
+"""The records that the runs of a session work on. No run overwrites what another has written since it read.
 
 Runs of one session may read the same records: a scheduled run lists them while webhooks name some. One run plans at a
-time, and its operations are stored before the next one plans. A run leaves out the records that another run works on,
-or has worked on since the run began to read: what it has read of them may be older.
+time, and its operations are stored before the next run plans. A run leaves out records that another run works on, or
+has worked on since the run began to read, because it may have read an older version.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Record = tuple[Scope, int]
 
 @dataclass(slots=True)
 class _Mark:
-    """Which run worked on a record last; *ended* is None while it does."""
+    """The last run that worked on a record. *ended* is None while it does."""
 
     run: OwnRecords
     ended: int | None = None
@@ -28,18 +28,17 @@ class _Mark:
 class RecordsInProgress:
     """The records that the runs of one session work on.
 
-    Times are numbers that grow with each event, since a clock may show the same time twice.
+    Times are increasing numbers, since a clock may show the same time twice.
     """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.turn = threading.Lock()  # to plan
+        self.turn = threading.Lock()  # held while planning
         self.time = 0
         self.runs: list[OwnRecords] = []
         self.marks: dict[Record, _Mark] = {}
 
     def begin(self) -> OwnRecords:
-        """A run begins."""
         run = OwnRecords(self)
         with self.lock:
             self.runs.append(run)
@@ -47,7 +46,7 @@ class RecordsInProgress:
 
 
 class OwnRecords:
-    """The records of one run, as the others of its session see them. For one thread."""
+    """The records of one run, for the other runs of its session. For one thread."""
 
     def __init__(self, all_records: RecordsInProgress) -> None:
         self._all = all_records
@@ -56,7 +55,7 @@ class OwnRecords:
         self._has_turn = False
 
     def end(self) -> None:
-        """The run ends; what it leaves unsettled is in the state."""
+        """End the run. Its unsettled operations are in the state."""
         self.stored()
         self._since = None
         with self._all.lock:
@@ -66,20 +65,20 @@ class OwnRecords:
             self._forget()
 
     def read(self) -> None:
-        """The run begins to read what it will plan."""
+        """Record that the run begins to read what it will plan."""
         with self._all.lock:
             self._all.time += 1
             self._since = self._all.time
             self._forget()
 
     def rest(self) -> None:
-        """Everything that it has read is planned."""
+        """Record that everything read is planned."""
         with self._all.lock:
             self._since = None
             self._forget()
 
     def of_others(self, scope: Scope, key_hashes: Iterable[int]) -> set[int]:
-        """Those of *key_hashes* that this run must not plan now; no other run plans until `stored`."""
+        """Return those of *key_hashes* that this run must not plan now. No other run plans until `stored`."""
         if not self._has_turn:
             self._all.turn.acquire()
             self._has_turn = True
@@ -93,17 +92,16 @@ class OwnRecords:
         return mark is not None and mark.run is not self and self.is_concerned(mark)
 
     def is_concerned(self, mark: _Mark) -> bool:
-        """Whether what this run has read of the record may be older than what is being written."""
+        """Return whether this run may have read an older version of the record."""
         return mark.ended is None or (self._since is not None and mark.ended > self._since)
 
     def is_worked_on(self, scope: Scope, key_hash: int) -> bool:
-        """Whether another run works on the record now."""
         with self._all.lock:
             mark = self._all.marks.get((scope, key_hash))
             return mark is not None and mark.run is not self and mark.ended is None
 
     def work_on(self, intents: Iterable[Intent]) -> None:
-        """The run is about to store *intents*."""
+        """Record that the run is about to store *intents*."""
         with self._all.lock:
             for intent in intents:
                 record = intent.scope, intent.identity.key_hash
@@ -111,20 +109,20 @@ class OwnRecords:
                 self._own.add(record)
 
     def stored(self) -> None:
-        """The operations that were planned are stored."""
+        """Record that the planned operations are stored."""
         if self._has_turn:
             self._has_turn = False
             self._all.turn.release()
 
     def settled(self, intent: Intent) -> None:
-        """The run has done with *intent* what it could."""
+        """Record that the run is done with *intent*."""
         record = intent.scope, intent.identity.key_hash
         with self._all.lock:
             self._own.discard(record)
             self._settle(record)
 
     def without_others(self, unsettled: Iterable[Intent]) -> list[Intent]:
-        """Those of *unsettled* that no other run of the session works on."""
+        """Return those of *unsettled* that no other run of the session works on."""
         with self._all.lock:
             marks = ((intent, self._all.marks.get((intent.scope, intent.identity.key_hash))) for intent in unsettled)
             return [intent for intent, mark in marks if mark is None or mark.run is self or mark.ended is not None]
@@ -139,7 +137,6 @@ class OwnRecords:
             del self._all.marks[record]
 
     def _is_needed(self, mark: _Mark) -> bool:
-        """Whether another run has read before the record was worked on."""
         return any(run is not mark.run and run.is_concerned(mark) for run in self._all.runs)
 
     def _forget(self) -> None:

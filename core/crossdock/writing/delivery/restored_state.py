@@ -25,12 +25,12 @@ NO_DOUBTS, MAY_BE_RESTORED = StateDoubts(), StateDoubts(restored=True)
 
 
 def in_doubt(tx: Transaction) -> int:
-    """How many creates are in doubt because the state may have forgotten them."""
     return sum(each.status == "in_doubt" and may_be_forgotten(each) for each in tx.intents.unsettled())
 
 
 def trust_if_settled(tx: Transaction) -> None:
-    """Trust the state once a complete run has compared it, and every create that was in doubt by it is settled.
+    """Trust the state again once a complete run has compared it and every create in doubt because of the backup is
+    settled.
 
     What is new after that run was not sent before the state was restored.
     """

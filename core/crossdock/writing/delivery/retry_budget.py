@@ -1,13 +1,14 @@
-"""How many retries a run may send."""
+"""The budget for the retries of a run."""
 
 from __future__ import annotations
 
 
 class RetryBudget:
-    """How many retries a run may send: a tenth of its first attempts (Google SRE book, chapter 21) and some a second.
+    """The budget for retries: a tenth of the first attempts (Google SRE book, chapter 21) and some per second.
 
     Without a budget, every record of an outage is sent several times, and a recovering target receives a multiple of
-    its load. The floor allows retries on a poor network; in an outage the circuit breaker stops them. Not thread safe.
+    its load. The minimum allows retries on a poor network. In an outage the circuit breaker stops them. Not
+    thread-safe.
     """
 
     FLOOR = 10
@@ -17,11 +18,9 @@ class RetryBudget:
         self._began, self._firsts, self._spent = now, 0, 0
 
     def first(self, number: int) -> None:
-        """*number* requests were sent for the first time."""
         self._firsts += number
 
     def left(self, now: float) -> int:
-        """How many retries may be sent at *now*, 0 or more."""
         return max(0, int(self.FLOOR + self._firsts / 10 + (now - self._began) * self.FLOOR_PER_S) - self._spent)
 
     def spend(self, number: int) -> None:

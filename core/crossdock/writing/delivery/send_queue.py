@@ -1,4 +1,4 @@
-"""Requests that are to be sent: at once, after a pause, or when they are released."""
+"""The queue of requests that are sent at once, after a pause, or when they are released."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from crossdock.writing.delivery.circuit_breaker import CircuitBreaker
 from crossdock.writing.delivery.retry_budget import RetryBudget
 from crossdock.writing.delivery.senders import SendTask
 
-DELAYED = 20  # times the limit of requests in flight: a bound on memory
+DELAYED = 20  # multiple of the limit of requests in flight: a bound on memory
 
 
 @dataclass(order=True, slots=True)
@@ -26,8 +26,6 @@ class _Delayed:
 
 
 class SendQueue:
-    """Send tasks in the order in which they are sent."""
-
     def __init__(self, clock: Clock, limit: int, rng: random.Random) -> None:
         self._clock, self._limit = clock, limit
         self._ready: deque[SendTask] = deque()
@@ -38,28 +36,27 @@ class SendQueue:
         self.circuit_breaker = CircuitBreaker(limit, rng)
 
     def put(self, task: SendTask, *, first: bool = False) -> None:
-        """Send it after those that are ready; with *first*, before them."""
+        """Append *task* to the ready ones; with *first*, put it before them."""
         if first:
             self._ready.appendleft(task)
         else:
             self._ready.append(task)
 
     def delay(self, task: SendTask, seconds: float, *, free: bool = False) -> None:
-        """Send it after *seconds*, when the retry budget allows; a *free* one costs no budget."""
+        """Send *task* after *seconds*, when the retry budget allows. A *free* one costs no budget."""
         ready_at = self._clock.monotonic() + seconds
         heapq.heappush(self._delayed, _Delayed(ready_at, next(self._numbers), task, free))
 
     def hold(self, task: SendTask) -> None:
-        """Keep it until `release`."""
         self._held.append(task)
 
     def release(self, but: AbstractSet[str] = frozenset()) -> None:
-        """Make held tasks ready, except for those of the streams *but*."""
+        """Make held tasks ready, except those of the streams *but*."""
         self._ready.extend(task for task in self._held if task.intent.identity.stream not in but)
         self._held = [task for task in self._held if task.intent.identity.stream in but]
 
     def take(self, number: int) -> list[SendTask]:
-        """The next tasks; first attempts add to the retry budget."""
+        """Return the next tasks. First attempts add to the retry budget."""
         taken = [self._ready.popleft() for _ in range(number)]
         self._budget.first(sum(task.purpose == "send" and task.intent.attempts == 0 for task in taken))
         for task in taken:
@@ -67,7 +64,6 @@ class SendQueue:
         return taken
 
     def clear(self) -> list[SendTask]:
-        """Remove and return everything that was not sent."""
         left = [*(delayed.task for delayed in self._delayed), *self._ready, *self._held]
         for each in (self._delayed, self._ready, self._held):
             each.clear()
@@ -78,7 +74,7 @@ class SendQueue:
 
     @property
     def wants_more(self) -> bool:
-        """True if more tasks are wanted: few are ready, and the rest does not wait for an unavailable target.
+        """Whether more tasks are wanted: few are ready, and the rest does not wait for an unavailable target.
 
         Records that fail repeatedly wait here and must not block the others, so `DELAYED` times the limit may wait.
         """
@@ -86,7 +82,7 @@ class SendQueue:
         return not many and not (self and self.circuit_breaker.is_open)
 
     def due(self) -> int:
-        """How many tasks are ready now, including retries whose pause is over and that the budget allows."""
+        """Count the ready tasks, including retries whose pause is over and that the budget allows."""
         now = self._clock.monotonic()
         while self._delayed and self._delayed[0].ready_at <= now and (self._delayed[0].free or self._budget.left(now)):
             delayed = heapq.heappop(self._delayed)
@@ -95,7 +91,7 @@ class SendQueue:
         return len(self._ready)
 
     def next_s(self, now: float) -> float:
-        """Seconds until a delayed task is ready; 0.0 without one, 1.0 if it only waits for the budget."""
+        """Return the seconds until a delayed task is ready; 0.0 without one, 1.0 if it only waits for the budget."""
         if not self._delayed:
             return 0.0
         left = self._delayed[0].ready_at - now

@@ -1,4 +1,4 @@
-"""Sender threads: they take requests and return outcomes, and have no access to the state.
+"""Sender threads. They take requests and return outcomes, and have no access to the state.
 
 Each has its own HTTP client: at 100 threads and 50 ms latency, a shared connection pool sends 387 requests a second,
 separate clients send 1,360.
@@ -32,11 +32,11 @@ _UNKNOWN = "crossdock"  # the namespace of names that do not exist
 
 @dataclass(slots=True)
 class RetryState:
-    """What is known of an intent that was not delivered at the first attempt.
+    """The facts about an intent that was not delivered at the first attempt.
 
     Attributes:
-        failing_since: On the monotonic clock, None before the first failure.
-        ambiguous: It may have been carried out.
+        failing_since: On the monotonic clock; None before the first failure.
+        ambiguous: Whether it may have been executed.
         conflict: The target's answer that another record conflicts with it.
         interrupted: What follows after a ping.
         status: The HTTP status of the last answer; None without one.
@@ -59,10 +59,10 @@ class SendTask:
     """One request for an intent.
 
     Attributes:
-        purpose: ``send`` it, ``look_up`` whether it was carried out, or ``ping`` a target that seems to fail.
-        probe: It is sent while the circuit breaker is open.
-        token: Of the rate limit, taken for it.
-        may_leave: False once the time in which its transaction permits sending it is over.
+        purpose: ``send`` it, ``look_up`` whether it was executed, or ``ping`` a target that seems to fail.
+        probe: Whether it is sent while the circuit breaker is open.
+        token: The token of the rate limit taken for it.
+        may_leave: Returns False once the time in which its transaction permits sending is over.
     """
 
     intent: Intent
@@ -79,8 +79,8 @@ class SendResult:
 
     Attributes:
         error: An unexpected exception.
-        answered: An answer came, whatever it was.
-        headers: The rate limit that it reports.
+        answered: Whether any answer came.
+        headers: The rate limit that the answer reports.
     """
 
     task: SendTask
@@ -91,7 +91,7 @@ class SendResult:
 
 
 class Senders:
-    """A pool with a thread for each request in flight, at most *limit*; a context manager."""
+    """A pool of threads, one for each request in flight and at most *limit*. It is a context manager."""
 
     def __init__(self, target: Target, limit: int, masks: Masks | None = None) -> None:
         self._target = target
@@ -104,7 +104,7 @@ class Senders:
         self._verifying = threading.Lock()
 
     def put(self, tasks: Sequence[SendTask], in_flight: int) -> None:
-        """Send *tasks*; *in_flight* counts them and all others in flight."""
+        """Send *tasks*. *in_flight* counts them and all others in flight."""
         while len(self._threads) < min(in_flight, self._limit):
             thread = threading.Thread(target=self._serve, name=f"sender-{len(self._threads)}", daemon=True)
             self._threads.append(thread)
@@ -151,7 +151,7 @@ class Senders:
 
     @staticmethod
     def _understood(read: Callable[[], Outcome], answer: Answer) -> Outcome:
-        """What the target's code makes of *answer*; if it fails, the request may have been carried out."""
+        """Let the target's code interpret *answer*. If it fails, the request may have been executed."""
         try:
             return read()
         except (AuthorCodeError, RecordError) as error:
@@ -174,7 +174,6 @@ class Senders:
         return answer, outcome
 
     def _outcome(self, task: SendTask, answer: Answer) -> Outcome:
-        """What *answer* means for *task*."""
         intent, target = task.intent, self._target
         match task.purpose:
             case "send":
@@ -187,7 +186,7 @@ class Senders:
                 return outcomes.of_ping(answer)
 
     def _name(self, intent: Intent) -> str | None:
-        """The name that the record has; None if any is right: it is found by its id, and its name is being changed."""
+        """Return the external id that the record has; None if any is right, since it is found by its id and renamed."""
         target, before = self._target, intent.before
         if before is None:
             return self._own_name(intent) if intent.operation == "create" else None
@@ -196,13 +195,13 @@ class Senders:
         return None if changes else held
 
     def _name_after(self, intent: Intent) -> str | None:
-        """The name that the record has once *intent* is carried out; an undo gives back a name that is not ours."""
+        """Return the external id that the record has after *intent*. An undo restores one that is not ours."""
         if intent.operation != "update" or intent.scope.is_contribution:
             return self._own_name(intent)
         return self._target.name_in(intent.resource, payload_after(intent))
 
     def _own_name(self, intent: Intent) -> str | None:
-        """Our name for a record that we create; None for a contribution, whose record may have any."""
+        """Return the external id of a record that we create; None for a contribution, whose record may have any."""
         if intent.scope.is_contribution:
             return None
         return self._target.name_of(intent.resource, intent.scope.namespace, intent.identity.key)
@@ -222,7 +221,6 @@ class Senders:
                 return target.send(client, intent.resource, target.ping(intent.resource))
 
     def close(self) -> None:
-        """End all threads after they have sent their tasks."""
         for _ in self._threads:
             self._work.put(None)
         for thread in self._threads:
@@ -233,11 +231,10 @@ class Senders:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None and not issubclass(kind, Exception):
-            return  # ended at once: the threads are daemons, and their intents are in the state
+            return  # return at once: the threads are daemons, and their intents are in the state
         self.close()
 
 
 def _closed(client: Client) -> None:
-    """Close *client*; all its answers have been read."""
     with suppress(Exception):
         client.close()

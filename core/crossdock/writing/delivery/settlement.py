@@ -1,4 +1,4 @@
-"""Writes the outcome of intents into the state."""
+"""Stores the outcomes of intents."""
 
 from __future__ import annotations
 
@@ -16,11 +16,7 @@ from crossdock.writing.targets.target import Target
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """An intent and its outcome in this run.
-
-    Attributes:
-        untouched: Delivered without a write, because the target already held it.
-    """
+    """An intent and its outcome in this run."""
 
     intent: Intent
     outcome: Outcome
@@ -61,7 +57,7 @@ def write(
         ]
     )
     tx.dead_letters.put(dead_letters, run_id=run_id, at=at)
-    through = _by_stream(item.intent for item in delivered if item.intent.step != "open")  # else a step is to come
+    through = _by_stream(item.intent for item in delivered if item.intent.step != "open")  # otherwise a step is to come
     for stream, key_hashes in through.items():
         tx.dead_letters.clear(stream, key_hashes)
     for stream, key_hashes in (*through.items(), *_by_stream(dead_letters).items()):
@@ -69,7 +65,7 @@ def write(
 
 
 def doubt_changed(tx: Transaction, settled: Sequence[Settlement], target: Target) -> None:
-    """Forget what the target held of records that the writes of others have changed there."""
+    """Forget what the target held for records that the writes of others have changed there."""
     changed = {
         also
         for item in settled
@@ -103,7 +99,7 @@ def _doubt_taken_ids(tx: Transaction, settled: Sequence[Settlement], *, at: date
 
 
 def _whole(tx: Transaction, dead_letter: DeadLetter) -> DeadLetter | None:
-    """The dead letter of the whole record if the first of two steps was rejected; None if it no longer waits."""
+    """Return the dead letter of the whole record if the first of two steps was rejected; None if it no longer waits."""
     if dead_letter.step != "open":
         return dead_letter
     identity = dead_letter.identity
@@ -130,10 +126,10 @@ def _bind(tx: Transaction, delivered: Sequence[Settlement], *, run_id: int, at: 
 
 
 def _distrust_restored(tx: Transaction, delivered: Sequence[Settlement]) -> None:
-    """Have the records of operations compared that a restored backup had left.
+    """Require a comparison of the records of operations that a restored backup had left.
 
-    They may have been carried out before the backup was restored, and the record changed, deleted or created again
-    since: a target that knows the idempotency key answers as it did then.
+    The operations may have been executed before the restore, and the records changed, deleted or created again since. A
+    target that knows the idempotency key answers as it did then.
     """
     last = tx.runs.last_restored_intent()
     for item in delivered:
@@ -143,7 +139,6 @@ def _distrust_restored(tx: Transaction, delivered: Sequence[Settlement]) -> None
 
 
 def _created(delivered: Sequence[Settlement]) -> dict[Scope, list[int]]:
-    """The key hashes of the records that were created, by scope."""
     found: dict[Scope, list[int]] = defaultdict(list)
     for item in delivered:
         if item.intent.operation == "create" and not item.intent.scope.is_contribution:
@@ -152,7 +147,7 @@ def _created(delivered: Sequence[Settlement]) -> dict[Scope, list[int]]:
 
 
 def _accepted(item: Settlement, *, unverified: bool = False) -> Accepted:
-    """What the target accepted; the rows of an update of what may be unverified are to be mapped again."""
+    """Return what the target accepted. The rows of an update of a possibly unverified record are to be mapped again."""
     intent, identity = item.intent, item.intent.identity
     assert intent.target_id is not None
     is_sure = not (unverified and intent.before)
@@ -172,7 +167,6 @@ def _accepted(item: Settlement, *, unverified: bool = False) -> Accepted:
 
 
 def dead_letter(item: Settlement) -> DeadLetter:
-    """The dead letter of a record that the target rejected."""
     intent, outcome = item.intent, item.outcome
     return DeadLetter(
         identity=intent.identity,
@@ -187,7 +181,6 @@ def dead_letter(item: Settlement) -> DeadLetter:
 
 
 def _by_stream(items: Iterable[Intent | DeadLetter]) -> dict[str, list[int]]:
-    """Key hashes by the name of their stream."""
     by_stream: dict[str, list[int]] = defaultdict(list)
     for item in items:
         by_stream[item.identity.stream].append(item.identity.key_hash)

@@ -1,4 +1,4 @@
-"""What one turn of the dispatcher decided."""
+"""The decisions of one turn of the dispatcher."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from crossdock.writing.targets.outcomes import Outcome
 
 @dataclass(slots=True)
 class Decisions:
-    """What one turn decided; written in one transaction.
+    """The decisions of one turn, stored in one transaction.
 
     Attributes:
         settled: Intents that this run is done with.
-        moved: Intents of which only the status has changed: replaced by a successor, or pending until a retry.
+        moved: Intents with a new status only: replaced by a successor, or pending until a retry.
         successors: New intents, made from what a look-up found at the target.
-        attempts: How attempts ended, except for a delivery at the first attempt.
+        attempts: The results of attempts, except for a delivery at the first attempt.
     """
 
     settled: list[Settlement] = field(default_factory=list)
@@ -32,18 +32,17 @@ class Decisions:
         return bool(self.settled or self.moved or self.successors or self.attempts)
 
     def settle(self, status: Status, intent: Intent, outcome: Outcome, *, untouched: bool = False) -> None:
-        """Settle *intent* for this run."""
         intent.status = status
         self.settled.append(Settlement(intent, outcome, untouched=untouched))
 
     def explain(self, intent: Intent, outcome: Outcome, *, at: datetime) -> None:
-        """Record why *intent* is in doubt, in place of how its last attempt ended."""
+        """Record why *intent* is in doubt, replacing the result of its last attempt."""
         if self.attempts and self.attempts[-1].intent_id == intent.id:
             self.attempts.pop()
         self.attempts.append(Attempt(intent.id, intent.attempts, at, "in_doubt", outcome.status, outcome.message))
 
     def note(self, task: SendTask, outcome: Outcome, *, at: datetime) -> None:
-        """Record how an attempt ended, unless it delivered the intent at once."""
+        """Record the result of an attempt, unless it delivered the intent at once."""
         intent = task.intent
         if task.purpose == "send" and (outcome.kind != "delivered" or intent.attempts > 1):
             attempt = Attempt(intent.id, intent.attempts, at, outcome.kind, outcome.status, outcome.message)

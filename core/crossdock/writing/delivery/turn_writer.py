@@ -1,4 +1,4 @@
-"""Writes one turn of the dispatcher into the state: one transaction for everything that the turn decided."""
+"""Writes one turn of the dispatcher into the state, in one transaction."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ LEAVE_AT_MOST_S = 20.0  # much less than `crossdock.state.db.run_lease.LEASE_S`
 
 
 class Chunk(Protocol):
-    """Some operations, and what else their records leave in the state."""
-
     @property
     def operations(self) -> Sequence[Operation]: ...
 
@@ -34,9 +32,9 @@ class Chunk(Protocol):
 
 
 def step_after_restore(now: datetime) -> int:
-    """What the next counter of a record adds to its last one, so that its idempotency key was not used before.
+    """Return the increment for the next counter of a record, so that its idempotency key was never used before.
 
-    A backup does not know how many operations came after it, and it may be restored more than once.
+    A backup does not contain the operations after it, and it may be restored more than once.
     """
     return int(now.timestamp() * 1_000)
 
@@ -55,9 +53,9 @@ class TurnWriter:
         self._leave_within_s = LEAVE_WITHIN_S
 
     def mint(self, operations: Sequence[Operation], decisions: Decisions) -> list[Intent]:
-        """Intents for *operations*, each with the next counter of its record.
+        """Make intents for *operations*, each with the next counter of its record.
 
-        One whose request the code of the target does not make is rejected in *decisions*.
+        An intent is rejected in *decisions* if the code of the target makes no request for it.
         """
         if not operations:
             return []
@@ -113,7 +111,7 @@ class TurnWriter:
             task.may_leave = lambda: self._clock.monotonic() <= leave_by
 
     def allow_more_time(self) -> None:
-        """A request was too late to be sent; if only the machine is slow, the next one has twice the time."""
+        """Double the time for the next request, because one was too late to be sent: the machine may be slow."""
         self._leave_within_s = min(LEAVE_AT_MOST_S, 2 * self._leave_within_s)
 
     def move(self, intents: Sequence[Intent]) -> None:

@@ -1,4 +1,4 @@
-"""What happens to a request without a decision: sent again, looked up, left in doubt, or the end of the run."""
+"""The handling of a request without a decision: sent again, looked up, left in doubt, or the end of the run."""
 
 from __future__ import annotations
 
@@ -18,18 +18,16 @@ FAILING_RECORDS_AT_MOST = 10  # left out while the target answers pings, before 
 
 
 class PostponedError(CrossdockError):
-    """What an earlier run left cannot be delivered now; the rest of the run is worth a try."""
+    """What an earlier run left cannot be delivered now, but the rest of the run is worth a try."""
 
 
 class Retries:
-    """Retries of one delivery."""
-
     def __init__(self, run: DeliveryContext) -> None:
         self._run, self._target, self._clock = run, run.target, run.clock
         self._left_out = 0
 
     def again(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
-        """After a pause send it again or look it up, unless that could do it twice, or it failed too often."""
+        """Send or look up again after a pause, unless that could execute it twice, or it failed too often."""
         retry_state, limits = task.retry_state, self._target.retry
         settle_s = 0.0
         if task.purpose == "send" and outcome.kind != "unavailable":
@@ -56,10 +54,10 @@ class Retries:
     def delay(
         self, task: SendTask, pause_s: float, outcome: Outcome, decisions: Decisions, *, free: bool = False
     ) -> None:
-        """Send or look it up after *pause_s*.
+        """Send or look up after *pause_s*.
 
-        What was certainly not carried out is pending meanwhile. An idempotency key that expires before then is not
-        used again.
+        What was certainly not executed is pending meanwhile. An idempotency key that expires before then is not used
+        again.
         """
         intent = task.intent
         if not task.retry_state.ambiguous:
@@ -74,7 +72,7 @@ class Retries:
         self._run.queue.delay(task, pause_s, free=free or task.purpose == "look_up")
 
     def pinged(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
-        """One record fails repeatedly; the answer to a ping shows whether the target works."""
+        """Handle a ping's answer after repeated failures of one record: it shows whether the target works."""
         breaker, last = self._run.queue.circuit_breaker, task.retry_state.status
         may_leave_out = breaker.worked or self._left_out < FAILING_RECORDS_AT_MOST
         if outcome.kind == "answered" and may_leave_out and not self._is_too_late():
@@ -91,7 +89,6 @@ class Retries:
         self.delay(task, max(settle_s, self._target.retry.base_s), outcome, decisions)
 
     def leave_out(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
-        """Continue the run without this record."""
         self._run.leave(task)
         decisions.settled.append(Settlement(task.intent, outcome))
 
@@ -106,12 +103,14 @@ class Retries:
         self._run.stop_with(UnavailableError(message, where=self._target.address, hint=hint))
 
     def _is_outage(self, retry_state: RetryState) -> bool:
-        """True if nothing was answered since this record began to fail."""
+        """Return True if nothing was answered since this record began to fail."""
         since = self._run.queue.circuit_breaker.failing_since
         return since is not None and retry_state.failing_since is not None and since <= retry_state.failing_since
 
     def _is_hopeless(self, retry_state: RetryState) -> bool:
-        """True if it is time to give up: early if nothing was ever answered, later in the middle of a good run."""
+        """Return True if it is time to give up: early if nothing was ever answered, later in the middle of a good
+        run.
+        """
         breaker = self._run.queue.circuit_breaker
         if breaker.failing_since is None:
             return False
@@ -125,5 +124,5 @@ class Retries:
 
 
 def _with_status(message: str, status: int | None) -> str:
-    """*message* with the HTTP status of the answer that it is about, if there is one and it does not name it."""
+    """Add the HTTP status to *message*, unless the message has it."""
     return message if status is None or f"HTTP {status}" in message else f"{message}: HTTP {status}"

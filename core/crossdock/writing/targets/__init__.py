@@ -1,1 +1,1 @@
-"""Targets: what operations are sent to."""
+"""Targets: the systems that operations are sent to."""

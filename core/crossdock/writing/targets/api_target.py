@@ -22,10 +22,10 @@ from crossdock.writing.targets.target import Client, Request, Rule, Target, Targ
 
 
 class ApiTarget(Target):
-    """Base of the targets of connectors. A subclass declares `resources` and makes the requests; all of it is pure.
+    """Base class of connectors' targets. A subclass declares `resources` and makes the requests. All of it is pure.
 
     Attributes:
-        resources: By name, parents before those that refer to them.
+        resources: The resources by name, parents before those that refer to them.
     """
 
     resources: Mapping[str, TargetResource]
@@ -73,7 +73,7 @@ class ApiTarget(Target):
         return self.resources[resource].name_limit
 
     def update(self, resource: str, target_id: str, update: Update) -> Request:
-        """A subclass makes it if a resource has updates."""
+        """Make the request for an update, in a subclass whose resource has updates."""
         raise NotImplementedError
 
     def compares(self, resource: str) -> bool:
@@ -102,12 +102,12 @@ class ApiTarget(Target):
         return self.throttled(answer) or outcomes.of_look_up(answer, expected, self.shape(resource))
 
     def shape(self, resource: str) -> RecordShape:
-        """Where answers have records, ids and names."""
+        """Return where answers have records, ids and external ids."""
         kind = self.resources[resource]
         return kind.shape if kind.name_member is None else replace(kind.shape, name=self.name_pointer(resource))
 
     def throttled(self, answer: Answer) -> Outcome | None:
-        """The outcome of an answer by which the API limits the rate other than by 429; None for any other."""
+        """Return the outcome of an answer by which the API limits the rate other than by 429; None for any other."""
         if not self.api.throttled(ApiAnswer(self.address, outcomes.body_of(answer), answer.status, answer.headers)):
             return None
         return Outcome("throttled", "too many requests", answer.status, throttled_wait_s(answer.headers, answer.body))
@@ -129,7 +129,7 @@ class ApiTarget(Target):
     # ---- sending
 
     def reach(self) -> str:
-        """Send a ping; returns what is known of the target then. Any answer but a refusal of the credential will do.
+        """Send a ping and return what it shows about the target. Any answer but a refusal of the credential suffices.
 
         Raises:
             ConfigError: If the credential cannot be read.
@@ -154,10 +154,10 @@ class ApiTarget(Target):
 
 
 def _explained(outcome: Outcome, answer: Answer) -> Outcome:
-    """*outcome* with the reason that the answer gives, if it is no problem document."""
+    """Add the reason of the answer to *outcome*, if it is no problem document."""
     if outcome.message != f"HTTP {answer.status}":
         return outcome
-    message = api_errors.reason(answer.body, answer.headers.get("content-type", ""), str)  # no credentials are in it
+    message = api_errors.reason(answer.body, answer.headers.get("content-type", ""), str)  # it contains no credentials
     return replace(outcome, message=message or outcome.message)
 
 

@@ -1,4 +1,4 @@
-"""The guard around the code of a target: what it raises, or returns wrongly, is an error about one record."""
+"""The guard around the code of a target: its exceptions and wrong results become errors about one record."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from crossdock.writing.targets.target import Request, Target
 BEFORE_SENDING = frozenset({
     "check_key", "name_of", "payload", "create", "create_from", "update", "delete", "with_key", "look_up", "headers",
 })  # fmt: skip
-"""Methods whose `RecordError` is the reason of a dead letter, since nothing was sent."""
+"""Methods whose `RecordError` is the reason of a dead letter, because nothing was sent."""
 _INSTEAD: Mapping[str, Callable[[AuthorCodeError], Any]] = {
     "advice": str,
     "look_up_filter": str,
@@ -28,20 +28,20 @@ _INSTEAD: Mapping[str, Callable[[AuthorCodeError], Any]] = {
     "limit": lambda _: None,
     "also_changes": lambda _: (),
 }
-"""What is taken in place of an answer that decides nothing about the record; the run ends with the error."""
+"""Replacements for results that decide nothing about the record. The run ends with the error."""
 
 
 def guarded_target(own: ApiTarget, settings: object) -> ApiTarget:
-    """*own* behind the guard.
+    """Put a guard around *own*.
 
     Args:
-        settings: Of its connection; their secrets are masked.
+        settings: The settings of its connection, whose secrets are masked.
     """
     return cast("ApiTarget", _GuardedTarget(own, settings))
 
 
 class _GuardedTarget:
-    """Passes each use of an attribute to the author's target; a new method of `Target` is guarded as all others are."""
+    """Passes each access to an attribute to the author's target. New methods of `Target` are guarded, too."""
 
     def __init__(self, own: ApiTarget, settings: object) -> None:
         self._own, self._settings = own, settings
@@ -57,19 +57,18 @@ class _GuardedTarget:
         return lambda *arguments, **named: self._called(name, value, arguments, named)
 
     def send(self, *arguments: Any, **named: Any) -> Any:
-        """As the target sends; where it does not say how, its headers are guarded by themselves."""
+        """Send as the target does. If it does not define that, its headers are guarded separately."""
         is_default = type(self._own).send is Target.send
         send = cast("Any", Target.send).__get__(self) if is_default else self._own.send
         return self._called("send", send, arguments, named)
 
     def reach(self) -> str:
-        """As `ApiTarget.reach`, with a guard around each method."""
         is_default = type(self._own).reach is ApiTarget.reach
         reach = cast("Any", ApiTarget.reach).__get__(self) if is_default else self._own.reach
         return cast("str", self._called("reach", reach, (), {}))
 
     def take_defects(self) -> list[AuthorCodeError]:
-        """The first error of each method in place of whose answer something was taken, once."""
+        """Return the first error of each method whose result was replaced, once."""
         defects, self._defects = self._defects, {}
         return list(defects.values())
 
@@ -93,7 +92,7 @@ class _GuardedTarget:
         return guarded(name, self._own.__dict__.get("name"), code=self._own, settings=self._settings)
 
     def _checked(self, name: str, value: Any, arguments: Sequence[Any] = ()) -> Any:
-        """*value*, which *name* has returned, if it is of the declared type, can be stored, and says what it must."""
+        """Return *value*, the result of *name*, if it has the declared type, can be stored and is complete."""
         problem = _problem(value, _hint(name)) or _lack(value, arguments)
         if problem is not None:
             what = f"returned {problem}{place_of(self._own, name)}"
@@ -102,7 +101,7 @@ class _GuardedTarget:
 
 
 def _lack(value: Any, arguments: Sequence[Any]) -> str | None:
-    """What a request, or the outcome for the record of *arguments*, lacks; None if it lacks nothing."""
+    """Return what a request, or the outcome for the record of *arguments*, lacks, or None."""
     if isinstance(value, Request) and value.path and (value.path[0] != "/" or not value.path.isprintable()):
         return "Request.path that does not begin with a slash, or has a control character"
     if not isinstance(value, Outcome) or value.kind not in {"delivered", "found"}:
@@ -115,7 +114,7 @@ def _lack(value: Any, arguments: Sequence[Any]) -> str | None:
 
 @cache
 def _hint(name: str) -> Any:
-    """The declared type of an attribute, or of what a method returns; None if it is unknown."""
+    """Return the declared type of an attribute or of a method's result, or None."""
     for owner in (Target, ApiTarget):
         member = getattr(owner, name, None)
         function = member.fget if isinstance(member, property) else member
@@ -127,7 +126,7 @@ def _hint(name: str) -> Any:
 
 
 def _problem(value: Any, hint: Any, member: str = "") -> str | None:
-    """How *value* differs from the type *hint*, in words; None if it does not."""
+    """Describe how *value* differs from the type *hint*, or return None."""
     if hint is not Any and not _fits(value, hint):
         return f"{_named(member)}{type(value).__name__} instead of {_words(hint)}"
     if is_dataclass(value) and not isinstance(value, type):

@@ -8,7 +8,7 @@ _ABSENT = object()
 
 
 def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """The patch from *before* to *after*: changed members, and null for removed ones."""
+    """Return the patch from *before* to *after*: changed members, and null for removed ones."""
     changes: dict[str, Any] = {name: None for name in before if name not in after}
     for name, value in after.items():
         old = before.get(name, _ABSENT)
@@ -20,7 +20,7 @@ def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_wanted(held: Any, wanted: Any) -> Any:
-    """*held* without the members that *wanted* has not, also in lists of the same length."""
+    """Return *held* without the members that *wanted* lacks, also in lists of the same length."""
     if isinstance(held, dict) and isinstance(wanted, dict):
         return {name: as_wanted(value, wanted[name]) for name, value in held.items() if name in wanted}
     if isinstance(held, list) and isinstance(wanted, list) and len(held) == len(wanted):
@@ -29,7 +29,6 @@ def as_wanted(held: Any, wanted: Any) -> Any:
 
 
 def patched(before: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """*before* with a patch applied."""
     after = {name: value for name, value in before.items() if changes.get(name, value) is not None}
     for name, value in changes.items():
         if isinstance(value, dict):
@@ -41,7 +40,7 @@ def patched(before: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def holds(held: Any, wanted: Any) -> bool:
-    """Whether *held* has every member of *wanted* with its value; a target may add members."""
+    """Return whether *held* has every member of *wanted* with its value. A target may add members."""
     if isinstance(wanted, dict):
         return isinstance(held, dict) and all(name in held and holds(held[name], wanted[name]) for name in wanted)
     if isinstance(wanted, list):

@@ -1,4 +1,4 @@
-"""What an answer to a request, or its absence, means for an operation."""
+"""The meaning of an answer to a request, or of its absence, for an operation."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ MAX_ETAG = 512  # characters; RFC 9110 sets no bound, and the state keeps one wi
 Class = Literal[
     "delivered", "rejected", "throttled", "unavailable", "in_doubt", "unauthorized",
     "expired",  # not sent, because it might have been too late
-    "changed",  # the target holds another version than we know (412)
+    "changed",  # the target holds another version than the known one (412)
     "found", "absent",  # answers to a look-up
-    "removed",  # the same, by name: only records that were removed there have it
+    "removed",  # the same by external id: only removed records have it
     "answered",  # a ping
     "unmade",  # the code of the target failed before anything was sent
     "undecided",  # the code of the target failed on the answer, or while it sent
@@ -39,12 +39,12 @@ class Outcome:
 
     Attributes:
         retry_after_s: The server asks for this pause; None if it does not.
-        target_id: Of a delivered record, where the answer names it.
+        target_id: The id of a delivered record, if the answer names it.
         etag: The record's version, for ``If-Match``; None without one, or with one of more than `MAX_ETAG` characters.
-        changed_at: When the record was changed last, as the target says; None if it does not.
+        changed_at: When the record was last changed, as the target states it; None if it does not.
         reason: Why it was rejected.
-        held: What a look-up found, all its members; also of a removed record that the target still shows, and what
-            `Target.create_from` needs of an absent one.
+        held: All members that a look-up found, also of a removed record that the target still shows; for an absent
+            record, what `Target.create_from` needs.
     """
 
     kind: Class
@@ -60,7 +60,7 @@ class Outcome:
 
 
 def body_of(answer: Answer) -> Any:
-    """The JSON of an answer, with exact numbers; None if it is none."""
+    """Return the JSON of an answer, with exact numbers, or None."""
     try:
         return exact_json.loads(answer.body)
     except ValueError:
@@ -68,14 +68,16 @@ def body_of(answer: Answer) -> Any:
 
 
 def of_failure(error: NotSentError | AmbiguousError, *, harmless: bool = False) -> Outcome:
-    """The outcome of an attempt without an answer; a *harmless* request changes nothing, so it is never in doubt."""
+    """Return the outcome of an attempt without an answer. A *harmless* request changes nothing, so it is never in
+    doubt.
+    """
     if isinstance(error, ExpiredError):
         return Outcome("expired", error.message)
     return Outcome("unavailable" if harmless or isinstance(error, NotSentError) else "in_doubt", error.message)
 
 
 def of_error(error: CrossdockError) -> Outcome:
-    """The outcome of an operation for which the target's code made no request: it is rejected."""
+    """Return the outcome of an operation for which the target's code made no request: it is rejected."""
     reason, pointer = (error.code, error.pointer) if isinstance(error, RecordError) else ("target_failed", None)
     return Outcome("rejected", error.message, reason=cast("Reason", reason), pointer=pointer)
 
@@ -85,9 +87,9 @@ class ExpectedRecord:
     """The record that a request is about.
 
     Attributes:
-        path: Of the request; the ``Location`` of a new record is directly below it.
+        path: The path of the request. The ``Location`` of a new record is directly below it.
         target_id: None if the target has not assigned one yet.
-        name: Our name for it at the target; None if it has none or it is unknown.
+        name: Its external id at the target; None if it has none or it is unknown.
     """
 
     path: str = ""
@@ -97,14 +99,14 @@ class ExpectedRecord:
 
 @dataclass(frozen=True, slots=True)
 class RecordShape:
-    """Where answers have records, ids and names, as JSON pointers (RFC 6901).
+    """Where answers have records, ids and external ids, as JSON pointers (RFC 6901).
 
     Attributes:
-        id: Of a record: the id that the target assigned, a text or a whole number. None if our name is the id.
-        name: Of a record: our name for it.
-        record: Of an answer about one record: that record.
-        listed: Of an answer to a look-up by name: the list of records.
-        changed: Of a record: when it was changed last.
+        id: In a record, the id that the target assigned, a text or a whole number. None if the external id is the id.
+        name: In a record, its external id.
+        record: In an answer about one record, that record.
+        listed: In an answer to a look-up by external id, the list of records.
+        changed: In a record, when it was last changed.
     """
 
     id: str | None = "/id"
@@ -114,17 +116,17 @@ class RecordShape:
     changed: str = "/updatedAt"
 
     def id_of(self, record: Any) -> str | None:
-        """The id of *record*; None without a valid one."""
+        """Return the id of *record*; None without a valid one."""
         found = found_at(record, self.name if self.id is None else self.id)
         text = str(found) if isinstance(found, int) and not isinstance(found, bool) else found
         return text if isinstance(text, str) and is_target_id(text) else None
 
     def name_of(self, record: Any) -> Any:
-        """What *record* has as our name for it; `MISSING` without any."""
+        """Return the external id of *record*; `MISSING` without one."""
         return found_at(record, self.name)
 
     def changed_at(self, record: Any) -> str | None:
-        """When *record* was changed last, as it says; None if it does not."""
+        """Return when *record* was last changed, as it states it, or None."""
         found = found_at(record, self.changed)
         return found if isinstance(found, str) and 0 < len(found) <= MAX_ETAG and not _CONTROL.search(found) else None
 
@@ -133,9 +135,9 @@ STANDARD = RecordShape()
 
 
 def of_answer(answer: Answer, subject: ExpectedRecord, shape: RecordShape = STANDARD) -> Outcome:
-    """The outcome of a write.
+    """Return the outcome of a write.
 
-    A 500, 502, 504 or 408 may come from a gateway after the write was carried out, so it is in doubt; so is a success
+    A 500, 502, 504 or 408 may come from a gateway after the write was executed, so it is in doubt. So is a success
     whose body is broken, has no valid id, or names another record.
     """
     status = answer.status
@@ -158,11 +160,11 @@ def of_answer(answer: Answer, subject: ExpectedRecord, shape: RecordShape = STAN
 
 
 def of_look_up(answer: Answer, subject: ExpectedRecord, shape: RecordShape = STANDARD) -> Outcome:
-    """The outcome of a look-up by id, or by name if the id is unknown.
+    """Return the outcome of a look-up by id, or by external id if the id is unknown.
 
-    A platform that ignores the parameter answers with other records, which must never be taken for ours. So an answer
-    by name must be a list with exactly the record of that name, or an empty list; an answer by id must be the record
-    with that id and the expected name.
+    A platform that ignores the parameter answers with other records, which must never be mistaken for the right one. So
+    an answer by external id must be a list with exactly that record, or an empty list; an answer by id must be the
+    record with that id and the expected external id.
     """
     by_id = subject.target_id is not None
     if by_id and answer.status in {404, 410}:
@@ -185,7 +187,6 @@ def of_look_up(answer: Answer, subject: ExpectedRecord, shape: RecordShape = STA
 
 
 def _is_of(record: object, subject: ExpectedRecord, shape: RecordShape) -> bool:
-    """True if *record* has a valid id and does not contradict *subject*."""
     found = shape.id_of(record)
     if not isinstance(record, dict) or found is None:
         return False
@@ -193,12 +194,12 @@ def _is_of(record: object, subject: ExpectedRecord, shape: RecordShape) -> bool:
 
 
 def of_ping(answer: Answer) -> Outcome:
-    """The outcome of a ping: any status below 500 shows that the platform works."""
+    """Return the outcome of a ping: any status below 500 shows that the platform works."""
     return Outcome("answered" if answer.status < 500 else "unavailable", status=answer.status)
 
 
 def _is_running(problem: Problem, wait_s: float | None) -> bool:
-    """True for a time-out, and for a conflict with an earlier attempt under the same key that is still running."""
+    """Return True for a time-out, and for a conflict with a running earlier attempt under the same key."""
     return problem.status == 408 or (problem.status == 409 and (wait_s is not None or "idempoten" in problem.kind))
 
 
@@ -229,7 +230,7 @@ def _or(found: Any, other: Any) -> Any:
 
 
 def _id_in_location(location: str, path: str) -> str | None:
-    """The id of a new record: the segment after the path of its collection (RFC 9110, section 10.2.2)."""
+    """Return the id of a new record: the segment after the path of its collection (RFC 9110, section 10.2.2)."""
     try:
         collection, _, segment = urlsplit(location).path.rpartition("/")
     except ValueError:
@@ -238,7 +239,7 @@ def _id_in_location(location: str, path: str) -> str | None:
 
 
 def _etag(answer: Answer) -> str | None:
-    """The entity tag of *answer*, unchanged; None if it is too long or has a control character (RFC 9110, 8.8.3)."""
+    """Return the entity tag unchanged; None if it is too long or has a control character (RFC 9110, 8.8.3)."""
     etag = answer.headers.get("etag")
     return None if etag is None or len(etag) > MAX_ETAG or _CONTROL.search(etag) else etag
 

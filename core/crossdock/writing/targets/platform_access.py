@@ -1,4 +1,4 @@
-"""Checks access to the platform, and its clock, with no other requests than the config's streams need."""
+"""Checks of access to the platform, and of its clock, with only the requests that the config's streams need."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Access:
     """What the platform grants.
 
     Attributes:
-        text: In one line.
+        text: A summary in one line.
         unreadable: Resources that were requested and that the credential may not read.
-        scopes: As granted; None if neither introspection nor the token endpoint says.
-        ahead_s: By how much our clock is ahead of the platform's; None if its answers do not say the time.
+        scopes: The granted scopes; None if neither introspection nor the token endpoint states them.
+        ahead_s: By how much the local clock is ahead of the platform's; None if its answers do not state the time.
     """
 
     text: str
@@ -74,7 +74,7 @@ def reach(profile: Profile, resources: Sequence[str]) -> Access:
 
 
 def _is_about_scope(answer: Answer) -> bool:
-    """True if the challenge of a 403 says that the token is valid but its scope is not sufficient (RFC 6750, 3.1)."""
+    """Return True if the challenge of a 403 says that the token is valid but its scope insufficient (RFC 6750, 3.1)."""
     return _INSUFFICIENT_SCOPE.search(answer.headers.get("www-authenticate", "")) is not None
 
 
@@ -85,7 +85,7 @@ def check_clock(profile: Profile, clock: Clock, resource: str) -> bool:
         resource: Whose list is requested; every answer shows the time, also a refusal.
 
     Returns:
-        False if there was no answer, or none with a date; the run itself will report why.
+        False if there was no answer, or none with a date. The run itself will report why.
 
     Raises:
         ClockError: If they differ by more than ``platform.max_clock_skew_s``.
@@ -113,11 +113,7 @@ def _ahead_s(answer: Answer, clock: Clock) -> float | None:
 
 
 def check_ahead(profile: Profile, ahead_s: float) -> None:
-    """Fail if our clock is so many seconds ahead of the platform's, and that is more than the profile permits.
-
-    Raises:
-        ClockError: With what to do.
-    """
+    """Raise ClockError if the local clock is further ahead of the platform's than the profile permits."""
     if profile.max_clock_skew_s is not None and abs(ahead_s) > profile.max_clock_skew_s:
         direction = "ahead of" if ahead_s > 0 else "behind"
         raise ClockError(

@@ -23,14 +23,7 @@ if TYPE_CHECKING:
 
 
 class PlatformTarget(Target):
-    """Builds requests for the platform and opens clients.
-
-    Args:
-        clock: Measures the age of access tokens.
-
-    Attributes:
-        credential: Shared by all clients.
-    """
+    """Builds requests for the platform and opens clients."""
 
     name = place = PLATFORM
     title = "the platform"
@@ -84,7 +77,7 @@ class PlatformTarget(Target):
         return Request("GET", f"{self._path(resource)}?{urlencode({self.profile.lookup.parameter: name})}")
 
     def page(self, resource: str, updated_since: str, cursor: str | None, limit: int) -> Request:
-        """A page of a list, in the order of last change, beginning at the time *updated_since* (RFC 3339)."""
+        """Return the request for a page of a list, in the order of last change, from *updated_since* (RFC 3339) on."""
         query = {"limit": str(limit), "updatedSince": updated_since} | ({"cursor": cursor} if cursor else {})
         return Request("GET", f"{self._path(resource)}?{urlencode(query)}")
 
@@ -134,10 +127,8 @@ class PlatformTarget(Target):
     # ---- sending
 
     def client(self) -> HttpClient:
-        """A client for one thread; it authorizes each request.
-
-        Raises:
-            ConfigError: If the credential cannot be read.
+        """Make a client for one thread that authorizes each request. Raises ConfigError if the credential cannot be
+        read.
         """
         from crossdock.platform.authorized_client import AuthorizedClient  # noqa: PLC0415  most commands send nothing
 

@@ -1,4 +1,4 @@
-"""What delivery, planning and state know of a target: its resources, its requests, and what its answers mean."""
+"""The interface of a target for delivery, planning and state: its resources, requests and answers."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from crossdock.values import exact_json
 from crossdock.writing.targets.outcomes import STANDARD, ExpectedRecord, Outcome, RecordShape
 
 Rule = Literal["resend", "verify", "park"]
-"""What is done about a request that may have been carried out: send the same bytes again, look the record up, or leave
-it to a person."""
+"""What is done about a request that may have been executed: send the same bytes again, look the record up, or leave it
+to a person.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +28,8 @@ class Request:
     """The exact bytes of an operation, before it has an idempotency key.
 
     Attributes:
-        path: Below the target's address.
-        holds_payload: The body is the canonical JSON of the payload and nothing else, so the state keeps it once.
+        path: The path below the target's address.
+        holds_payload: Whether the body is exactly the canonical JSON of the payload, so that the state stores it once.
     """
 
     method: str
@@ -38,7 +39,7 @@ class Request:
 
     @classmethod
     def json(cls, method: str, path: str, value: Any) -> Request:
-        """A request with a JSON body; its numbers are `int` or `Decimal`."""
+        """Make a request with a JSON body. Its numbers are `int` or `Decimal`."""
         return cls(method, path, exact_json.dumps(value))
 
 
@@ -47,7 +48,7 @@ class Update:
     """What an update does to a record.
 
     Attributes:
-        before: What the target holds as far as it is known: what it last accepted, or what a look-up found.
+        before: What the target holds, as far as known: the last accepted payload, or what a look-up found.
         changes: A JSON merge patch (RFC 7396).
         after: The whole payload.
     """
@@ -80,14 +81,14 @@ class Client(Protocol):
 
 
 class Target(ABC):
-    """A system that operations are sent to; thread-safe. Everything but `client` is pure.
+    """A system that operations are sent to. It is thread-safe, and everything but `client` is pure.
 
     Attributes:
-        name: In the state, in reports, and in ``to`` of streams.
-        title: The target in a sentence.
-        account: Whose data the requests change; part of idempotency keys.
-        place: Its section of the config, for hints.
-        resources: By name, parents before those that refer to them.
+        name: The name in the state, in reports, and in ``to`` of streams.
+        title: The words for the target in a sentence.
+        account: The account whose data the requests change; part of idempotency keys.
+        place: Its section in the config, for hints.
+        resources: The resources by name, parents before those that refer to them.
         in_flight: Most requests in flight, and thus most that can be in doubt after a crash.
         kept_s: Seconds for which the target remembers an idempotency key; a request is not resent after that.
         settle_s: Seconds after which an unanswered request has either taken effect or never will.
@@ -106,35 +107,35 @@ class Target(ABC):
     is_of_author: bool = True
 
     def take_defects(self) -> Sequence[ConnectorError]:
-        """Errors in its code that harmed no record, and that no run has reported yet."""
+        """Return errors in its code that affected no record and that no run has reported yet."""
         return ()
 
     @property
     @abstractmethod
     def address(self) -> str:
-        """Where requests are sent, for messages."""
+        """The address to which requests are sent, for messages."""
 
     @property
     @abstractmethod
     def rate(self) -> LimitSettings:
-        """The limit before the first answer."""
+        """The rate limit before the first answer."""
 
     # ---- requests
 
     @abstractmethod
     def name_member(self, resource: str) -> str | None:
-        """The member of a payload that holds our name for a record; None for a record without a name."""
+        """Return the member of a payload that holds the external id of a record; None if records have none."""
 
     @abstractmethod
     def name_limit(self, resource: str) -> int:
-        """The most characters of a name."""
+        """Return the maximum number of characters of an external id."""
 
     def name_pointer(self, resource: str) -> str:
-        """Where an answer reports that another record has the name, as a JSON pointer."""
+        """Return the JSON pointer by which an answer reports that another record has the external id."""
         return f"/{self.name_member(resource)}"
 
     def check_key(self, resource: str, namespace: str, key: str) -> None:
-        """Check that the target can name this record.
+        """Check that the target can give this record an external id.
 
         Raises:
             RecordError: If it cannot.
@@ -145,16 +146,16 @@ class Target(ABC):
             raise RecordError("invalid_draft", message, pointer=self.name_pointer(resource))
 
     def name_of(self, resource: str, namespace: str, key: str) -> str | None:
-        """The name of our record at the target, by which it can be looked up; None if it has none."""
+        """Return the record's external id at the target, by which it can be looked up; None if it has none."""
         return None if self.name_member(resource) is None else external_id(namespace, key)
 
     def name_in(self, resource: str, payload: Mapping[str, Any]) -> str | None:
-        """Our name for the record in a payload that the target accepted; None if it has none."""
+        """Return the external id in a payload that the target accepted; None if it has none."""
         name: str | None = payload.get(self.name_member(resource) or "")
         return name
 
     def payload(self, resource: str, namespace: str, key: str, members: dict[str, Any]) -> dict[str, Any]:
-        """What the target will hold: the members of a draft, references resolved, and our name where it has one."""
+        """Return what the target will hold: the members of a draft with resolved references, and the external id."""
         member = self.name_member(resource)
         return members if member is None else {member: self.name_of(resource, namespace, key), **members}
 
@@ -162,10 +163,10 @@ class Target(ABC):
     def create(self, resource: str, payload: dict[str, Any]) -> Request: ...
 
     def create_from(self, resource: str, payload: dict[str, Any], held: dict[str, Any]) -> Request:
-        """Create a record of which `looks_up_first` is true.
+        """Make the request for a create for which `looks_up_first` is true.
 
         Args:
-            held: What a look-up has found in place of the record, such as the order that a shipment belongs to.
+            held: What a look-up has found in place of the record, such as the order of a shipment.
 
         Raises:
             RecordError: If it cannot be created there.
@@ -174,42 +175,43 @@ class Target(ABC):
 
     @abstractmethod
     def update(self, resource: str, target_id: str, update: Update) -> Request:
-        """Change a record."""
+        """Make the request that changes a record."""
 
     @abstractmethod
     def delete(self, resource: str, target_id: str) -> Request: ...
 
     @abstractmethod
     def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
-        """Look a record up by its id, or by our name for it if that is unknown."""
+        """Make the request that looks a record up by its id, or by its external id if the id is unknown."""
 
     @abstractmethod
     def ping(self, resource: str) -> Request:
-        """A harmless request that shows whether the target answers."""
+        """Make a harmless request that shows whether the target answers."""
 
     def compares(self, resource: str) -> bool:  # noqa: ARG002  for subclasses
-        """Whether updates have values that they replace, so that what the target holds must be known before."""
+        """Return whether updates contain the values that they replace, so that the present values must be known."""
         return False
 
     def is_conditional(self, resource: str) -> bool:  # noqa: ARG002  for subclasses
-        """Whether the target refuses an update or delete of another version of the record (RFC 9110 section 13.1.1)."""
+        """Return whether the target refuses an update or delete of another version (RFC 9110 section 13.1.1)."""
         return False
 
     def looks_up_first(self, resource: str, operation: str) -> bool:  # noqa: ARG002  for subclasses
-        """Whether the record is looked up before each request of this kind, which is made of what is found."""
+        """Return whether the record is looked up before each request of this kind, which is made from the result."""
         return False
 
     def with_key(self, resource: str, request: Request, idempotency_key: str) -> Request:  # noqa: ARG002
-        """*request* with its idempotency key, for a target that takes it in the body; see `headers` for others."""
+        """Add the idempotency key to *request*, for a target that takes it in the body; see `headers` for others."""
         return request
 
     def also_changes(self, resource: str, payload: Mapping[str, Any]) -> Iterable[tuple[str, str]]:  # noqa: ARG002
-        """What else a delivered write of *payload* changes at the target, such as the stock that a parcel leaves.
+        """Return what else a delivered write of *payload* changes at the target, such as the stock of a shipped
+        product.
 
-        Of these records it is no longer known what the target holds; the next run looks them up.
+        The content of these records becomes unknown, and the next run looks them up.
 
         Returns:
-            Resources, each with the beginning of the keys of records that are changed.
+            Resources, each with a prefix of the keys of changed records.
         """
         return ()
 
@@ -217,62 +219,64 @@ class Target(ABC):
 
     @abstractmethod
     def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
-        """What the answer to a create, update or delete means."""
+        """Return the outcome of a create, update or delete with this answer."""
 
     @abstractmethod
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
-        """What the answer to a look-up means: ``found`` with the members that the target holds, or ``absent``.
+        """Return the outcome of a look-up: ``found`` with the members that the target holds, or ``absent``.
 
-        By name it may also be ``removed``: the target shows only records of this name that were removed there. Where
-        `looks_up_first` is true of a create, ``absent`` has what `create_from` is given in `Outcome.held`.
+        By external id it may also be ``removed``: only removed records at the target have it. If `looks_up_first` is
+        true of a create, ``absent`` has the argument of `create_from` in `Outcome.held`.
         """
 
     def limit(self, answer: Answer) -> RateHeaders | None:
-        """The rate limit, in requests, that an answer reports; None if it reports none."""
+        """Return the rate limit, in requests, that an answer reports, or None."""
         return rate_headers.read(answer.headers)
 
     def advice(self, resource: str, status: int | None) -> str:  # noqa: ARG002  for subclasses
-        """What to check after a refusal that concerns every record."""
+        """Return what to check after a refusal that concerns every record."""
         return f"check {self.place}"
 
     # ---- after an ambiguous answer
 
     @abstractmethod
     def can_look_up(self, resource: str) -> bool:
-        """Whether a record can be looked up by our name for it."""
+        """Return whether a record can be looked up by its external id."""
 
     @abstractmethod
     def look_up_setting(self, resource: str) -> str:
-        """The setting that says whether it can, for a hint."""
+        """Return the setting that controls look-ups, for a hint."""
 
     @abstractmethod
     def rule(self, resource: str, operation: str) -> Rule:
-        """What to do about an operation that may have been carried out."""
+        """Return what to do about an operation that may have been executed."""
 
     def can_verify(self, resource: str, operation: str) -> bool:
-        """An update can always be verified by its id, a create only by its name."""
+        """Return whether a look-up can verify the operation: an update always by its id, a create only by external
+        id.
+        """
         return operation != "create" or self.can_look_up(resource)
 
     def look_up_filter(self, resource: str) -> str:  # noqa: ARG002  for subclasses
-        """What a look-up by name filters by, for a message."""
+        """Return the filter of a look-up by external id, for a message."""
         return "of a look-up"
 
     def rule_without_key(self, resource: str, operation: str) -> Rule:
-        """The rule once the target has forgotten the idempotency key."""
+        """Return the rule for when the target has forgotten the idempotency key."""
         return "verify" if self.can_verify(resource, operation) else "park"
 
     # ---- sending
 
     @abstractmethod
     def client(self) -> Client:
-        """A client for one thread; it authorizes each request.
+        """Make a client for one thread that authorizes each request.
 
         Raises:
             ConfigError: If the credential cannot be read.
         """
 
     def headers(self, resource: str, idempotency_key: str | None, if_match: str | None) -> dict[str, str]:  # noqa: ARG002
-        """The headers of a request besides those of the client.
+        """Return the headers of a request in addition to those of the client.
 
         Args:
             if_match: The entity tag of the version that may be changed; None for any.
@@ -288,23 +292,24 @@ class Target(ABC):
         if_match: str | None = None,
         may_leave: Callable[[], bool] = lambda: True,
     ) -> Answer:
-        """Send a request as long as *may_leave* allows it; fails as `Client.send` does."""
+        """Send a request as long as *may_leave* returns True. Fails as `Client.send`."""
         headers = self.headers(resource, idempotency_key, if_match)
         return client.send(request.method, request.path, body=request.body, headers=headers, may_leave=may_leave)
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointProfile:
-    """What the endpoint of a resource promises.
+    """The guarantees of the endpoint of a resource.
 
     Attributes:
-        idempotent: The same create, sent again, has no second effect: the target remembers idempotency keys, or refuses
-            a second record of the same name.
-        look_up: A record can be looked up by our name for it.
-        conditional: Updates honour ``If-Match`` (RFC 9110 section 13.1.1).
-        compares: Updates have values that they replace, from `Update.before`; a record is looked up before the first.
+        idempotent: Whether the same create, sent again, has no second effect: the target remembers idempotency keys, or
+            refuses a second record with the same external id.
+        look_up: Whether a record can be looked up by its external id.
+        conditional: Whether updates honour ``If-Match`` (RFC 9110 section 13.1.1).
+        compares: Whether updates contain the values that they replace, from `Update.before`. A record is looked up
+            before the first update.
         looks_up_first: The operations before which a record is looked up each time.
-        header: The header that carries the idempotency key; None for a target that goes by our name.
+        header: The header with the idempotency key; None for a target that relies on the external id.
     """
 
     idempotent: bool = False
@@ -320,9 +325,9 @@ class TargetResource(ResourceType):
     """A type of record that a connector writes.
 
     Attributes:
-        shape: Where answers have records and ids; our name is in `name_member` of a record.
-        name_member: The member of a payload that holds our name for a record; None for one without a name.
-        name_limit: The most characters of a name.
+        shape: Where answers have records and ids. The external id is in `name_member` of a record.
+        name_member: The member of a payload that holds the external id; None if records have none.
+        name_limit: The maximum number of characters of an external id.
     """
 
     endpoint: EndpointProfile = EndpointProfile()

@@ -21,7 +21,7 @@ from crossdock.runs import open_run
 from crossdock.state import Binding, Intent
 from crossdock.values.clock import SystemClock
 from crossdock.writing.delivery.delivering_run import DeliveringRun
-from crossdock.writing.delivery.operations import Operation, mint
+from crossdock.writing.delivery.operations import Operation, make_intent
 from crossdock.writing.delivery.senders import Senders, SendResult, SendTask
 from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.delivery.turn_writer import Chunk
@@ -83,7 +83,7 @@ class Filling:
                 bound = [self._binding(each) for each in operations if each.scope == scope]
                 tx.bindings.put(scope, bound, run_id=self._run.id, at=SystemClock().now())
         for operation in operations:
-            intent = mint(operation, self._target, 1)
+            intent = make_intent(operation, self._target, 1)
             intent.status = "delivered"
             self._settled(Settlement(intent, Outcome("delivered")))
 

@@ -20,7 +20,7 @@ def test_an_instant_continues_where_it_was_stored(moment: datetime, offset: time
     """Whatever offset the source writes; `pull` gets UTC, no later than the value itself."""
     cursor = Cursor(column="at", as_="instant")
     stored = cursor.value({"at": moment.astimezone(offset).isoformat()})
-    since = cursor.since(stored)
+    since = cursor.pull_since(stored)
     assert since is not None
     assert datetime.fromisoformat(since) == moment
     assert since.endswith("Z")
@@ -32,7 +32,7 @@ def test_stored_instants_sort_as_time_does(moment: datetime, other: datetime, of
     cursor = Cursor(column="at", as_="instant")
     first, second = cursor.value({"at": moment.isoformat()}), cursor.value({"at": other.astimezone(offset).isoformat()})
     assert (first < second) is (moment < other)
-    assert cursor.since(cursor.settled(moment)) == instant_cursor(moment - timedelta(minutes=10))
+    assert cursor.pull_since(cursor.settled(moment)) == instant_cursor(moment - timedelta(minutes=10))
     assert (first <= Cursor(column="at", as_="instant", overlap_s=0).settled(other)) is (moment <= other)
 
 
@@ -41,14 +41,14 @@ def test_young_instants_are_not_settled() -> None:
     at = datetime(2026, 3, 1, 12, tzinfo=UTC)
     assert Cursor(column="at", as_="instant").settled(at) == "2026-03-01T11:50:00.000000000Z"
     assert Cursor(column="at", as_="instant", overlap_s=1.5).settled(at) == "2026-03-01T11:59:58.500000000Z"
-    assert Cursor(column="at", as_="instant").since(None) is None
+    assert Cursor(column="at", as_="instant").pull_since(None) is None
 
 
 def test_other_values_are_given_back_as_the_source_wrote_them() -> None:
     """A number keeps its zeros."""
     cursor = Cursor(column="id", as_="integer")
     assert cursor.value({"id": "0042"}) == "0042"
-    assert cursor.since("0042") == "0042"
+    assert cursor.pull_since("0042") == "0042"
     assert cursor.value({"id": None}) == ""
 
 

@@ -265,7 +265,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             return ""
         last = known.row(-1, named=True)
         try:
-            since = cursor.since(cursor.value(last))
+            since = cursor.pull_since(cursor.value(last))
         except RecordError:  # the run refuses it, with its line
             return ""
         if not cursor.sorted or self._pagination.kind in {"page_number", "offset"}:

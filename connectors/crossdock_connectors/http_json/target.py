@@ -127,7 +127,7 @@ class HttpJsonTarget(ApiTarget):
             is_outdated = config.outdated is not None and config.outdated.matches(answer.status, body_of(answer))
             return replace(made, kind="changed") if is_outdated else made
         if isinstance(config.repeated, RepeatedAnswer) and config.repeated.matches(answer.status, body_of(answer)):
-            return replace(made, reason="conflict", pointer=self.name_pointer(resource))
+            return replace(made, reason="conflict", pointer=self.name_conflict_pointer(resource))
         return made
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:

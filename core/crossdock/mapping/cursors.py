@@ -62,7 +62,7 @@ class Cursor(OrderBy):
         moment = at.astimezone(UTC) - timedelta(seconds=self.overlap_s)
         return f"{moment.replace(tzinfo=None).isoformat(timespec='microseconds')}000Z"
 
-    def since(self, stored: str | None) -> str | None:
+    def pull_since(self, stored: str | None) -> str | None:
         """Return the argument of `pull` for a stored value."""
         if stored is None or self.as_ != "instant":
             return stored

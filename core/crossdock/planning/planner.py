@@ -25,7 +25,7 @@ from crossdock.state import Binding, DeadLetter, NamedRecord, RecordIdentity, St
 from crossdock.values import exact_json
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.delivering_run import DeliveringRun
-from crossdock.writing.delivery.operations import Kind, Operation, mint
+from crossdock.writing.delivery.operations import Kind, Operation, make_intent
 from crossdock.writing.targets.merge_patch import difference
 
 CHUNK = 200  # records per chunk: their look-ups share statements, their results one transaction
@@ -341,5 +341,5 @@ class Planner:
     def _checked(self, operation: Operation) -> Operation:
         if self._target.is_of_author:
             with failing_target(operation.record):
-                mint(operation, self._target, 0)
+                make_intent(operation, self._target, 0)
         return operation

@@ -110,7 +110,7 @@ class FullInput(StreamInput):
     def finish(self) -> None:
         with self._state.begin() as tx:
             self._clear_resolved(tx)
-        self._state.publish(self._bound.scope)
+        self._state.update_key_index(self._bound.scope)
 
 
 def _among(rows: pl.DataFrame, key_hashes: Collection[int]) -> pl.DataFrame:

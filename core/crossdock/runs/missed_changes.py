@@ -28,7 +28,7 @@ class MissedChanges:
                     self._number += len(hashes) - len(tx.inbox.among(self._bound.name, list(hashes)))
             yield chunk
 
-    def note(self) -> None:
+    def report(self) -> None:
         """Report the number, if it is not zero."""
         if self._number:
             changes = "1 change" if self._number == 1 else f"{self._number:,} changes"

@@ -100,7 +100,7 @@ class LookUps:
         if expected is not None:
             resource = intent.resource
             before = self._target.name_in(resource, intent.before or {}) or expected  # another one if it is taken over
-            name, member = self._target.name_in(resource, held), self._target.name_pointer(resource)[1:]
+            name, member = self._target.name_in(resource, held), self._target.name_conflict_pointer(resource)[1:]
             return "" if name in {before, expected} else f"its {member} is {name!r}, not {expected!r}"
         if intent.operation != "create":
             return ""

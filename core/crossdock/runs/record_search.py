@@ -74,13 +74,13 @@ class RecordSearch:
         tracing = self._tx.tracing
         scopes, streams = {*self._scopes.values(), *tracing.scopes()}, {*self._scopes, *tracing.streams()}
         hashes = key_hashes([name, key_text([name])])
-        found = tracing.of_keys(scopes, streams, hashes.values())
+        found = tracing.with_keys(scopes, streams, hashes.values())
         namespace, _, key = name.partition(":")
         named = {scope for scope in scopes if scope.namespace == namespace}
         if key and named:
             hashes = key_hashes([key, key_text([key])])
             its_streams = [stream for stream, scope in self._scopes.items() if scope in named]
-            found |= tracing.of_keys(named, its_streams, hashes.values())
+            found |= tracing.with_keys(named, its_streams, hashes.values())
         return found
 
     def _histories(self, found: set[FoundRecord]) -> list[History]:

@@ -45,7 +45,7 @@ class SourcePhases:
     ) -> None:
         self._bound, self._state, self._since = bound, state, since
         declared = bound.stream.cursor
-        given = declared.since(since) if declared else since
+        given = declared.pull_since(since) if declared else since
         self._changes = self._parts(given, declared, whole=whole)
         self._look = SecondLook(bound, lambda: pulled(bound, given))
         self._list: ReadParts | None = None

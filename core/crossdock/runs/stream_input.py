@@ -320,7 +320,7 @@ class StreamInput:
             if cursor is not None and not (self._is_held_back or self._gone.undecided):
                 tx.cursors.put(bound.name, bound.stream.cursor_version, cursor)
             phases.store(tx, is_done=done)
-        self._state.publish(bound.scope, self._order)
+        self._state.update_key_index(bound.scope, self._order)
         if not self._is_held_back and not self.has_more:
             with code_of(bound, "finished"):
                 bound.stream.finished(bound.context)

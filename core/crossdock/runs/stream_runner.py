@@ -215,7 +215,7 @@ class StreamRunner:
         finally:
             planner.finish()
         if missed:
-            missed.note()
+            missed.report()
         if planner.stopped is not None:
             self._report.messages.fail(bound.name, planner.stopped)
             self._carry_on(bound)

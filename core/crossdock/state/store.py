@@ -34,7 +34,7 @@ from crossdock.state.queries.record_history import RecordHistory
 from crossdock.state.queries.run_details import RunDetails
 from crossdock.state.queries.state_size import StateSize
 from crossdock.state.sidecar_files import watermark
-from crossdock.state.sidecar_files.key_index import ORDERED, KeyIndex, from_bindings, merged, of_keys
+from crossdock.state.sidecar_files.key_index import ORDERED, KeyIndex, bindings_of_keys, from_bindings, merged
 from crossdock.state.sidecar_files.reading_marks import ReadingMarks
 from crossdock.state.sidecar_files.watermark import Watermark
 from crossdock.state.tables.begun_undos import BegunUndos
@@ -182,7 +182,7 @@ class State:
         finally:
             self._expected = None
 
-    def mark_sending(self) -> None:
+    def write_watermark(self) -> None:
         """Write the watermark before the first request of this run is sent."""
         if self._lease and self._unmarked:
             self._unmarked.write(self._lease.fence)
@@ -257,7 +257,7 @@ class State:
     def known_among(self, scope: Scope, key_hashes: Sequence[int]) -> pl.DataFrame:
         """Do the same as `known` for *key_hashes* only."""
         with translated(self._url), reading(self._engine) as connection:
-            return of_keys(connection, scope, key_hashes)
+            return bindings_of_keys(connection, scope, key_hashes)
 
     def known_in_order(self, scope: Scope) -> pl.DataFrame | None:
         """Do the same as `known`, but return None for more keys than are sorted.
@@ -281,16 +281,16 @@ class State:
         """Prepare for look-ups of *rows* bindings: see `crossdock.state.db.sqlite_preload`."""
         read_ahead(self._url, rows)
 
-    def publish(self, scope: Scope, order: pl.Series | None = None) -> None:
+    def update_key_index(self, scope: Scope, order: pl.Series | None = None) -> None:
         """Update the key index of *scope*. A failure only makes the next run slower.
 
         Args:
-            order: Key hashes in their new order, if it changed: see `KeyIndex.publish`.
+            order: Key hashes in their new order, if it changed: see `KeyIndex.update`.
         """
         if self._keys is None:
             return
         with translated(self._url), reading(self._engine) as connection:
-            self._keys.publish(scope, stamp_of(connection, scope), lambda: from_bindings(connection, scope), order)
+            self._keys.update(scope, stamp_of(connection, scope), lambda: from_bindings(connection, scope), order)
 
     def _transaction(self, connection: Connection) -> Transaction:
         tx = Transaction(connection, self._keys.expected if self._keys else lambda _: 0)

@@ -133,7 +133,7 @@ class TargetContract(TargetRequestContract):
             if answer is not None:
                 outcome = _outcome(one, "create", one.create(), answer)
                 found = outcome.kind, outcome.reason, outcome.pointer
-                wanted = "rejected", "conflict", one.name_pointer
+                wanted = "rejected", "conflict", one.name_conflict_pointer
                 assert found == wanted, f"{one.resource}: a refused repeat is {found} instead of {wanted}"
 
     def test_only_safe_repeats_are_resent(self) -> None:

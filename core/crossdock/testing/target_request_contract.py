@@ -55,8 +55,8 @@ class TargetRequestContract(TargetUnderTest):
             one = self.example(target, resource)
             if one.name is None:
                 continue
-            held = found_at(one.payload, one.name_pointer)
-            assert held == one.name, f"{resource}: the payload does not hold our name at {one.name_pointer}"
+            held = found_at(one.payload, one.name_conflict_pointer)
+            assert held == one.name, f"{resource}: the payload does not hold our name at {one.name_conflict_pointer}"
             assert one.name_in_payload == one.name, f"{resource}: name_in does not find our name in the payload"
             keys = [(NAMESPACE, "1"), (NAMESPACE, "2"), ("other", "1"), (NAMESPACE, "A"), (NAMESPACE, "a")]
             names = {target.name_of(resource, *each) for each in keys}
@@ -67,7 +67,7 @@ class TargetRequestContract(TargetUnderTest):
         length = _longest_key(target, resource)
         assert length < _LONGEST, f"{resource}: check_key accepts a name of {_LONGEST} characters"
         first, second = (self.example(target, resource, key="x" * (length - 1) + last) for last in "ab")
-        places = [found_at(each.payload, each.name_pointer) for each in (first, second)]
+        places = [found_at(each.payload, each.name_conflict_pointer) for each in (first, second)]
         assert places == [first.name, second.name], f"{resource}: the payload holds another name than name_of gives"
         assert places[0] != places[1], f"{resource}: a name is cut, so that two records have the same one"
 

@@ -105,9 +105,9 @@ class Example:
         return cls(target, resource, key, payload, target.name_of(resource, NAMESPACE, key))
 
     @property
-    def name_pointer(self) -> str:
+    def name_conflict_pointer(self) -> str:
         """Where the payload has our name."""
-        return self.target.name_pointer(self.resource)
+        return self.target.name_conflict_pointer(self.resource)
 
     @property
     def name_in_payload(self) -> str | None:

@@ -89,7 +89,7 @@ def endpoint(url: str) -> str:
     return url
 
 
-def base_url(url: str) -> str:
+def checked_base_url(url: str) -> str:
     """*url* without a slash at its end.
 
     Raises:
@@ -100,7 +100,7 @@ def base_url(url: str) -> str:
     return url.rstrip("/")
 
 
-BaseUrl = Annotated[str, AfterValidator(base_url)]
+BaseUrl = Annotated[str, AfterValidator(checked_base_url)]
 """The base URL of an API: https, or http on this machine, without a user, a password or a query."""
 
 

@@ -76,7 +76,11 @@ class OrderTarget(ApiTarget):
     def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         if answer.status == 409 and b"taken" in answer.body:
             return Outcome(
-                "rejected", "the reference is taken", 409, reason="conflict", pointer=self.name_pointer(resource)
+                "rejected",
+                "the reference is taken",
+                409,
+                reason="conflict",
+                pointer=self.name_conflict_pointer(resource),
             )
         return super().outcome(resource, answer, expected)
 

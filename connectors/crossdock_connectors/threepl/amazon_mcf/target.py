@@ -66,7 +66,7 @@ class AmazonTarget(ApiTarget):
 
     def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         outcome = super().outcome(resource, answer, _by_name(expected))
-        return explained(outcome, answer, refusal, self.name_pointer(resource))
+        return explained(outcome, answer, refusal, self.name_conflict_pointer(resource))
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         """As for any target; a cancelled order that is looked up by its id, after a cancellation, is absent."""

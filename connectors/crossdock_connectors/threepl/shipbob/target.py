@@ -64,7 +64,9 @@ class ShipBobTarget(ApiTarget):
         return Request("GET", "/order?Limit=1")
 
     def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
-        return explained(super().outcome(resource, answer, expected), answer, refusal, self.name_pointer(resource))
+        return explained(
+            super().outcome(resource, answer, expected), answer, refusal, self.name_conflict_pointer(resource)
+        )
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         """As for any target; a cancelled order that is looked up by its id, after a cancellation, is absent."""

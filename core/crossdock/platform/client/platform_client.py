@@ -71,7 +71,7 @@ class Client:
         clock: Clock | None = None,
     ) -> None:
         try:
-            address = addresses.base_url(base_url)
+            address = addresses.checked_base_url(base_url)
         except ValueError as error:
             raise ConfigError(f"the base_url {error}") from None
         if not _TENANT.fullmatch(tenant):

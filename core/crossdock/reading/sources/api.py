@@ -10,7 +10,7 @@ from crossdock.errors import ConfigError
 from crossdock.pacing.rate_limit import LimitSettings, RateLimit
 from crossdock.reading.transport.http_connection import DIRECT, HttpConnection
 from crossdock.reading.transport.httpcore_client import MAX_RESPONSE_BYTES, TOTAL_TIMEOUT_S
-from crossdock.values.addresses import base_url
+from crossdock.values.addresses import checked_base_url
 
 if TYPE_CHECKING:
     import httpx
@@ -64,6 +64,6 @@ class Api:
 
     def __post_init__(self) -> None:
         try:
-            base_url(self.base_url)
+            checked_base_url(self.base_url)
         except ValueError as error:
             raise ConfigError(f"the base URL {error}") from None

@@ -54,7 +54,7 @@ class RecordHistory:
         )
         return {found for table, condition in conditions for found in self._found(table, condition)}
 
-    def of_keys(self, scopes: Iterable[Scope], streams: Iterable[str], key_hashes: Iterable[int]) -> set[FoundRecord]:
+    def with_keys(self, scopes: Iterable[Scope], streams: Iterable[str], key_hashes: Iterable[int]) -> set[FoundRecord]:
         keys = list(key_hashes)
         places = [(table, within(table, scope)) for scope in scopes for table in _SCOPED]
         places += [(table, table.c.stream == stream) for stream in streams for table in _STREAMED]

@@ -100,7 +100,7 @@ class KeyIndex:
         current = isinstance(note, dict) and stamp and (note.get("format"), note.get("stamp")) == (_FORMAT, stamp)
         return note if current else {}
 
-    def publish(
+    def update(
         self, scope: Scope, stamp: int, rebuild: Callable[[], pl.DataFrame], order: pl.Series | None = None
     ) -> None:
         """Update the file of *scope* to *stamp* from the last file and the journal, or from *rebuild*.
@@ -175,7 +175,7 @@ _OF_KEYS = sql_statements.ByKey(
 )
 
 
-def of_keys(connection: Connection, scope: Scope, key_hashes: Sequence[int]) -> pl.DataFrame:
+def bindings_of_keys(connection: Connection, scope: Scope, key_hashes: Sequence[int]) -> pl.DataFrame:
     """Do the same as `from_bindings` for *key_hashes* only."""
     rows = list(_OF_KEYS.rows(connection, scope.columns, key_hashes))
     schema = {KEY_HASH: HASH, KNOWN_FP: HASH, KNOWN_POSITION: pl.String}

@@ -162,7 +162,7 @@ class Dispatcher:
         """Return the next chunk with its intents. An error there ends the run once all answers have arrived."""
         try:
             chunk = next(chunks, None)
-            fresh = self._writer.mint(chunk.operations, decisions) if chunk else []
+            fresh = self._writer.make_intents(chunk.operations, decisions) if chunk else []
             for intent in fresh:
                 intent.only_unchanged = self._run.only_unchanged
             return chunk, fresh

@@ -46,7 +46,7 @@ class ExistingRecords:
         That record may come from our first attempt or from a lost state, or be one to adopt.
         """
         is_conflict, expected = outcome.reason == "conflict", self.expected(task)
-        about_name = is_conflict and outcome.pointer in {None, self._target.name_pointer(task.intent.resource)}
+        about_name = is_conflict and outcome.pointer in {None, self._target.name_conflict_pointer(task.intent.resource)}
         may_be_ours = expected and (is_conflict or (outcome.status == 422 and outcome.pointer is None))
         if (about_name or may_be_ours) and self._target.can_look_up(task.intent.resource):
             task.retry_state.conflict = outcome
@@ -156,7 +156,7 @@ class ExistingRecords:
 
     def not_visible(self, task: SendTask, conflict: Outcome, decisions: Decisions) -> None:
         """Let the *conflict* itself decide, because the conflicting record cannot be looked up."""
-        if conflict.pointer == self._target.name_pointer(task.intent.resource):
+        if conflict.pointer == self._target.name_conflict_pointer(task.intent.resource):
             self._stop_forgetful(task, decisions)
         else:
             decisions.settle("rejected", task.intent, conflict)

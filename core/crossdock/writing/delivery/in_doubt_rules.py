@@ -84,7 +84,7 @@ def are_too_many(others: int, accepted: int) -> bool:
 def of_others(intent: Intent, outcome: Outcome, target: Target) -> Outcome:
     id_of = f", {outcome.target_id}" if outcome.target_id else ""
     message = f"{target.title} has another record under this name{id_of}, which was not sent from this state"
-    pointer = target.name_pointer(intent.resource)
+    pointer = target.name_conflict_pointer(intent.resource)
     return Outcome("rejected", f"{message}; nothing was written", 409, reason="conflict", pointer=pointer)
 
 

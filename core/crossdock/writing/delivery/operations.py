@@ -45,7 +45,7 @@ def idempotency_key(tenant: str, scope: Scope, key: str, kind: str, counter: int
     return hashlib.sha256(exact_json.dumps(facts)).hexdigest()[:40]
 
 
-def mint(operation: Operation, target: Target, counter: int) -> Intent:
+def make_intent(operation: Operation, target: Target, counter: int) -> Intent:
     """Make the intent of *operation*, with the exact bytes that every attempt sends."""
     key = idempotency_key(target.account, operation.scope, operation.identity.key, operation.kind, counter)
     return _intent(operation, target.with_key(operation.scope.resource, _request(operation, target), key), key, counter)

@@ -12,7 +12,7 @@ from crossdock.state import Intent, Scope, Transaction
 from crossdock.values.author_code import AuthorCodeError
 from crossdock.writing.delivery import settlement
 from crossdock.writing.delivery.delivering_run import DeliveringRun
-from crossdock.writing.delivery.operations import Operation, mint, unsent
+from crossdock.writing.delivery.operations import Operation, make_intent, unsent
 from crossdock.writing.delivery.restored_state import StateDoubts
 from crossdock.writing.delivery.senders import SendTask
 from crossdock.writing.delivery.turn_decisions import Decisions
@@ -52,7 +52,7 @@ class TurnWriter:
         self._step = step_after_restore(run.clock.now()) if doubts.restored else 1
         self._leave_within_s = LEAVE_WITHIN_S
 
-    def mint(self, operations: Sequence[Operation], decisions: Decisions) -> list[Intent]:
+    def make_intents(self, operations: Sequence[Operation], decisions: Decisions) -> list[Intent]:
         """Make intents for *operations*, each with the next counter of its record.
 
         An intent is rejected in *decisions* if the code of the target makes no request for it.
@@ -64,20 +64,20 @@ class TurnWriter:
         def count(tx: Transaction) -> None:
             for scope in {operation.scope for operation in operations}:
                 hashes = [operation.identity.key_hash for operation in operations if operation.scope == scope]
-                for minted in (tx.bindings.counters(scope, hashes), tx.intents.counters(scope, hashes)):
-                    for key_hash, number in minted.items():
+                for made in (tx.bindings.counters(scope, hashes), tx.intents.counters(scope, hashes)):
+                    for key_hash, number in made.items():
                         counters[scope, key_hash] = max(number, counters.get((scope, key_hash), 0))
 
         self._state.ask(count)
-        minted = list[Intent]()
+        made = list[Intent]()
         for operation in operations:
             counter = self._step + counters.get((operation.scope, operation.identity.key_hash), 0)
             try:
-                minted.append(mint(operation, self._target, counter))
+                made.append(make_intent(operation, self._target, counter))
             except (AuthorCodeError, RecordError) as error:
-                minted.append(unsent(operation, self._target, counter))
-                decisions.settle("rejected", minted[-1], outcomes.of_error(error))
-        return minted
+                made.append(unsent(operation, self._target, counter))
+                decisions.settle("rejected", made[-1], outcomes.of_error(error))
+        return made
 
     def commit(self, decisions: Decisions, chunk: Chunk | None, fresh: list[Intent], leaving: list[SendTask]) -> None:
         """Commit one turn; afterwards *leaving* may be sent, within `LEAVE_WITHIN_S` of the lease's confirmation.
@@ -104,7 +104,7 @@ class TurnWriter:
                 tx.runs.count_requests(run.id, requests=run.counters.requests, throttled=run.counters.throttled)
 
         if leaving:
-            self._state.mark_sending()
+            self._state.write_watermark()
         leave_by = self._clock.monotonic() + self._leave_within_s
         self._state.apply(write)
         for task in leaving:

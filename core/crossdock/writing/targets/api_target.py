@@ -104,7 +104,9 @@ class ApiTarget(Target):
     def shape(self, resource: str) -> RecordShape:
         """Return where answers have records, ids and external ids."""
         kind = self.resources[resource]
-        return kind.shape if kind.name_member is None else replace(kind.shape, name=self.name_pointer(resource))
+        return (
+            kind.shape if kind.name_member is None else replace(kind.shape, name=self.name_conflict_pointer(resource))
+        )
 
     def throttled(self, answer: Answer) -> Outcome | None:
         """Return the outcome of an answer by which the API limits the rate other than by 429; None for any other."""

@@ -53,7 +53,7 @@ class PlatformTarget(Target):
     def name_limit(self, resource: str) -> int:  # noqa: ARG002  all alike
         return MAX_EXTERNAL_ID
 
-    def name_pointer(self, resource: str) -> str:  # noqa: ARG002  also of actions, as the platform reports it
+    def name_conflict_pointer(self, resource: str) -> str:  # noqa: ARG002  also of actions, as the platform reports it
         return "/externalId"
 
     def create(self, resource: str, payload: dict[str, Any]) -> Request:

@@ -130,7 +130,7 @@ class Target(ABC):
     def name_limit(self, resource: str) -> int:
         """Return the maximum number of characters of an external id."""
 
-    def name_pointer(self, resource: str) -> str:
+    def name_conflict_pointer(self, resource: str) -> str:
         """Return the JSON pointer by which an answer reports that another record has the external id."""
         return f"/{self.name_member(resource)}"
 
@@ -143,7 +143,7 @@ class Target(ABC):
         name, limit = self.name_of(resource, namespace, key), self.name_limit(resource)
         if name is not None and len(name) > limit:
             message = f"namespace and record key together exceed {limit} characters"
-            raise RecordError("invalid_draft", message, pointer=self.name_pointer(resource))
+            raise RecordError("invalid_draft", message, pointer=self.name_conflict_pointer(resource))
 
     def name_of(self, resource: str, namespace: str, key: str) -> str | None:
         """Return the record's external id at the target, by which it can be looked up; None if it has none."""

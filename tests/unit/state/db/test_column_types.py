@@ -97,19 +97,19 @@ def test_every_table_gives_back_the_hashes_that_it_took(state: State, facts: dic
 def test_the_key_index_holds_every_hash(state: State, first: dict[int, int], later: dict[int, int]) -> None:
     """Made from the bindings, brought up to date from a journal and put in another order, it says what they say."""
     put(state, first)
-    state.publish(SCOPE)
+    state.update_key_index(SCOPE)
     put(state, later)
     before = known(state)
     assert before.items() >= (first | later).items()
-    state.publish(SCOPE)
+    state.update_key_index(SCOPE)
     assert known(state) == before
     order = sorted(before, reverse=True)
-    state.publish(SCOPE, pl.Series(order, dtype=HASH))
+    state.update_key_index(SCOPE, pl.Series(order, dtype=HASH))
     assert state.known(SCOPE)[KEY_HASH].to_list() == order
     assert known(state) == before
     with state.begin() as tx:
         tx.bindings.bury(SCOPE, order, at=AT)
-    state.publish(SCOPE)
+    state.update_key_index(SCOPE)
     assert known(state) == {}
 
 

@@ -45,11 +45,11 @@ def test_a_record_is_found_by_its_key_in_its_place_only(state: State) -> None:
     other = replace(SCOPE, resource="order")
     with state.look() as tx:
         assert (tx.tracing.scopes(), tx.tracing.streams()) == ({SCOPE}, {STREAM})
-        assert tx.tracing.of_keys([SCOPE, other], [STREAM], [2, 3]) == {
+        assert tx.tracing.with_keys([SCOPE, other], [STREAM], [2, 3]) == {
             FoundRecord(None, STREAM, 2),
             FoundRecord(None, STREAM, 3),
         }
-        assert tx.tracing.of_keys([other], ["wms.orders"], [1, 2, 3]) == set()
+        assert tx.tracing.with_keys([other], ["wms.orders"], [1, 2, 3]) == set()
 
 
 def test_a_record_is_found_by_its_line(state: State) -> None:
@@ -105,7 +105,7 @@ def test_every_query_uses_an_index(state: State) -> None:
             connection.execute(text("SET LOCAL enable_seqscan = off"))  # else it prefers one for a table of one page
         event.listen(connection, "before_cursor_execute", explain)
         tx.tracing.of_name("prd_1")
-        tx.tracing.of_keys(tx.tracing.scopes(), tx.tracing.streams(), [1, 2])
+        tx.tracing.with_keys(tx.tracing.scopes(), tx.tracing.streams(), [1, 2])
         tx.tracing.at("f.csv", 99)
         tx.tracing.operations(SCOPE, 1)
         tx.tracing.bindings(SCOPE, 1)

@@ -75,12 +75,12 @@ def test_it_equals_the_state(state: State, monkeypatch: pytest.MonkeyPatch) -> N
     """After it is brought up to date it is read instead of the bindings, changes, burials and all."""
     put(state, {n: (n + 1, None) for n in range(5)})
     assert from_file(state, monkeypatch) is None
-    state.publish(SCOPE)
+    state.update_key_index(SCOPE)
     assert from_file(state, monkeypatch) == {n: (n + 1, None) for n in range(5)}
     put(state, {2: (99, None), 7: (1 << 127, "2026")})
     bury(state, 0, 1)
     assert from_file(state, monkeypatch) is None
-    state.publish(SCOPE)
+    state.update_key_index(SCOPE)
     expected = {2: (99, None), 3: (4, None), 4: (5, None), 7: (1 << 127, "2026")}
     assert from_file(state, monkeypatch) == facts_of(state.known(SCOPE)) == expected
 
@@ -92,17 +92,17 @@ def keys_of(state: State) -> list[int]:
 def test_it_keeps_the_order_it_is_given(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is listed in another order is put in that order; changes stay in place, and new keys come last."""
     put(state, {n: (n + 1, None) for n in range(5)})
-    state.publish(SCOPE)
-    state.publish(SCOPE, pl.Series([3, 8, 1, 0], dtype=key_index.HASH))
+    state.update_key_index(SCOPE)
+    state.update_key_index(SCOPE, pl.Series([3, 8, 1, 0], dtype=key_index.HASH))
     assert keys_of(state) == [3, 1, 0, 2, 4]
     put(state, {1: (99, None), 7: (7, None), 3: (5, None)})
     bury(state, 0)
-    state.publish(SCOPE)
+    state.update_key_index(SCOPE)
     assert keys_of(state) == [3, 1, 2, 4, 7]
     expected = {3: (5, None), 1: (99, None), 2: (3, None), 4: (5, None), 7: (7, None)}
     assert from_file(state, monkeypatch) == expected
     put(state, {2: (4, "2026")})
-    state.publish(SCOPE, pl.Series([7, 4], dtype=key_index.HASH))
+    state.update_key_index(SCOPE, pl.Series([7, 4], dtype=key_index.HASH))
     assert keys_of(state) == [7, 4, 3, 1, 2]
     assert from_file(state, monkeypatch) == {**expected, 2: (4, "2026")}
 
@@ -110,20 +110,20 @@ def test_it_keeps_the_order_it_is_given(state: State, monkeypatch: pytest.Monkey
 def test_a_rollback_leaves_no_trace(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was not committed is in no index, and does not make one old."""
     put(state, {1: (1, None)})
-    state.publish(SCOPE)
+    state.update_key_index(SCOPE)
     with pytest.raises(ZeroDivisionError), state.begin() as tx:
         tx.bindings.bury(SCOPE, [1], at=AT)
         raise ZeroDivisionError
     assert from_file(state, monkeypatch) == {1: (1, None)}
     put(state, {2: (2, None)})
-    state.publish(SCOPE)
+    state.update_key_index(SCOPE)
     assert from_file(state, monkeypatch) == {1: (1, None), 2: (2, None)}
 
 
 def test_scopes_are_apart(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
     """A change in one scope makes no other index old."""
     put(state, {1: (1, None)})
-    state.publish(SCOPE)
+    state.update_key_index(SCOPE)
     put(state, {1: (5, None)}, OTHER)
     assert from_file(state, monkeypatch) == {1: (1, None)}
     assert from_file(state, monkeypatch, OTHER) is None
@@ -132,7 +132,7 @@ def test_scopes_are_apart(state: State, monkeypatch: pytest.MonkeyPatch) -> None
 def test_too_many_keys_are_not_loaded_for_their_order(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
     """The index of more keys than are put in order is read when it is compared, and not before."""
     put(state, {1: (1, None), 2: (2, None)})
-    state.publish(SCOPE)
+    state.update_key_index(SCOPE)
     in_order = state.known_in_order(SCOPE)
     assert in_order is not None
     assert facts_of(in_order) == {1: (1, None), 2: (2, None)}
@@ -183,12 +183,12 @@ def test_damage_costs_time_and_nothing_else(
 ) -> None:
     """An index that is damaged, cut, missing or of a newer crossdock is made anew from the bindings."""
     put(state, {1: (1, None), 2: (2, None)})
-    state.publish(SCOPE)
+    state.update_key_index(SCOPE)
     damage(tmp_path / "keys")
     assert from_file(state, monkeypatch) is None
     assert facts_of(state.known(SCOPE)) == {1: (1, None), 2: (2, None)}
     put(state, {3: (3, None)})
-    state.publish(SCOPE)
+    state.update_key_index(SCOPE)
     assert from_file(state, monkeypatch) == {n: (n, None) for n in (1, 2, 3)}
 
 
@@ -199,7 +199,7 @@ def test_an_index_of_another_state_is_not_read(tmp_path: Path, monkeypatch: pyte
         create(url, PIN)
         with closing(opened(url, tmp_path / name)) as state:
             put(state, {1: (fp, None)})
-            state.publish(SCOPE)
+            state.update_key_index(SCOPE)
     shutil.rmtree(tmp_path / "two" / "keys")
     shutil.copytree(tmp_path / "one" / "keys", tmp_path / "two" / "keys")
     with closing(opened(parse_url("sqlite:///two.db", tmp_path), tmp_path / "two")) as state:
@@ -216,13 +216,13 @@ def test_a_restored_state_is_not_taken_for_the_later_one(tmp_path: Path, monkeyp
     backup = database.read_bytes()
     with closing(opened(url, tmp_path)) as state:
         put(state, {1: (2, None)})
-        state.publish(SCOPE)
+        state.update_key_index(SCOPE)
     database.write_bytes(backup)
     with closing(opened(url, tmp_path)) as state:
         assert facts_of(state.known(SCOPE)) == {1: (1, None)}
         put(state, {1: (3, None)})
         assert facts_of(state.known(SCOPE)) == {1: (3, None)}
-        state.publish(SCOPE)
+        state.update_key_index(SCOPE)
         assert from_file(state, monkeypatch) == {1: (3, None)}
 
 
@@ -231,12 +231,12 @@ def test_another_process_in_between_is_noticed(
 ) -> None:
     """Changes that this process did not make are in the index that it writes."""
     put(state, {1: (1, None)})
-    state.publish(SCOPE)
+    state.update_key_index(SCOPE)
     put(state, {2: (2, None)})
     with closing(opened(state_url, tmp_path)) as other:
         put(other, {3: (3, None)})
     put(state, {4: (4, None)})
-    state.publish(SCOPE)
+    state.update_key_index(SCOPE)
     assert from_file(state, monkeypatch) == {n: (n, None) for n in (1, 2, 3, 4)}
 
 
@@ -244,10 +244,10 @@ def test_more_changes_than_are_remembered(state: State, monkeypatch: pytest.Monk
     """A large load is not held in memory: the index is made from the bindings."""
     monkeypatch.setattr(key_index, "JOURNAL", 10)
     put(state, {1: (1, None)})
-    state.publish(SCOPE)
+    state.update_key_index(SCOPE)
     for start in range(2, 40, 4):
         put(state, {n: (n, None) for n in range(start, start + 4)})
-    state.publish(SCOPE)
+    state.update_key_index(SCOPE)
     assert from_file(state, monkeypatch) == {n: (n, None) for n in range(1, 42)}
 
 
@@ -282,7 +282,7 @@ def test_it_is_always_the_state(tmp_path_factory: pytest.TempPathFactory, steps:
                 bury(state, *what)
                 model = {key: fact for key, fact in model.items() if key not in what}
             case "publish", _:
-                state.publish(SCOPE)
+                state.update_key_index(SCOPE)
             case _:
                 state.close()
                 state = opened(url, folder)
@@ -300,5 +300,5 @@ def test_columns(state: State) -> None:
     """Hashes of 128 bits, from a file of 64 where that is enough; positions only where a stream has them."""
     put(state, {1: (2**64 - 1, None)})
     assert state.known(SCOPE).schema == {KEY_HASH: pl.UInt128, KNOWN_FP: pl.UInt128}
-    state.publish(SCOPE)
+    state.update_key_index(SCOPE)
     assert state.known(SCOPE).schema == {KEY_HASH: pl.UInt128, KNOWN_FP: pl.UInt64}

@@ -31,7 +31,7 @@ def test_a_run_that_sends_leaves_a_mark(state_url: StateUrl, tmp_path: Path) -> 
             pass
     assert not (keys / "fence.json").exists(), "nothing was sent"
     with opened(state_url, keys) as state:
-        state.mark_sending()
+        state.write_watermark()
     identity = json.loads((keys / "fence.json").read_bytes())["state"]
     Watermark([keys / "fence.json"], identity).write(50)  # by runs that this state does not know
     for _ in range(3):
@@ -74,7 +74,7 @@ def test_a_copy_of_the_whole_folder_is_refused(state_url: StateUrl, tmp_path: Pa
     create(state_url, PIN)
     for _ in range(2):
         with opened(state_url, tmp_path / "keys") as state:
-            state.mark_sending()
+            state.write_watermark()
     identity = json.loads((tmp_path / "keys" / "fence.json").read_bytes())["state"]
     (mine,) = of_user(identity, place_of(state_url))
     Watermark([mine], identity).write(50)

@@ -1,6 +1,6 @@
 """The processes with other hash seeds of the contract tests, as forks of one for each seed that has imported crossdock.
 
-`tests.unit.testing.test_hash_seeds` also starts them as authors' tests do.
+`tests.nightly.test_hash_seeds` also starts them as authors' tests do.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.e2e.conftest import platform
 from tests.e2e.folder_project import FolderProject
-from tests.e2e.test_deadly_files import command, environment, schedule, site
+from tests.nightly.test_deadly_files import command, environment, schedule, site
 from tests.waiting import eventually
 
 __all__ = ["platform", "site"]  # fixtures

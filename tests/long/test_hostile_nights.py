@@ -13,9 +13,9 @@ from typing import Any
 
 from tests.e2e.conftest import platform
 from tests.e2e.folder_project import FolderProject
-from tests.e2e.test_deadly_files import schedule
 from tests.e2e.test_legacy_files import project, stream
 from tests.memory import LIMIT_MB
+from tests.nightly.test_deadly_files import schedule
 from tests.unit.formats import hostile, hostile_sheets
 from tests.waiting import eventually
 

@@ -1,6 +1,6 @@
 """The fixtures of the other folders that these tests need."""
 
 from tests.chaos.conftest import platform
-from tests.e2e.conftest import exports, fresh, openssh
+from tests.e2e.conftest import exports, fresh, openssh, site
 
-__all__ = ["exports", "fresh", "openssh", "platform"]
+__all__ = ["exports", "fresh", "openssh", "platform", "site"]

@@ -1,6 +1,6 @@
 """Two real schedulers on one state; the one that is running is killed again and again.
 
-The short form is in `tests.e2e.test_killed_owners`, the long one in `tests.long.test_scheduled_runs`.
+The short form is in `tests.nightly.test_killed_owners`, the long one in `tests.long.test_scheduled_runs`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from tests.chaos.chance import chaos_seed
 from tests.e2e.conftest import platform, site
-from tests.e2e.test_hostile_files import NAMES, WIDE_MB, depot, takes_little_memory
+from tests.nightly.test_hostile_files import NAMES, WIDE_MB, depot, takes_little_memory
 from tests.e2e.test_privacy import COMMANDS, TROUBLES, configure, fill, shows_nothing
 from tests.e2e.test_schedule_in_trouble import MANY
 from tests.e2e.test_shop_webhooks import Receiving, lost_are_found, receiving, sandbox, shopify_tells, woocommerce_tells

@@ -23,7 +23,7 @@ _ACCEPTED_AT_ONCE, _QUEUED = 8, 128
 
 
 def app(metrics: Metrics) -> Starlette:
-    """The read-only endpoints ``/healthz``, ``/readyz`` and ``/metrics``."""
+    """Make the application with the read-only endpoints ``/healthz``, ``/readyz`` and ``/metrics``."""
 
     def checked(check: Callable[[], tuple[bool, str]]) -> Callable[[Request], Awaitable[Response]]:
         async def respond(_: Request) -> Response:

@@ -1,4 +1,4 @@
-"""What connector authors write against: Connector, Stream, Settings, Context."""
+"""The interface for authors of connectors: Connector, Stream, Settings, Context."""
 
 from __future__ import annotations
 
@@ -37,20 +37,21 @@ class Stream(StreamFacts, ABC, Generic[S]):
     """One kind of record of a connector. Facts are attributes (see `StreamFacts`); reading and mapping are methods.
 
     Attributes:
-        name: In configs, commands and reports: 1 to 63 ASCII letters, digits, ``_`` and ``-``, no ``_`` or ``-`` first.
-        cursor: The column that tells how far an incremental stream has read. Without it, `pull` yields `Checkpoint` or
+        name: The name in configs, commands and reports: 1 to 63 ASCII letters, digits, ``_`` and ``-``, no ``_`` or
+            ``-`` first.
+        cursor: The column that shows how far an incremental stream has read. Without it, `pull` yields `Checkpoint` or
             batches with a cursor, or reads everything each time.
         uses: The columns whose change makes a record changed; None for all of them. Columns of JSON records are dotted
             paths, such as ``customer.id``.
-        mapping_version: Raise it with every change of `to_resource`, so that all records that the source still has are
-            mapped again.
+        mapping_version: Increase it with every change of `to_resource`, so that all records that the source still has
+            are mapped again.
         yields_deleted: Whether batches of `pull` may name records that were deleted, in `RawBatch.deleted`.
         fetch_size: The most keys that `fetch` gets at a time.
-        incomplete: Rows that lack most columns, so that `to_resource` rejects them: no filter leaves them out, and
-            they count as the newest.
+        incomplete: Rows that lack most columns, so that `to_resource` rejects them: no filter leaves them out, and they
+            count as the newest.
         platform_reads: Resources of the platform that `pull` reads; ``crossdock check`` names their scopes.
-        reads_files: Whether the source of each batch is the name of a file, which reports without data may show; the
-            address of a page may hold a key.
+        reads_files: Whether the source of each batch is the name of a file, which reports without data may show. The
+            address of a page may contain a key.
     """
 
     name: str
@@ -69,13 +70,13 @@ class Stream(StreamFacts, ABC, Generic[S]):
 
     @property
     def _model(self) -> type[ResourceModel]:
-        """Of what the mapping makes: a draft, or the contributed members of one."""
+        """The model of what the mapping makes: a draft, or its contributed members."""
         draft = self.resource_type.draft
         return part_of(draft, tuple(self.contributes)) if self.contributes else draft
 
     @property
     def resource_type(self) -> ResourceType:
-        """What its records become."""
+        """The type that its records become."""
         if self.target_resource is not None:
             return self.target_resource
         assert self.resource is not None  # checked when the config is loaded
@@ -85,12 +86,12 @@ class Stream(StreamFacts, ABC, Generic[S]):
     def pull(self, ctx: Context[S], since: str | None) -> Iterator[RawBatch | Checkpoint]:
         """Read the source.
 
-        A `Checkpoint` says that everything up to its cursor has been yielded: what was read so far is delivered and
-        stored before the rest is read, so that a failure costs little.
+        A `Checkpoint` means that everything up to its cursor has been yielded. These records are delivered and stored
+        before the rest is read, so that a failure costs little.
 
         Args:
-            since: Where to continue: the cursor of the last checkpoint, or that of the last settled batch; None at
-                first. See `Cursor` for what it is if the stream declares one.
+            since: Where to continue: the cursor of the last checkpoint or of the last settled batch; None at first. See
+                `Cursor` for its form if the stream declares one.
 
         Raises:
             RemoteError: If the source fails.
@@ -125,9 +126,9 @@ class Stream(StreamFacts, ABC, Generic[S]):
     def fetch(self, ctx: Context[S], keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
         """Read the records that *keys* name, such as those of webhooks.
 
-        The rows are as those of `pull`; rows of records that *keys* do not name are taken as well. If the stream
-        declares ``yields_deleted``, a record that the source does not have any more is named in `RawBatch.deleted`. One
-        that is neither read nor named is left as it is.
+        The rows are as those of `pull`. Rows of other records are also accepted. If the stream declares
+        ``yields_deleted``, a record that the source no longer has is named in `RawBatch.deleted`. A record that is
+        neither read nor named is not changed.
 
         Args:
             keys: Each as the texts of the key columns; at most `fetch_size` of them, each once.
@@ -145,17 +146,16 @@ class Stream(StreamFacts, ABC, Generic[S]):
 
     @property
     def finds_deleted(self) -> bool:
-        """Whether the stream shows which records were deleted, besides those that a snapshot does not list."""
+        """Whether the stream shows which records were deleted, in addition to those that a snapshot does not list."""
         return self.deleted is not None or self.yields_deleted or self.lists_existing or self.rereads_gone
 
     @property
     def rereads_gone(self) -> bool:
-        """Whether its full list beside the changes shows which records are gone."""
+        """Whether its full list, read besides the changes, shows which records are gone."""
         return self.reread is not None and self.reread.finds_gone
 
     @property
     def reads_changes(self) -> bool:
-        """Whether it reads only what the source marks as changed."""
         return self.mode == "incremental"
 
     def finished(self, ctx: Context[S]) -> None:
@@ -184,7 +184,9 @@ class Stream(StreamFacts, ABC, Generic[S]):
 
     @property
     def cursor_version(self) -> str:
-        """`version`, and what the values of `cursor` mean: a cursor that is stored under another one is not used."""
+        """`version`, and the meaning of the values of `cursor`: a cursor that is stored under another one is not
+        used.
+        """
         if self.cursor is None:
             return self.version
         facts = self.cursor.model_dump(
@@ -203,7 +205,7 @@ class Stream(StreamFacts, ABC, Generic[S]):
         return frozenset({*self.columns, *self.key, *ordering, *filters, *(self.uses or ()), *more, *state})
 
     def draft(self, record: Record) -> ResourceModel:
-        """The draft that `to_resource` makes, with overrides of the config, checked against the resource's rules.
+        """Return the draft of `to_resource`, with overrides of the config, checked against the resource's rules.
 
         Raises:
             RecordError: See `to_resource`; or if it returned anything else, or a cell of ``order_by`` does not convert.
@@ -235,7 +237,7 @@ def _check_positions(item: OrderBy, record: Record) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of ``crossdock check``: *text* says what was checked and found."""
+    """One line of ``crossdock check``. *text* says what was checked and found."""
 
     ok: bool
     text: str

@@ -30,7 +30,7 @@ _BY_SEVERITY = (70, 130, 3, 4, 2, 1)
 class CrossdockError(Exception):
     """Base of all errors shown to users.
 
-    Its texts may quote other systems, files and configs; they are made `printable`.
+    Its texts may quote other systems, files and configs, so they are made `printable`.
 
     Args:
         message: What happened, without the place.
@@ -88,7 +88,7 @@ class StateBusyError(StateError):
 
 
 class RefusedError(CrossdockError):
-    """An input is refused as a whole because it could do harm; nothing of it was taken in."""
+    """An input is refused as a whole because it could do harm. Nothing of it was imported."""
 
     exit_code = 4
     code = "refused"
@@ -98,9 +98,9 @@ class RecordError(CrossdockError):
     """One record cannot be mapped or delivered.
 
     Args:
-        code: Reason from the closed list `crossdock.records.Reason`.
+        code: The reason, from the closed list `crossdock.records.Reason`.
         message: What is wrong, without personal data.
-        pointer: Where in the record or draft: a column name or a JSON pointer.
+        pointer: The place in the record or draft: a column name or a JSON pointer.
     """
 
     exit_code = 1
@@ -112,13 +112,13 @@ class RecordError(CrossdockError):
         self.line: int | None = None
 
     def at(self, line: int) -> RecordError:
-        """Set the line of the row with the error; returns the error itself."""
+        """Set the line of the row with the error, and return the error."""
         self.line = line
         return self
 
 
 class ConnectorError(CrossdockError):
-    """The code of a connector, outside of a mapping, raised an unexpected exception."""
+    """The code of a connector, outside a mapping, raised an unexpected exception."""
 
     exit_code = 3
     code = "connector"
@@ -144,7 +144,7 @@ class UnavailableError(RemoteError):
 
 
 class ClockError(RemoteError):
-    """The other system's clock and ours differ too much to trust a date."""
+    """The clocks of the other system and this machine differ too much to trust a date."""
 
     code = "clock"
 
@@ -163,7 +163,7 @@ class InternalError(CrossdockError):
 
 
 def without_locals(error: _Error) -> _Error:
-    """*error*, to be kept: its frames let go of what they hold, such as the content of the file that was refused."""
+    """Prepare *error* for storage: its frames release their contents, such as a refused file."""
     seen = set[int]()
     each: BaseException | None = error
     while each is not None and id(each) not in seen:
@@ -174,13 +174,13 @@ def without_locals(error: _Error) -> _Error:
 
 
 def most_severe(errors: Iterable[CrossdockError]) -> int:
-    """The exit code of the most severe of *errors*; 0 without any."""
+    """Return the exit code of the most severe of *errors*; 0 without errors."""
     codes = {error.exit_code for error in errors}
     return next((code for code in _BY_SEVERITY if code in codes), 0)
 
 
 def as_crossdock_error(error: BaseException) -> CrossdockError:
-    """*error*, or what ended a run in its place, without texts that may quote data."""
+    """Return *error*, or a replacement for an exception that ended a run, without texts that may quote data."""
     if isinstance(error, CrossdockError):
         return error
     if isinstance(error, KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""Texts from elsewhere in a form that is safe for terminals, logs and databases.
+"""Foreign texts in a form that is safe for terminals, logs and databases.
 
 Characters that are invisible, or change how the following text is shown, are written as escapes: a terminal would obey
 them, a line break would forge a line of a log, and PostgreSQL accepts no text with NUL.
@@ -24,22 +24,23 @@ _INVISIBLE_IN_JSON = re.compile(f"[{_BUT_LINE_BREAKS}]")  # JSON has line breaks
 
 
 def printable(text: str) -> str:
-    r"""*text* on one line, with escapes such as ``\n``, ``\x1b`` and ``\u202e`` for invisible ones; idempotent."""
+    r"""Return *text* on one line, with escapes such as ``
+    ``, ``\x1b`` and ``\u202e`` for invisible characters. Idempotent.
+    """
     return text if text.isprintable() else _INVISIBLE.sub(_escape, text)
 
 
 def printable_lines(text: str) -> str:
-    """*text* with its line breaks, each line `printable`."""
     return "\n".join(map(printable, text.split("\n")))
 
 
 def printable_json(text: str) -> str:
-    """JSON text of the same value (RFC 8259, section 7), with escapes for invisible characters."""
+    """Return JSON text of the same value (RFC 8259, section 7), with escapes for invisible characters."""
     return text if text.isprintable() else _INVISIBLE_IN_JSON.sub(_json_escape, text)
 
 
 def is_storable(text: str) -> bool:
-    """Whether both databases store *text* unchanged: without NUL (PostgreSQL) and lone surrogates (UTF-8)."""
+    """Return whether both databases store *text* unchanged: without NUL (PostgreSQL) and lone surrogates (UTF-8)."""
     try:
         return b"\0" not in text.encode()
     except UnicodeEncodeError:

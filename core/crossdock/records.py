@@ -48,30 +48,30 @@ Again = Callable[[Sequence[int] | None], Iterator[pl.DataFrame]]
 
 
 def key_text(parts: Sequence[str]) -> str:
-    """The text form of a record key: each part percent-encoded (RFC 3986 unreserved stay), joined by ``|``."""
+    """Return the text form of a record key: each part percent-encoded (RFC 3986 unreserved stay), joined by ``|``."""
     return "|".join(quote(part, safe="") for part in parts)
 
 
 def key_parts_of(key: str) -> tuple[str, ...]:
-    """The parts of a record key in its text form."""
     return tuple(unquote(part) for part in key.split("|"))
 
 
 def trimmed_key(key: str) -> str:
-    """A record key in its text form, without white space around its parts."""
+    """Remove white space around the parts of a record key in its text form."""
     return key_text([part.strip(BLANKS) for part in key_parts_of(key)]) if "%" in key else key
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What a source knows about the completeness of a snapshot.
+    """The facts of a source about the completeness of a snapshot.
 
     Attributes:
         content: Returns a name of the content: the same name on another day is the same snapshot. Called only when
             records may be removed, and when a run remembers the snapshot.
-        counted: The source states the number of rows, and it is right.
-        cut: It ends in the middle of a line, as a truncated file does.
-        export: What tells two exports of the same content apart, such as the name and time of a file; may be empty.
+        counted: Whether the source states the number of rows, and the number is right.
+        cut: Whether it ends in the middle of a line, as a truncated file does.
+        export: A text that distinguishes exports of the same content, such as the name and time of a file; may be
+            empty.
     """
 
     content: Callable[[], str]
@@ -86,7 +86,7 @@ class RawBatch:
 
     Attributes:
         source: Name of the file or page; invisible characters are escaped.
-        rows: Text columns and `LINE` (UInt64); of a file possibly the path of an Arrow file that holds them.
+        rows: Text columns and `LINE` (UInt64); for a file, it may be the path of an Arrow file with them.
         cursor: Where an incremental stream continues once this batch and all before it are settled.
         proof: For a snapshot, the same in every batch of it.
         again: Reads the source again, repeatedly until the run ends; the same in every batch of it. Without it, the
@@ -123,11 +123,11 @@ class RawBatch:
         explode: str | None = None,
         deleted: Iterable[Any] = (),
     ) -> RawBatch:
-        """Rows from JSON objects; a column for every dotted path that the stream declares is made of them.
+        """Make rows from JSON objects, with a column for every dotted path that the stream declares.
 
         Args:
             items: Objects; anything else is a row without a key.
-            key: Paths to make columns of at once; the stream's own need not be repeated.
+            key: Paths to make columns of at once. Those of the stream need not be repeated.
             explode: Path of a list: each element becomes a row with the members of its object, in which the element
                 takes the place of the list. An empty list or null gives no row; an object without a list stays a row.
             deleted: The keys of records that the source has deleted: texts or whole numbers, or lists of them where the
@@ -148,7 +148,7 @@ class RawBatch:
 
 
 def kept(path: Path) -> pl.DataFrame:
-    """The rows of an Arrow file; polars would treat a star or bracket in its path as a pattern."""
+    """Read the rows of an Arrow file. polars would treat a star or bracket in its path as a pattern."""
     with path.open("rb") as file:
         return pl.read_ipc(file)
 
@@ -174,7 +174,7 @@ def _json_rows(items: Iterable[Any], source: str, paths: Sequence[str], explode:
 
 
 def with_paths(rows: pl.DataFrame, paths: Iterable[str]) -> pl.DataFrame:
-    """*rows* of JSON objects with a text column for each of the dotted *paths* that has none yet.
+    """Add a text column to *rows* of JSON objects for each of the dotted *paths* that has none yet.
 
     Raises:
         ValueError: If the column `JSON` contains anything else.
@@ -193,7 +193,7 @@ class Record(JsonAccess):
     Attributes:
         rows: A mapping of column to text for each row, in source order.
         lines: The line of each row in *source*.
-        before: Of each row, the cells that repairs have changed, as they were before.
+        before: For each row, the original text of the cells that repairs have changed.
     """
 
     key: str
@@ -210,17 +210,17 @@ class Record(JsonAccess):
 
     @property
     def row(self) -> dict[str, str | None]:
-        """The first row; the only one of a record that is not grouped."""
+        """The first row, which is the only one of a record that is not grouped."""
         return self.rows[0]
 
     def copy(self) -> Record:
-        """A copy whose rows may be changed."""
+        """Return a copy whose rows may be changed."""
         return Record(self.key, tuple([dict(row) for row in self.rows]), self.source, self.lines, self.before)
 
     def with_paths(self, paths: Collection[str]) -> Record:
-        """A copy that has a column for each of *paths* if it was read as JSON, as `with_paths` makes them.
+        """Return a copy with a column for each of *paths* if it was read as JSON, as `with_paths` makes them.
 
-        A record from the state may lack some that its stream has declared since.
+        A record from the state may lack paths that its stream has declared since.
         """
         copied = self.copy()
         for row in copied.rows:
@@ -230,7 +230,7 @@ class Record(JsonAccess):
         return copied
 
     def json(self) -> Any:
-        """The object of a record that was read as JSON."""
+        """Return the object of a record that was read as JSON."""
         return exact_json.loads(self.row[JSON] or "null")
 
     @property
@@ -241,18 +241,18 @@ class Record(JsonAccess):
         return self._documents[text]
 
     def _shown(self, pointer: str) -> str:
-        """*pointer* as it is in the object that was read, where a list element has its index."""
+        """Return *pointer* as it is in the object that was read, where a list element has its index."""
         element = self.row.get(ELEMENT) or ""
         parent = element.rpartition("/")[0]
         inside = element and f"{pointer}/".startswith(f"{parent}/")
         return element + pointer[len(parent) :] if inside else pointer
 
     def joined(self, name: str) -> tuple[dict[str, str | None], ...]:
-        """The rows of join *name*, in the order of their files and lines."""
+        """Return the rows of join *name*, in the order of their files and lines."""
         return tuple(exact_json.loads(self.row[name] or "[]"))
 
     def raw(self) -> dict[str, Any]:
-        """A compact form for the state, read by `restored`; empty if the record has no rows any more."""
+        """Return a compact form for the state, which `restored` reads; empty if the record no longer has rows."""
         if not self.rows:
             return {}
         columns = list(self.row)

@@ -45,7 +45,7 @@ class Reference:
     Attributes:
         key: Its key as the source has it, such as ``gid://shop/Customer/1``; for a key of several columns, a tuple of
             their texts. `Record.key_parts` is the key of a record in this form.
-        namespace: Where *key* is unique; None for the namespace of the record that refers to it.
+        namespace: The namespace of *key*; None for that of the record that refers to it.
     """
 
     resource: ResourceName
@@ -54,7 +54,6 @@ class Reference:
 
     @property
     def key_parts(self) -> tuple[str, ...]:
-        """The parts of the key."""
         return (self.key,) if isinstance(self.key, str) else self.key
 
 
@@ -78,7 +77,7 @@ class ResourceModel(BaseModel):
     )
 
     def payload(self) -> dict[str, Any]:
-        """The members by their wire names, without those that are None; a `Reference` stays one."""
+        """Return the members by their wire names, without those that are None. A `Reference` is not converted."""
         return {
             alias: value if type(value) in _SCALARS else _plain(value)
             for name, alias in _members(type(self))
@@ -91,7 +90,6 @@ _SCALARS = frozenset({str, bool, int, Decimal})  # most members, handled first t
 
 @cache
 def _members(model: type[ResourceModel]) -> Sequence[tuple[str, str]]:
-    """The fields of *model* and their names on the wire."""
     return [(name, field.alias or name) for name, field in model.model_fields.items()]
 
 

@@ -1,4 +1,4 @@
-"""What connectors build on: files with their intake checks, and paged HTTP.
+"""The building blocks for connectors: files with their intake checks, and paged HTTP.
 
 A name is imported when it is first used: a connector that reads folders needs no SSH library.
 """

@@ -1,4 +1,4 @@
-"""Targets: what operations are sent to. The platform is one; a connector may declare another for its connections."""
+"""Targets, to which operations are sent. The platform is one; a connector may declare another for its connections."""
 
 from crossdock.pacing.rate_headers import RateHeaders
 from crossdock.reading.transport.http_answers import Answer

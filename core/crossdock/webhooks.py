@@ -1,4 +1,4 @@
-"""How a connection receives webhooks. A webhook is a hint that a record may have changed; the record is then fetched.
+"""Webhooks that a connection receives. A webhook is a hint that a record may have changed, which is then fetched.
 
 A connector declares its webhooks:
 
@@ -48,7 +48,7 @@ class Hint:
     """A record that may have changed, or been created or deleted.
 
     Attributes:
-        stream: Of the connection, one with `Stream.fetch`.
+        stream: A stream of the connection with `Stream.fetch`.
         key: The texts of the stream's key columns.
     """
 
@@ -58,12 +58,12 @@ class Hint:
 
 @dataclass(frozen=True, slots=True)
 class Webhook(JsonAccess):
-    """A verified webhook; its methods read the body.
+    """A verified webhook. Its methods read the body.
 
     Attributes:
-        topic: What happened, as the vendor names it; empty if the vendor does not.
-        headers: By lower-case name.
-        body: The JSON value; numbers with a decimal point are `Decimal`.
+        topic: The vendor's name for the event; empty if it has none.
+        headers: The headers by lower-case name.
+        body: The JSON value. Numbers with a decimal point are `Decimal`.
     """
 
     topic: str
@@ -83,12 +83,13 @@ class Subscription:
     """One subscription at a vendor.
 
     Attributes:
-        id: The vendor's.
-        topic: What it is about; several topics are separated by commas.
+        id: The vendor's id.
+        topic: The topic; several topics are separated by commas.
         address: Where webhooks are sent.
         active: False if the vendor has disabled it.
-        secret: The one that the vendor has made to sign its webhooks, and tells once, to `SubscriptionApi.create`. The
-            user must put it where `WebhookSettings.secrets` refers to. None if the vendor signs with a secret of ours.
+        secret: The secret that the vendor has made to sign its webhooks, and returns only from
+            `SubscriptionApi.create`. The user must store it where `WebhookSettings.secrets` refers to. None if the
+            vendor signs with a secret of the user.
     """
 
     id: str
@@ -106,18 +107,18 @@ class SubscriptionApi(ABC, Generic[S]):
 
     @abstractmethod
     def listed(self, ctx: Context[S]) -> Iterator[Subscription]:
-        """All subscriptions of this account, whatever their address."""
+        """Yield all subscriptions of this account, with any address."""
 
     @abstractmethod
     def create(self, ctx: Context[S], topic: str, address: str) -> Subscription:
-        """Subscribe to *topic*; use `crossdock.config.vendor_subscriptions.created_once`.
+        """Subscribe to *topic*. Use `crossdock.config.vendor_subscriptions.created_once`.
 
-        An active subscription with this topic and address is returned as it is, without its secret.
+        An active subscription with this topic and address is returned unchanged, without its secret.
         """
 
     @abstractmethod
     def remove(self, ctx: Context[S], subscription: Subscription) -> None:
-        """End *subscription*; one that is not there any more is no error."""
+        """End *subscription*. One that no longer exists is no error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +126,16 @@ class Webhooks(Generic[S]):
     """The webhooks that one connection receives.
 
     Attributes:
-        schemes: How the vendor signs them. Of several, the first whose signature header a webhook has.
-        secrets: One, or two while a secret is replaced.
-        hints: The records that a webhook is about; pure. It yields nothing for topics that it does not know, and
-            raises `RecordError` for a body that it cannot read.
-        topic_headers: Headers that name the topic; the first that a webhook has.
+        schemes: The vendor's signature schemes. The first one whose signature header a webhook has is used.
+        secrets: One secret, or two while a secret is replaced.
+        hints: A pure function that yields the records of a webhook. It yields nothing for unknown topics, and raises
+            `RecordError` for a body that it cannot read.
+        topic_headers: Headers that name the topic. The first one that a webhook has is used.
         topic_member: Pointer of the member of the body that names the topic if no header does; empty without one.
-        topics: To subscribe to, as the vendor names them.
+        topics: The topics to subscribe to, as the vendor names them.
         subscriptions: The vendor's API for subscriptions; None if it has none.
-        ping: The whole body by which the vendor tests an address, without a signature; None if it never does. It is to
-            be answered with 200, and tells nothing.
+        ping: The whole body of the vendor's unsigned test of an address; None if it never sends one. The answer is 200,
+            and the webhook is ignored.
     """
 
     schemes: Sequence[WebhookScheme]
@@ -147,5 +148,5 @@ class Webhooks(Generic[S]):
     ping: re.Pattern[bytes] | None = None
 
     def is_ping(self, body: bytes) -> bool:
-        """Whether *body* is the vendor's test of an address."""
+        """Return whether *body* is the vendor's test of an address."""
         return self.ping is not None and self.ping.fullmatch(body) is not None

@@ -11,7 +11,6 @@ from crossdock_connectors.warehouse import streams as warehouse
 
 
 def streams(settings: FolderWarehouseSettings) -> Sequence[warehouse.WarehouseStream[FolderWarehouseSettings]]:
-    """The configured streams."""
     return warehouse.streams(settings, _open)
 
 

@@ -1,4 +1,4 @@
-"""The credentials of an API, as a config declares them."""
+"""The credentials of an API in a config."""
 
 from __future__ import annotations
 
@@ -38,10 +38,8 @@ TextOrSecret = Annotated[
 
 
 def without_literal_secrets(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """*values*, unless one with a name that is usual for a secret is written as text.
-
-    Raises:
-        ValueError: With its name.
+    """Return *values*, or raise ValueError if one with a usual name of a secret is written as text. The error has its
+    name.
     """
     for name, value in values.items():
         if isinstance(value, str) and (name.lower() in _CREDENTIALS or names_secret(f"{name.replace('-', '_')}=")):
@@ -133,10 +131,10 @@ class RefreshTokenGrant(ConfigModel):
 
 
 def _with_references(value: Any, info: ValidationInfo) -> Any:
-    """*value*, in which references are secrets.
+    """Convert references in *value* to secrets.
 
     Raises:
-        ValueError: If a member with a name that is usual for a secret is written as text.
+        ValueError: If a member with a usual name of a secret is written as text.
     """
     if isinstance(value, Mapping):
         without_literal_secrets({name: each for name, each in value.items() if _is_reference(each) == "text"})
@@ -167,7 +165,6 @@ class ExpiredAnswer(ConfigModel):
         return self
 
     def matches(self, status: int, body: Any) -> bool:
-        """Whether an answer with this *status* and JSON *body* is meant."""
         if status != self.status or self.text is None:
             return status == self.status
         if status < 300:

@@ -1,4 +1,4 @@
-"""Members of a target's resource, as a config declares them, and the draft model that a ``map`` is checked against."""
+"""Members of a target's resource in a config, and the draft model for checking a ``map``."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ class _DeclaredDraft(ResourceModel):
 
 
 def draft_model(name: str, members: Mapping[str, Member]) -> type[ResourceModel]:
-    """The model of a draft with *members*: frozen, no others, exact numbers.
+    """Make the model of a draft with exactly *members*, frozen and with exact numbers.
 
     Args:
-        name: Of the resource.
+        name: The name of the resource.
     """
     fields = {f"member_{number}": _field(name, *each) for number, each in enumerate(members.items())}
     made: type[ResourceModel] = create_model(name, __base__=_DeclaredDraft, **fields)  # type: ignore[call-overload]  # fields by name

@@ -1,7 +1,7 @@
-"""Rows of a list by position that were changed while it was read, so that others may have been passed over.
+"""Detection of rows that were changed while a list was read by position, so that other rows may have been missed.
 
-Where several rows may have one key, such as versions of a record, two rows alone do not show it. One on an earlier page
-and another one that was changed after the reading began do.
+If several rows may have one key, such as versions of a record, two rows alone do not show such a change. A row on an
+earlier page together with one that was changed after the reading began does.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from crossdock.mapping.cursors import Cursor
 from crossdock.reading.sources.id_set import IdSet
 from crossdock.records import with_paths
 
-COARSE_S = 1.0  # an API may cut the fraction of a second off
+COARSE_S = 1.0  # an API may drop the fraction of a second
 
 
 class MovedRows:
-    """The keys of one list, page after page.
+    """The keys of one list, page by page.
 
     Args:
         key: The columns of the key.
-        cursor: The column that tells when a row was changed.
+        cursor: The column with the time of a row's change.
     """
 
     def __init__(self, key: Sequence[str], cursor: Cursor) -> None:
@@ -29,7 +29,6 @@ class MovedRows:
         self._seen, self._latest = IdSet(), ""
 
     def take(self, page: RawBatch) -> None:
-        """Add the rows of the next page."""
         columns = [*dict.fromkeys((*self._key, self._cursor.column))]
         frame = with_paths(page.load(), columns)
         if not set(columns) <= set(frame.columns):
@@ -49,5 +48,7 @@ class MovedRows:
             return ""
 
     def any_since(self, began: str) -> bool:
-        """Whether a row of an earlier page came again with a change since *began*, as the cursor stores it."""
+        """Return whether a row of an earlier page came again with a change since *began*, in the cursor's stored
+        form.
+        """
         return self._latest >= began

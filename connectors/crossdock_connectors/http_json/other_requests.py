@@ -1,4 +1,4 @@
-"""Requests besides those of a list: for one record, for those that exist, and those of a target."""
+"""Requests other than those of a list: for one record, for existing records, and for a target."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class OtherRequest(ConfigModel):
         return self.body is not None or self.graphql is not None
 
     def content(self, values: Mapping[str, Any], numbers: Collection[str] = ()) -> bytes:
-        """The body of a POST with *values*, by their names in braces.
+        """Return the body of a POST with *values*, by their names in braces.
 
         Raises:
             ValueError: If one of *numbers* is no whole number.
@@ -77,6 +77,5 @@ class PostedRequest(OtherRequest):
         return self
 
     def uses(self, *names: str) -> bool:
-        """Whether the body has one of these in braces."""
         texts = tuple(texts_in([self.body, self.variables]))
         return any(f"{{{name}}}" in text for text in texts for name in names)

@@ -1,4 +1,4 @@
-"""How an API splits a list into pages, as a config declares it: the paginators of `crossdock.sources`."""
+"""The pagination of an API in a config: the paginators of `crossdock.sources`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from crossdock_connectors.http_json.credentials import HeaderName
 
 
 def pointer(path: str) -> str:
-    """The JSON pointer of a dotted path or of a JSON pointer.
+    """Return the JSON pointer of a dotted path or of a JSON pointer.
 
     Raises:
         ValueError: If *path* begins with a slash and is no JSON pointer.
@@ -50,7 +50,6 @@ class _Pages(ConfigModel):
     needs_records: ClassVar[bool] = False
 
     def paginator(self, records: str) -> Paginator:
-        """The paginator for a list at the JSON pointer *records*."""
         given: dict[str, Any] = self.model_dump(exclude={"kind", "ignore"})
         return self.made(**(given | {"records": records} if self.needs_records else given))
 
@@ -95,13 +94,13 @@ class _SizedPages(_Pages):
 
     @property
     def param_names(self) -> Mapping[str, str]:
-        """The names of the parameters that are sent, by their keys."""
+        """The names of the sent parameters, by their keys."""
         sent = ["param", *([] if self.size is None else ["size_param"])]
         return {key: getattr(self, key) for key in sent}
 
     @property
     def first_values(self) -> Mapping[str, int]:
-        """What these parameters are in the first request, by their keys."""
+        """The values of these parameters in the first request, by their keys."""
         return {} if self.size is None else {"size_param": self.size}
 
 
@@ -199,12 +198,12 @@ class GraphQLPages(_Pages):
 
     @property
     def param_names(self) -> Mapping[str, str]:
-        """The names of the variables that are sent, by their keys."""
+        """The names of the sent variables, by their keys."""
         return {"cursor": self.cursor} | ({} if self.size is None else {"size_variable": self.size_variable})
 
     @property
     def first_values(self) -> Mapping[str, int]:
-        """What these variables are in the first request, by their keys."""
+        """The values of these variables in the first request, by their keys."""
         return {} if self.size is None else {"size_variable": self.size}
 
 
@@ -223,7 +222,6 @@ Pagination = Annotated[
 
 
 def is_for_post(paging: Pagination) -> bool:
-    """Whether *paging* needs a body."""
     return isinstance(paging, GraphQLPages) or (
         isinstance(paging, _SizedPages) and paging.place in {"body", "variables"}
     )
@@ -239,10 +237,10 @@ def check_place(
     params: Any = None,
     stream: str = "",
 ) -> None:
-    """Check that a request, by default a GET, has a place for the parameters of *paging*, and nothing else there.
+    """Check that a request, by default a GET, has an unused place for the parameters of *paging*.
 
     Args:
-        place: Where the config has *paging*, or would have it.
+        place: The place of *paging* in the config, even if it is absent.
         stream: The stream that has the request, if *place* does not show it.
 
     Raises:

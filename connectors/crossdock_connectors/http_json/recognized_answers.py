@@ -16,7 +16,6 @@ class _RecognizedAnswer(ConfigModel):
     """Part of the JSON body, in upper or lower case."""
 
     def matches(self, status: int, body: Any) -> bool:
-        """Whether an answer with this *status* and JSON *body* is meant."""
         return status == self.status and self.text.casefold() in exact_json.dumps(body).decode().casefold()
 
 

@@ -21,7 +21,7 @@ _NO_SEGMENTS = frozenset({"", ".", ".."})
 
 
 def _param(value: Any) -> Any:
-    """A parameter as text: ``true`` and ``false`` as JSON has them, other values as they are written."""
+    """Return a parameter as text: ``true`` and ``false`` as in JSON, other values as they are written."""
     if isinstance(value, list | tuple):
         return tuple(_param(each) for each in value)
     return exact_json.dumps(value).decode() if isinstance(value, bool | int | Decimal) else value
@@ -44,14 +44,15 @@ Path = Annotated[str, AfterValidator(_below_base_url)]
 
 
 def columns_in(path: str) -> list[str]:
-    """The columns of the key that *path* names, each as ``{COLUMN}``."""
+    """Return the columns of the key in *path*, each as ``{COLUMN}``."""
     return _IN_PATH.findall(path)
 
 
 def path_of(path: str, key: Mapping[str, str]) -> str | None:
-    """*path* with the texts of *key*, percent-encoded, in place of its columns.
+    """Replace the columns in *path* by the percent-encoded texts of *key*.
 
-    None if one of them is empty or a dot segment (RFC 3986, 5.2.4): the path would be that of something else.
+    Returns None if one of them is empty or a dot segment (RFC 3986, 5.2.4), which would change the path to another
+    resource.
     """
     if any(key[column] in _NO_SEGMENTS for column in columns_in(path)):
         return None
@@ -59,7 +60,6 @@ def path_of(path: str, key: Mapping[str, str]) -> str | None:
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """The texts inside of *value*."""
     match value:
         case str():
             yield value
@@ -72,17 +72,16 @@ def texts_in(value: Any) -> Iterator[str]:
 
 
 def names_in(value: Any) -> Iterator[str]:
-    """What the texts inside of *value* name."""
     for text in texts_in(value):
         yield from _PLACE.findall(text)
 
 
 def with_key(value: Any, key: Mapping[str, Any], numbers: Collection[str] = ()) -> Any:
-    """*value* with the texts of *key* in place of its columns, each as ``{COLUMN}``.
+    """Replace the columns in *value*, each as ``{COLUMN}``, by the texts of *key*.
 
     Args:
-        key: Objects, such as a whole record, are in place of texts that are nothing but the column.
-        numbers: Columns that are sent as numbers where a text is nothing but the column.
+        key: An object, such as a whole record, replaces a text that consists of only its column.
+        numbers: Columns that are sent as numbers where a text consists of only the column.
 
     Raises:
         ValueError: If one of them is no whole number as JSON has it: ``017`` is another key than 17.
@@ -104,7 +103,7 @@ def with_key(value: Any, key: Mapping[str, Any], numbers: Collection[str] = ()) 
 
 
 def filled(value: Any, values: Mapping[str, str | None]) -> Any:
-    """*value* with *values* in its texts, without what needs a missing one.
+    """Insert *values* into the texts of *value*, and remove what needs a missing one.
 
     A member is left out, and an object that has no other. A list in a body that compares with it, such as
     ``[write_date, ">=", "{since}"]``, is left out whole; a list of such lists or objects stays without them.

@@ -1,4 +1,4 @@
-"""Times in requests, as an API wants them."""
+"""Formatting of times in requests."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from zoneinfo import ZoneInfo
 UNIX = "unix"
 _OFFSET = re.compile(r"%:?z|%Z|Z$|[+-]00:?00$")
 _MINUTE = timedelta(minutes=1)
-_REPEATED = 180  # minutes: more than any clock is set back
+_REPEATED = 180  # minutes; longer than any clock is set back
 
 
 def written(moment: datetime, layout: str, timezone: str | None, *, excluded: bool = False) -> str:
-    """*moment* in *layout*, a strftime format or `UNIX`.
+    """Format *moment* in *layout*, a strftime format or `UNIX`.
 
     A layout without an offset is in local time. While a clock repeats an hour, local texts do not sort as the times do.
     So a time is then written early enough that the text of no later time is less; an *excluded* end is written late
@@ -33,14 +33,14 @@ def written(moment: datetime, layout: str, timezone: str | None, *, excluded: bo
 
 
 def _before_all(moment: datetime, zone: ZoneInfo) -> datetime:
-    """The earliest local time of *moment* and later."""
+    """Return the earliest local time of *moment* and later."""
     whole = moment.replace(second=0, microsecond=0)
     later = (whole + number * _MINUTE for number in range(1, _REPEATED + 1))
     return min(_local(each, zone) for each in (moment, *later))
 
 
 def _after_all(moment: datetime, zone: ZoneInfo) -> datetime:
-    """The latest local time before *moment*, to the minute above, or *moment* itself."""
+    """Return the latest local time before *moment*, rounded up to the minute, or *moment* itself."""
     whole = moment.replace(second=0, microsecond=0)
     earlier = (_local(whole - number * _MINUTE, zone) + _MINUTE for number in range(1, _REPEATED + 1))
     return max(_local(moment, zone), *earlier)
@@ -51,7 +51,7 @@ def _local(moment: datetime, zone: ZoneInfo) -> datetime:
 
 
 def _with_year(layout: str, year: int) -> str:
-    """*layout* with four digits for the year: strftime writes fewer for years before 1000."""
+    """Write the year in *layout* with four digits: strftime writes fewer for years before 1000."""
     text = f"{year:04}"
     written_as = {"%Y": text, "%F": f"{text}-%m-%d"}
     return re.sub("%.", lambda found: written_as.get(found[0], found[0]), layout)

@@ -48,7 +48,7 @@ def _time_format(layout: str) -> str:
 
 
 def _is_instant(text: str) -> bool:
-    """Whether *text* is a time in ISO 8601 with an offset, in the years 1 to 9999 in UTC."""
+    """Return whether *text* is a time in ISO 8601 with an offset, in the years 1 to 9999 in UTC."""
     try:
         moment = datetime.fromisoformat(text)
         moment.astimezone(UTC)
@@ -289,7 +289,6 @@ class HttpJsonSettings(HttpSettings):
         return found
 
     def declared_api(self) -> Api:
-        """The API, with its credentials."""
         return self.api(
             auth=self.auth.auth() if self.auth else None,
             headers={name: _revealed(value) for name, value in self.headers.items()},

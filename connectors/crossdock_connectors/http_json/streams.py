@@ -1,4 +1,4 @@
-"""Streams over the lists of an API; the config declares their requests and their mapping."""
+"""Streams over the lists of an API. The config declares their requests and their mapping."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         return self.cursor is not None and self.cursor.as_ == "instant" and not self._names_in_list
 
     def _began(self, ctx: Context[HttpJsonSettings], at: datetime) -> str:
-        """*at* by the clock of the API, as the cursor stores it."""
+        """Return *at* by the clock of the API, in the cursor's stored form."""
         assert self.cursor is not None
         coarse = self.cursor.model_copy(update={"overlap_s": COARSE_S})
         return coarse.settled(ctx.run.by_clock_of(ctx.connection, at))
@@ -82,7 +82,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
     def _requests(
         self, ctx: Context[HttpJsonSettings], since: str | None
     ) -> Iterator[tuple[Mapping[str, str | None], Window | None]]:
-        """What the texts of each list's request stand for, and the window that it is for."""
+        """Yield the values for the texts of each list's request, and the window of the request."""
         config = self._config
         if config.windows is None:
             yield {"since": self._written(since or config.first)}, None
@@ -95,7 +95,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             yield {"start": start, "end": end}, window
 
     def _written(self, value: str | None, *, excluded: bool = False) -> str | None:
-        """*value* as the API wants times; *excluded* where it ends a window."""
+        """Format *value* in the API's form of times; *excluded* if it ends a window."""
         layout, continues = self._config.time_format, self.cursor or self._config.windows
         if value is None or layout is None:
             return value
@@ -103,7 +103,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         return request_times.written(datetime.fromisoformat(value), layout, timezone, excluded=excluded)
 
     def pages(self, ctx: Context[HttpJsonSettings], values: Mapping[str, str | None]) -> Iterator[ApiAnswer]:
-        """The pages of the list, with *values* in the request."""
+        """Yield the pages of the list, with *values* in the request."""
         config = self._config
         return ctx.api.pages(
             config.path,
@@ -119,14 +119,14 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
 
     @property
     def _names_in_list(self) -> Sequence[str]:
-        """By what an element of the list is known again; nothing if several may have the same key."""
+        """The columns by which an element of the list is recognized; empty if several may have the same key."""
         return () if self._config.explode or self.group_by or self.order_by else self.key
 
     def batch(self, ctx: Context[HttpJsonSettings], page: ApiAnswer, source: str) -> RawBatch:
-        """The rows of *page*.
+        """Return the rows of *page*.
 
         Raises:
-            RefusedError: If it has no list where the config says.
+            RefusedError: If it has no list at the configured place.
         """
         items = page.at(self._config.records)
         if not isinstance(items, list):
@@ -155,7 +155,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             yield RawBatch.json(items, source=page.address, key=self.key)
 
     def _with_key(self, item: Any, page: ApiAnswer) -> Any:
-        """*item* of the list of existing records as an object; a text or a number is the key itself."""
+        """Return an element of the list of existing records as an object. A text or a number is the key itself."""
         if not isinstance(item, str | int | Decimal) or isinstance(item, bool):
             return item
         if len(self.key) > 1:
@@ -191,7 +191,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
                 yield self._fetched(ctx, answer, fetch.record)
 
     def _request_for(self, fetch: FetchedRecord, texts: tuple[str, ...]) -> Mapping[str, Any] | None:
-        """The request for the record with this key; None if it would be about something else."""
+        """Return the request for the record with this key; None if it would request something else."""
         key = dict(zip(self.key, texts, strict=True))
         path = request_templates.path_of(fetch.path, key)
         try:
@@ -212,10 +212,10 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         return RawBatch.json(items, source=answer.address, key=self.key, explode=self._config.explode)
 
     def check(self, ctx: Context[HttpJsonSettings]) -> Finding:
-        """Request the first two pages as the first run does, and say what they have; then ask from a record's time on.
+        """Request the first two pages as the first run does, and describe them. Then request from a record's time on.
 
         Raises:
-            RefusedError: If the second one has the same records once more, or the list does not end well.
+            RefusedError: If the second page repeats the first, or the list does not end as expected.
         """
         request = next(self._requests(ctx, None), None)
         if request is None:
@@ -237,7 +237,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         return Finding(ok=True, text=f"{text}{self._size_of(page, is_last=second is None)}{remarks}")
 
     def _times_as_text(self, cells: pl.DataFrame) -> str:
-        """What is said of a cursor of times that are compared as text, which no run reads again for late changes."""
+        """Warn of a cursor of times that are compared as text, which no run reads again for late changes."""
         if self.cursor is None or self.cursor.as_ != "text" or not cells.height:
             return ""
         if not cells[self.cursor.column].str.contains(_TIME).any():
@@ -246,7 +246,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
 
     @property
     def _conditions_left_out(self) -> str:
-        """What is said of a parameter with other conditions, which the first run does not send either."""
+        """A warning about a parameter with other conditions, which the first run does not send either."""
         given = self._config.params.items() if self._config.first is None else ()
         texts = {name: value for name, value in given if isinstance(value, str) and "{since}" in value}
         names = [f"params.{name}" for name, value in texts.items() if _CONDITIONS.search(value)]
@@ -255,9 +255,9 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         return f"; the first run leaves {', '.join(names)} out, with the other conditions in it: declare first"
 
     def _problem_of_since(self, ctx: Context[HttpJsonSettings], rows: pl.DataFrame, cursor: Cursor) -> str:
-        """What shows that the API reads ``{since}`` in another way; empty if nothing does.
+        """Return the evidence that the API interprets ``{since}`` differently; empty if there is none.
 
-        The last of *rows* must be in the list from its own cursor on, or from a second before where that is excluded.
+        The last of *rows* must be in the list from its own cursor on, or from a second before if that is excluded.
         """
         columns = [*self.key, cursor.column]
         known = with_paths(rows, columns).select(columns).drop_nulls()
@@ -286,7 +286,9 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         )
 
     def _next_of(self, page: ApiAnswer, second: ApiAnswer | None) -> str:
-        """Whether the first page has a *second* one: with a wrong pagination, it is the only one that is ever read."""
+        """Describe whether the first page has a *second* one. With a wrong pagination, only the first page is ever
+        read.
+        """
         if second is not None:
             number = len(second.items(self._config.records))
             return f"a second page with {number:,}" if number else "an empty second page"
@@ -295,7 +297,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         return f"no next page{reason and f': {reason}'}"
 
     def _size_of(self, page: ApiAnswer, *, is_last: bool) -> str:
-        """A remark if the first page has another number of records than it was asked for."""
+        """Warn if the first page has another number of records than requested."""
         paginator = self._pagination.paginator(self._config.records)
         if not isinstance(paginator, SizedPages) or paginator.size is None:
             return ""
@@ -307,12 +309,11 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
 
 
 def streams(settings: HttpJsonSettings) -> Sequence[HttpJsonStream]:
-    """The configured streams."""
     return [HttpJsonStream(name, config, settings.pagination_of(config)) for name, config in settings.streams.items()]
 
 
 def check(ctx: Context[HttpJsonSettings]) -> Iterator[Finding]:
-    """Request one page of each stream; an API that does not respond is not asked for the others."""
+    """Request one page of each stream. An API that does not respond is not tried again."""
     for stream in streams(ctx.settings):
         if not stream.enabled:
             continue
@@ -325,7 +326,7 @@ def check(ctx: Context[HttpJsonSettings]) -> Iterator[Finding]:
 
 
 def _as_one_page(pages: Iterator[RawBatch]) -> Iterator[RawBatch]:
-    """*pages* with one source and consecutive lines: rows of one group may be on several pages of a list."""
+    """Give *pages* one source and consecutive lines: rows of one group may be on several pages of a list."""
     source, lines = "", 0
     for page in pages:
         source, rows = source or page.source, page.load()
@@ -334,7 +335,7 @@ def _as_one_page(pages: Iterator[RawBatch]) -> Iterator[RawBatch]:
 
 
 def _what_is_there(page: ApiAnswer, pointer: str) -> str:
-    """Where the way to *pointer* ends, and the members that are there, without their values."""
+    """Describe where the path of *pointer* ends, and the members there, without their values."""
     place = pointer
     while place and not isinstance(page.at(place), dict | list):
         place = place.rpartition("/")[0]
@@ -348,7 +349,6 @@ def _what_is_there(page: ApiAnswer, pointer: str) -> str:
 
 
 def _members_of(rows: pl.DataFrame) -> Sequence[str]:
-    """The members of the first object."""
     found = exact_json.loads(rows[JSON][0])
     return list(found) if isinstance(found, dict) else ()
 

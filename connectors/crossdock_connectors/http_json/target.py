@@ -1,4 +1,4 @@
-"""A connection as a target, from its config alone: requests, and what the answers to them mean."""
+"""A connection as a target, declared only by its config: requests, and the interpretation of answers."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class HttpJsonTarget(ApiTarget):
         return replace(made, kind="absent") if made.kind == "found" else Outcome("absent", status=200)
 
     def _with_status(self, resource: str, answer: Answer) -> Answer:
-        """*answer* with the status and the message of a refusal, if its body says that it is one."""
+        """Give *answer* the status and the message of a refusal, if its body says that it is one."""
         if not 200 <= answer.status < 300:
             return answer
         body, failed = body_of(answer), self._config.failed
@@ -182,7 +182,6 @@ class HttpJsonTarget(ApiTarget):
 
 
 def target(settings: HttpJsonSettings) -> HttpJsonTarget | None:
-    """The target that a connection with these settings is; None without ``target``."""
     return None if settings.target is None else HttpJsonTarget(settings.target)
 
 
@@ -216,26 +215,25 @@ def _in_body(config: TargetResourceConfig, record: dict[str, Any]) -> dict[str, 
 
 
 def _of_one(request: str | None, target_id: str) -> tuple[str, str]:
-    """Method and path of a request about one record."""
     assert request is not None  # the config has it where operations need it
     method, path = request.split()
     return method, path.replace(ID, quote(target_id, safe=""))
 
 
 def _is_null(body: Any, place: str) -> bool:
-    """Whether the member at *place* is null, or the first of an empty list; an answer without it says nothing."""
+    """Return whether the member at *place* is null, or the first of an empty list. An absent member means nothing."""
     is_first = place.endswith("/0") and found_at(body, place.removesuffix("/0")) == []
     return bool(place) and (is_first or found_at(body, place) is None)
 
 
 def _with_query(request: OtherRequest, name: str | None) -> str:
-    """The path, with the query in which *name* is in its place."""
+    """Return the path with the query, in which *name* is inserted."""
     values = {key: (value,) if isinstance(value, str) else value for key, value in request.params.items()}
     pairs = [(key, text.replace(NAME, name or "")) for key, texts in values.items() for text in texts]
     return f"{request.path}?{urlencode(pairs)}" if pairs else request.path
 
 
 def _condition(rule: Filter) -> Callable[[Any], bool]:
-    """Whether a JSON value meets *rule*, whose fields are dotted paths."""
+    """Return a function that tests whether a JSON value meets *rule*, whose fields are dotted paths."""
     meets, columns = rule.predicate(), tuple(rule.columns())
     return lambda value: meets({column: text_of(at_path(value, column)) for column in columns})

@@ -154,12 +154,11 @@ class TargetResourceConfig(ConfigModel):
 
     @property
     def is_posted(self) -> bool:
-        """Whether requests are GraphQL mutations or calls, which are refused in answers of success."""
+        """Whether requests are GraphQL mutations or calls, whose refusals are answers of success."""
         return any(isinstance(each, PostedRequest) for each in (self.create, self.update, self.delete, self.read))
 
     @property
     def members_in_path(self) -> list[str]:
-        """The members that a create has in its path."""
         return IN_PATH.findall(self.create) if isinstance(self.create, str) else []
 
 

@@ -1,4 +1,4 @@
-"""Webhooks of an API, as a config declares them."""
+"""Webhooks of an API in a config."""
 
 from __future__ import annotations
 
@@ -46,7 +46,6 @@ class HintRule(ConfigModel):
         return (self.key,) if isinstance(self.key, str) else self.key
 
     def hints(self, webhook: Webhook) -> Iterator[Hint]:
-        """The records that a webhook of one of the topics is about."""
         for part in (webhook,) if self.each is None else webhook.each(self.each):
             yield Hint(self.stream, tuple(part.identifier(pointer) for pointer in self.pointers))
 
@@ -80,8 +79,8 @@ def check_rules(webhooks: HttpJsonWebhooks, keys: Mapping[str, Sequence[str]], f
         fetching: The streams with ``fetch``.
 
     Raises:
-        PydanticCustomError: If one names no stream, or a stream without ``fetch``, or has not as many pointers as the
-            stream's key has columns.
+        PydanticCustomError: If a hint names no stream or a stream without ``fetch``, or its pointers do not match the
+            columns of the stream's key.
     """
     for number, rule in enumerate(webhooks.hints):
         place = ("webhooks", "hints", number)
@@ -101,7 +100,6 @@ def check_rules(webhooks: HttpJsonWebhooks, keys: Mapping[str, Sequence[str]], f
 
 
 def received(settings: HttpJsonSettings) -> Webhooks[HttpJsonSettings] | None:
-    """The webhooks of a connection."""
     declared = settings.webhooks
     if declared is None:
         return None

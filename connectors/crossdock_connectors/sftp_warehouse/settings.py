@@ -42,7 +42,6 @@ class SftpServerSettings(Settings):
 
     @property
     def source_host(self) -> str | None:
-        """The server, with its port."""
         return f"{self.host}:{self.port}"
 
     @model_validator(mode="after")

@@ -11,7 +11,6 @@ from crossdock_connectors.warehouse import streams as warehouse
 
 
 def streams(settings: SftpWarehouseSettings) -> Sequence[warehouse.WarehouseStream[SftpWarehouseSettings]]:
-    """The configured streams."""
     return warehouse.streams(settings, _open)
 
 
@@ -26,7 +25,7 @@ def _open(settings: SftpWarehouseSettings) -> FileStore:
 
 
 def login(settings: SftpWarehouseSettings) -> SftpLogin:
-    """Where to log in and as whom; reads the secrets."""
+    """Return the address and credentials for the log-in. This reads the secrets."""
     return SftpLogin(
         host=settings.host,
         port=settings.port,

@@ -1,4 +1,4 @@
-"""Records of a shop in a file of the run: read once, and used by several streams of a connection."""
+"""Lists of a shop in files of the run, read once for several streams of a connection."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Feed:
     cursor: str
 
     def pages(self) -> Pages:
-        """The records of each page, and where they were read."""
+        """Yield the records of each page, and where they were read."""
         with self.path.open("rb") as lines:
             for line in lines:
                 page = exact_json.loads(line)
@@ -40,11 +40,11 @@ class Feed:
 
 
 def read_once(ctx: Context[S], name: str, since: str | None, pages: Callable[[], Pages]) -> Feed:
-    """The records of *pages*, which are read once in a run.
+    """Return the records of *pages*, which are read once in a run.
 
     Args:
-        name: Of the list.
-        since: The cursor of an earlier run after which they were read.
+        name: The name of the list.
+        since: The cursor of an earlier run from which they were read.
     """
     return ctx.shared(("shop.feed", name, since), lambda: _read(ctx, name, since, pages))
 

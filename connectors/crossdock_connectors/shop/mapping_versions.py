@@ -1,4 +1,4 @@
-"""When the records of a stream are mapped again."""
+"""Versions of mappings, which decide when the records of a stream are mapped again."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ _MAPPED = {
 
 
 def version_of(settings: ShopSettings, mapping: int) -> str:
-    """The version of a mapping: number *mapping* of its code, and a hash of the settings that it uses."""
+    """Return the version of a mapping: the number *mapping* of its code, and a hash of the settings that it uses."""
     facts = settings.model_dump(mode="json", include=_MAPPED)
     return f"{mapping}:{hashlib.sha256(exact_json.dumps(facts)).hexdigest()[:32]}"

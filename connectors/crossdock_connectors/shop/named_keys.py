@@ -8,16 +8,17 @@ from collections.abc import Sequence
 from crossdock_connectors.shop.record_values import GUEST
 
 GUEST_OF = "order-"
-"""Begins a name for the guest of an order; the rest is the order's key. The guest's own key may not tell the order."""
+"""The prefix of a name for the guest of an order, before the order's key. The guest's own key may not contain the
+order.
+"""
 _ID = re.compile(r"[1-9][0-9]{0,18}", re.ASCII)
 
 
 def ids_in(keys: Sequence[str], beginning: str = "") -> list[str]:
-    """The ids that follow *beginning* in *keys*, each once; other keys are left out."""
+    """Return the ids that follow *beginning* in *keys*, each once. Other keys are left out."""
     rests = (key.removeprefix(beginning) for key in keys if key.startswith(beginning))
     return list(dict.fromkeys(rest for rest in rests if _ID.fullmatch(rest)))
 
 
 def orders_of_guests(keys: Sequence[str]) -> list[str]:
-    """The ids of the orders whose guests *keys* name."""
     return list(dict.fromkeys([*ids_in(keys, GUEST_OF), *ids_in(keys, f"{GUEST}-{GUEST_OF}")]))

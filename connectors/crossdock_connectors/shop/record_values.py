@@ -1,4 +1,4 @@
-"""Values of a shop's records that the mappings of all shops read."""
+"""Conversion of values in a shop's records, for the mappings of all shops."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from crossdock.values.json_access import JsonAccess
 from crossdock_connectors.shop.settings import ShopSettings
 
 GUEST = "guest"
-"""The key of the customer who stands for all guests, or for those without an e-mail address."""
+"""The key of the customer who represents all guests, or those without an e-mail address."""
 Guests = Literal["email", "order", "one"]
 
 
 def guest_key(guests: Guests, email: str | None, order_key: str) -> str:
-    """The key of the customer of an order without a customer account. It does not show the e-mail address."""
+    """Return the key of the customer of an order without a customer account. It does not reveal the e-mail address."""
     if guests == "order":
         return f"{GUEST}-order-{order_key}"
     known = (email or "").strip().casefold()
@@ -26,18 +26,18 @@ def guest_key(guests: Guests, email: str | None, order_key: str) -> str:
 
 
 def customer_of(customer_key: str | None, guests: Guests, email: str | None, order_key: str) -> Reference:
-    """The customer of an order: the account, or the guest's record."""
+    """Return the customer of an order: the account, or the guest's record."""
     return Reference("customer", customer_key or guest_key(guests, email, order_key))
 
 
 def product_of(settings: ShopSettings, number: str, sku: str | None, pointer: str) -> Reference:
-    """The product with the shop's id *number*, by what the settings say that products are referred to.
+    """Return the product with the shop's id *number*, by the product key of the settings.
 
     Args:
-        pointer: Where the SKU is.
+        pointer: The place of the SKU.
 
     Raises:
-        RecordError: If that is the SKU, and there is none.
+        RecordError: If the key is the SKU, and there is none.
     """
     if settings.product_namespace is None and settings.product_key == "id":
         return Reference("product", number)
@@ -47,7 +47,7 @@ def product_of(settings: ShopSettings, number: str, sku: str | None, pointer: st
 
 
 def status_of(record: JsonAccess, pointer: str, statuses: Mapping[str, str]) -> str:
-    """The platform's status for the shop's status at *pointer*.
+    """Return the platform's status for the shop's status at *pointer*.
 
     Raises:
         RecordError: If the status is not in *statuses*.
@@ -59,5 +59,5 @@ def status_of(record: JsonAccess, pointer: str, statuses: Mapping[str, str]) -> 
 
 
 def text(record: JsonAccess, pointer: str) -> str | None:
-    """The text at *pointer* without space around it; None if it is missing, null or empty."""
+    """Return the text at *pointer* without space around it; None if it is missing, null or empty."""
     return (record.at(pointer, str, default=None) or "").strip() or None

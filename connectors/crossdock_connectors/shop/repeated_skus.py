@@ -1,4 +1,4 @@
-"""Variants of a shop that have the same SKU, where the SKU is the key of products."""
+"""Variants of a shop with the same SKU, where the SKU is the key of products."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from crossdock_connectors.shop.settings import ShopSettings
 
 S = TypeVar("S", bound=ShopSettings)
 MAX_WARNED = 20
-"""Of one run."""
+"""The most warnings of one run."""
 
 
 class RepeatedSkus:
-    """Warns of them: they would be one product, and the variant that is read last would count.
+    """Warns of such variants: they would be one product, and the last read variant would count.
 
     Only variants that one run reads are compared.
     """
@@ -25,7 +25,7 @@ class RepeatedSkus:
         self._warned = 0
 
     def check(self, variants: Iterable[tuple[Any, Any]]) -> None:
-        """Compare *variants*, each a SKU and the shop's id, with those before."""
+        """Compare *variants*, each a SKU and the shop's id, with earlier ones."""
         for sku, variant in variants:
             if not isinstance(sku, str):
                 continue  # a row without a key, which is rejected

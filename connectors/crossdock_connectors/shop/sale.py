@@ -1,4 +1,4 @@
-"""What was sold, or paid back, as lines of an order or invoice: items and charges, whose sum is the shop's own."""
+"""A sale or refund as lines of an order or invoice: items and charges, whose sum is the shop's own total."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class SoldItem:
     """Units of one product.
 
     Attributes:
-        product: None for an item without a product, and for a gift card: a charge of that kind takes its place.
-        kind: That charge.
-        quantity: Negative for units that came back.
-        amount: Of all units together, before charges; it has the sign of the quantity.
+        product: The product; None for an item without one and for a gift card, which become charges.
+        kind: The kind of that charge.
+        quantity: The number of units, negative for returned ones.
+        amount: The amount of all units together, before charges, with the sign of the quantity.
     """
 
     product: Reference | None
@@ -34,10 +34,10 @@ class Sale:
 
     Attributes:
         currency: ISO 4217.
-        items: In the shop's order.
-        charges: What is added to the items, or taken off them.
+        items: The items in the shop's order.
+        charges: Amounts that are added to the items or subtracted from them.
         total: The sum that the shop shows.
-        rounding: The most by which items and charges may differ from it, because the shop rounds each of them.
+        rounding: The largest difference of items and charges from the total, because the shop rounds each of them.
     """
 
     currency: str
@@ -48,12 +48,12 @@ class Sale:
 
     @property
     def difference(self) -> Decimal:
-        """What the total has more than items and charges together."""
+        """The total minus items and charges."""
         return self.total - sum((item.amount for item in self.items), Decimal(0)) - sum(self.charges.values())
 
 
 def lines_of(sale: Sale, pointer: str) -> tuple[LineDraft, ...]:
-    """The lines of *sale*; their sum is its total.
+    """Return the lines of *sale*, whose sum is its total.
 
     Items without units are left out, unless nothing else is left.
 
@@ -88,7 +88,7 @@ def lines_of(sale: Sale, pointer: str) -> tuple[LineDraft, ...]:
 
 
 def charge(kind: ChargeKind) -> Reference:
-    """The product of charges of this kind, which the stream ``products`` creates."""
+    """Return the product of charges of this kind, which the stream ``products`` creates."""
     return Reference("product", charge_key(kind))
 
 
@@ -97,11 +97,7 @@ def charge_key(kind: ChargeKind) -> str:
 
 
 def least(currency: str, pointer: str) -> Decimal:
-    """The smallest amount of *currency*.
-
-    Raises:
-        RecordError: If it is no currency of ISO 4217.
-    """
+    """Return the smallest amount of *currency*, or raise RecordError if it is no currency of ISO 4217."""
     try:
         return unit_of(currency)
     except ValueError:

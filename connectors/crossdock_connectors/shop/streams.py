@@ -31,14 +31,14 @@ Row = dict[str, Any]
 Keys = Sequence[tuple[str, ...]]
 
 _ANY_NUMBER = ChangeLimits(at_most_percent=100)
-"""Most orders change on a day, when they are shipped, and so does most of the stock."""
+"""most orders and most of the stock change in a day"""
 _WITHOUT_MAPPING = Filter(field="mapped", equals="false")
 CREDIT_NOTE = "credit-note"
-"""Begins the key of a credit note; the rest is the shop's id of the refund."""
+"""The prefix of a credit note's key, before the shop's id of the refund."""
 
 
 class Dialect(ABC, Generic[S]):
-    """How one kind of shop is read. Each row has its record's key in the member ``key``.
+    """The way to read one kind of shop. Each row has its record's key in the member ``key``.
 
     Reading methods get the cursor of an earlier run, None at first, and end with a checkpoint. Mapping methods are
     pure.
@@ -54,60 +54,62 @@ class Dialect(ABC, Generic[S]):
 
     @abstractmethod
     def products(self, ctx: Context[S], since: str | None) -> Read:
-        """Each variant is a row."""
+        """Yield a row for each variant."""
 
     @abstractmethod
     def customers(self, ctx: Context[S], since: str | None) -> Read:
-        """Customer accounts, and a row for the guest of each order without one."""
+        """Yield customer accounts, and a row for the guest of each order without one."""
 
     @abstractmethod
     def orders(self, ctx: Context[S], since: str | None) -> Read:
-        """The member ``test`` says whether a row is a test order."""
+        """Yield orders. The member ``test`` says whether a row is a test order."""
 
     @abstractmethod
     def invoices(self, ctx: Context[S], since: str | None) -> Read:
-        """Orders, and with credit notes a row for each refund.
+        """Yield orders, and with credit notes a row for each refund.
 
-        The member ``due`` says whether the order is to be invoiced now, or the refund has paid something back.
+        The member ``due`` says whether the order must be invoiced now, or the refund has paid something back.
         """
 
     @abstractmethod
     def locations(self, ctx: Context[S]) -> Iterator[RawBatch]:
-        """The member ``mapped`` says whether the stock of a location is read."""
+        """Yield locations. The member ``mapped`` says whether the stock of a location is read."""
 
     @abstractmethod
     def stock(self, ctx: Context[S]) -> Iterator[RawBatch]:
-        """Each variant at each location; the member ``counted`` says whether the shop counts its stock there."""
+        """Yield each variant at each location. The member ``counted`` says whether the shop counts its stock there."""
 
     @abstractmethod
     def fetched_products(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
-        """As `products`, of these variants; as all methods named so, with rows of other records where it is simpler."""
+        """Yield rows as `products` for these variants. All `fetched_` methods may also yield rows of other records."""
 
     @abstractmethod
     def fetched_customers(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
-        """As `customers`, of these accounts, and of the guests of the orders that `orders_of_guests` finds."""
+        """Yield rows as `customers` for these accounts, and for the guests of the orders that `orders_of_guests`
+        finds.
+        """
 
     @abstractmethod
     def fetched_orders(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
-        """As `orders`, of these orders."""
+        """Yield rows as `orders` for these orders."""
 
     @abstractmethod
     def fetched_invoices(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
-        """As `invoices`, of the orders with these keys, and of those with credit notes that have them."""
+        """Yield rows as `invoices` for the orders with these keys, and for those with these credit notes."""
 
     @abstractmethod
     def fetched_stock(self, ctx: Context[S], keys: Sequence[str]) -> Iterator[RawBatch]:
-        """As `stock`, of the variants with these keys."""
+        """Yield rows as `stock` for the variants with these keys."""
 
     @abstractmethod
     def existing_products(self, ctx: Context[S]) -> Iterator[RawBatch]: ...
 
     def existing_customers(self, ctx: Context[S]) -> Iterator[RawBatch]:
-        """With guests. Needed unless `tells_deleted`."""
+        """Yield all customers, including guests. Needed unless `tells_deleted`."""
         raise NotImplementedError
 
     def existing_orders(self, ctx: Context[S]) -> Iterator[RawBatch]:
-        """Needed unless `tells_deleted`."""
+        """Yield all orders. Needed unless `tells_deleted`."""
         raise NotImplementedError
 
     @abstractmethod
@@ -132,7 +134,6 @@ class Dialect(ABC, Generic[S]):
     def lot(self, record: Record) -> InventoryLotDraft: ...
 
     def charges(self) -> list[Row]:
-        """The products of lines that are no items."""
         return [
             {"key": charge_key(kind), "charge": kind, "sku": product.sku, "name": product.name}
             for kind, product in self.settings.all_charges.items()
@@ -150,7 +151,7 @@ class ShopStream(Stream[S]):
 
 
 class _DeletedRecords(ShopStream[S]):
-    """A stream of records of which the shop tells that they were deleted, or else lists those that exist."""
+    """A stream whose deleted records the shop names, or whose existing records it lists."""
 
     def __init__(self, dialect: Dialect[S]) -> None:
         super().__init__(dialect)
@@ -162,7 +163,7 @@ class _DeletedRecords(ShopStream[S]):
 
 
 class Products(ShopStream[S]):
-    """Each variant, and each kind of line that is no item, is a product."""
+    """Each variant, and each kind of line that is not an item, is a product."""
 
     name, resource = "products", "product"
 
@@ -192,8 +193,8 @@ class Products(ShopStream[S]):
 class Customers(_DeletedRecords[S]):
     """Customer accounts and guests.
 
-    `fetch` gets the guest of an order by the name ``order-`` and the order's key: only with ``guests: order`` does the
-    guest's own key tell it. Of an order with an account it gets nothing.
+    `fetch` gets the guest of an order by the name ``order-`` and the order's key: only with ``guests: order`` the
+    guest's own key contains it. For an order with an account it gets nothing.
     """
 
     name, resource = "customers", "customer"
@@ -212,7 +213,7 @@ class Customers(_DeletedRecords[S]):
 
 
 class Orders(_DeletedRecords[S]):
-    """Orders as they are now."""
+    """Orders in their present form."""
 
     name, resource, changes = "orders", "order", _ANY_NUMBER
 
@@ -234,7 +235,7 @@ class Orders(_DeletedRecords[S]):
 
 
 class Invoices(ShopStream[S]):
-    """What was charged for an order, and what was paid back. `fetch` gets an invoice with its credit notes."""
+    """The charges and refunds of orders. `fetch` gets an invoice with its credit notes."""
 
     name, resource = "invoices", "invoice"
 
@@ -294,6 +295,5 @@ def _texts(keys: Keys) -> list[str]:
 
 
 def streams(dialect: Dialect[S]) -> Sequence[ShopStream[S]]:
-    """The streams of a connection."""
     chosen = [Products(dialect), Customers(dialect), Locations(dialect), Stock(dialect), Orders(dialect)]
     return chosen if dialect.settings.invoices == "never" else [*chosen, Invoices(dialect)]

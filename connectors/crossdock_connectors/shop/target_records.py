@@ -41,13 +41,13 @@ class StockLevel(ResourceModel):
 
 
 def two_parts(key: str, what: str) -> tuple[str, str]:
-    """The two parts of a record key.
+    """Split a record key into its two parts.
 
     Args:
-        what: They are, for the message.
+        what: The names of the parts, for the message.
 
     Raises:
-        RecordError: If it has not two.
+        RecordError: If the key does not have two.
     """
     parts = key_parts_of(key)
     if len(parts) != 2:

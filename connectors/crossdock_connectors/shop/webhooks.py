@@ -1,4 +1,4 @@
-"""Webhooks of shops: how they are signed, and the records that an order is about."""
+"""Webhooks of shops: their signatures, and the records that an order is about."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from crossdock_connectors.shop.settings import ShopSettings
 
 
 def signed_body(signature_header: str, id_header: str | None = None) -> WebhookScheme:
-    """HMAC-SHA256 of the body alone, in base64, with the secret's text as the key."""
+    """Return the scheme of HMAC-SHA256 over the body alone, in base64, with the secret's text as the key."""
     return WebhookScheme(
         signature_header=signature_header,
         id_header=id_header,
@@ -22,12 +22,12 @@ def signed_body(signature_header: str, id_header: str | None = None) -> WebhookS
 
 
 def order_hints(settings: ShopSettings, key: str) -> Iterator[Hint]:
-    """The order *key*, and its invoice with its credit notes."""
+    """Yield the order *key*, and its invoice with its credit notes."""
     yield Hint("orders", (key,))
     if settings.invoices != "never":
         yield Hint("invoices", (key,))
 
 
 def guest_hint(order_key: str) -> Hint:
-    """The guest of an order. No shop finds guests by their own key, so that of the order stands for it."""
+    """Return the guest of an order. No shop finds guests by their own key, so the order's key is used."""
     return Hint("customers", (f"{GUEST_OF}{order_key}",))

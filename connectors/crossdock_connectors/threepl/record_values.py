@@ -1,4 +1,4 @@
-"""Values of a 3PL's records that the mappings of all 3PLs read."""
+"""Conversion of values in a 3PL's records, for the mappings of all 3PLs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crossdock.values.json_access import JsonAccess
 
 
 def key_in(name: Any, namespace: str) -> str | None:
-    """The record key in our name for an order, ``NAMESPACE:KEY``; None if the order has another name."""
+    """Return the record key in an order's external id, ``NAMESPACE:KEY``; None if the order has another name."""
     if not isinstance(name, str):
         return None
     own, _, key = name.partition(":")
@@ -24,17 +24,17 @@ def key_in(name: Any, namespace: str) -> str | None:
 
 
 def names_of(key: str, namespace: str) -> list[str]:
-    """The names in which `key_in` finds *key*: with a bar it may be one part of a record key or several."""
+    """Return the names in which `key_in` finds *key*: with a bar it may be one part of a record key or several."""
     return list(dict.fromkeys(external_id(namespace, key_text(parts)) for parts in ((key,), key.split("|"))))
 
 
 def plain(status: str) -> str:
-    """A status as it is compared: Amazon writes ``CompletePartialled``, and ``COMPLETE_PARTIALLED`` as well."""
+    """Normalize a status: Amazon writes both ``CompletePartialled`` and ``COMPLETE_PARTIALLED``."""
     return status.replace("_", "").casefold()
 
 
 def status_of(record: JsonAccess, pointer: str, statuses: Mapping[str, str]) -> str:
-    """The platform's status for the 3PL's status at *pointer*.
+    """Return the platform's status for the 3PL's status at *pointer*.
 
     Raises:
         RecordError: If the status is not in *statuses*.
@@ -47,7 +47,7 @@ def status_of(record: JsonAccess, pointer: str, statuses: Mapping[str, str]) -> 
 
 
 def units(record: JsonAccess, pointer: str) -> Decimal:
-    """The number of units at *pointer*.
+    """Return the number of units at *pointer*.
 
     Raises:
         RecordError: If there is none, or it is negative.
@@ -59,22 +59,23 @@ def units(record: JsonAccess, pointer: str) -> Decimal:
 
 
 def joined(item: Any, **members: Any) -> Any:
-    """*item* with further members; what is no object stays as it is."""
+    """Return *item* with further members. A value that is no object is returned unchanged."""
     return {**item, **members} if isinstance(item, dict) else item
 
 
 def parcels(found: Iterable[Tracking]) -> tuple[Tracking, ...] | None:
-    """The parcels of an order, each once; None if nothing was sent yet."""
+    """Return the parcels of an order, each once; None if nothing was sent yet."""
     return tuple(dict.fromkeys(found)) or None
 
 
 @dataclass(frozen=True, slots=True)
 class Products:
-    """How the platform's products are named.
+    """The names of the platform's products.
 
     Attributes:
-        namespace: Of products whose key is our SKU; None if the 3PL's own list of products is on the platform.
-        aliases: Our SKU by the 3PL's.
+        namespace: The namespace of products whose key is the platform's SKU; None if the 3PL's own list of products is
+            on the platform.
+        aliases: The platform's SKU by the 3PL's SKU.
     """
 
     namespace: str | None
@@ -84,7 +85,7 @@ class Products:
         return self.aliases.get(theirs, theirs)
 
     def reference(self, theirs: str, own_key: tuple[str, ...]) -> Reference:
-        """The product with the 3PL's SKU *theirs*, whose key in the 3PL's list of products is *own_key*."""
+        """Return the product with the 3PL's SKU *theirs*, whose key in the 3PL's list of products is *own_key*."""
         if self.namespace is None:
             return Reference("product", own_key)
         return Reference("product", self.sku(theirs), self.namespace)

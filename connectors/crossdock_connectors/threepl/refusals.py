@@ -1,4 +1,4 @@
-"""What a 3PL says when it refuses an order."""
+"""Refusals of an order by a 3PL."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Refusal:
 
     Attributes:
         pointer: The member that is wrong, as a JSON pointer.
-        name_taken: Whether the 3PL already has an order of this name.
+        name_taken: Whether the 3PL already has an order with this external id.
     """
 
     message: str

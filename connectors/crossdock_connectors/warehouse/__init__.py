@@ -1,1 +1,1 @@
-"""What legacy warehouses that export files have in common, wherever the files are; not a connector itself."""
+"""The common parts of legacy warehouses that export files, wherever the files are. This is not a connector."""

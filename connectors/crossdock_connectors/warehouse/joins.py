@@ -20,7 +20,7 @@ _TRIM = Repair(strip="both")
 
 
 def layout(config: WarehouseStreamConfig, source: SourceConfig, others: Mapping[str, SourceConfig]) -> dict[str, Any]:
-    """What of the look-ups and joins decides how bytes become records; empty without any."""
+    """Return the parts of look-ups and joins that decide how bytes become records; empty without any."""
     rules: dict[str, Lookup] = {**config.lookup, **config.join}
     if not rules:
         return {}
@@ -41,7 +41,7 @@ class JoinedStream:
 
     Args:
         main: Its own source.
-        repairs: Of the columns of its own source.
+        repairs: The repairs of the columns of its own source.
         others: All sources of the connection, by name.
     """
 
@@ -87,7 +87,7 @@ class JoinedStream:
 
     @property
     def _kept(self) -> timedelta | None:
-        """How long files of the main source are kept; a snapshot is read again with each new look-up file."""
+        """How long files of the main source are kept. A snapshot is read again with each new look-up file."""
         alone = timedelta() if self._snapshot else None
         return max((join.kept_for for join in self._config.join.values()), default=alone)
 
@@ -125,19 +125,19 @@ class JoinedStream:
         snapshot: bool,
         is_join: bool = False,
     ) -> FileSource:
-        """The files of a source; those of a join are put in order, and several may be parts of a snapshot."""
+        """Return the files of a source. Those of a join are put in order, and several may be parts of a snapshot."""
         run = self._ctx.run.apart(stream_id.stream.replace(":", "."))
         return self._stream.file_source(
             self._ctx, config, [stream_id], run, kept=kept, snapshot=snapshot, parts=is_join, takes_late=is_join
         )
 
     def _trimmed(self, rows: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-        """*rows* with the texts by which they are found as keys are: without white space around them."""
+        """Remove white space around the texts of *rows* by which they are found, as for keys."""
         present = [name for name in dict.fromkeys(names) if name in rows.columns]
         return rows.with_columns(_TRIM.expression(name) for name in present) if self._stream.trim_keys else rows
 
     def _columns_of(self, lookup: str) -> list[str] | None:
-        """The columns of a look-up that the stream uses; None if it may use any."""
+        """Return the columns of a look-up that the stream uses; None if it may use any."""
         stream, config = self._stream, self._config
         if stream.uses is None:
             return None
@@ -150,10 +150,9 @@ class JoinedStream:
 
 
 def repaired(rows: pl.DataFrame, repairs: Mapping[str, Repair]) -> pl.DataFrame:
-    """*rows* with their texts repaired; repairs of missing columns are left out, and reported where they are used."""
+    """Repair the texts of *rows*. Repairs of missing columns are left out, and reported where they are used."""
     return rows.with_columns(repair.expression(name) for name, repair in repairs.items() if name in rows.columns)
 
 
 def filtered(rows: pl.DataFrame, config: SourceConfig) -> pl.DataFrame:
-    """The rows that no filter of the source leaves out."""
     return rows.filter(~pl.any_horizontal(rule.expression() for rule in config.skip.values())) if config.skip else rows

@@ -113,7 +113,7 @@ class WarehouseStreamConfig(StreamConfig, IntakeConfig):
         return self
 
     def joined_sources(self) -> dict[str, str]:
-        """The names of the sources that it looks up or joins, by the key that names them."""
+        """Return the names of the sources that it looks up or joins, by the key that names them."""
         lookups = {f"lookup.{name}.source": rule.source for name, rule in self.lookup.items()}
         return lookups | {f"join.{name}.source": join.source for name, join in self.join.items()}
 
@@ -157,7 +157,7 @@ class WarehouseSettings(Settings):
         return self
 
     def _lists_fit(self, name: str, stream: WarehouseStreamConfig) -> None:
-        """What `of` names is a join, unless rows are JSON objects, which may have lists."""
+        """Check that each `of` names a join, unless rows are JSON objects, which may have lists."""
         if self.source_of(stream).format.has_paths:
             return
         for member, form in stream.map.items() if isinstance(stream.map, Mapping) else ():
@@ -165,7 +165,6 @@ class WarehouseSettings(Settings):
                 raise ValueError(f"streams.{name}.map.{member}.of: there is no join {of!r}")
 
     def source_of(self, stream: WarehouseStreamConfig) -> SourceConfig:
-        """The source of *stream*: the one it names, or its own."""
         if stream.source is not None:
             return self.sources[stream.source]
         assert stream.files is not None
@@ -173,7 +172,7 @@ class WarehouseSettings(Settings):
         return SourceConfig(files=stream.files, format=stream.format or DelimitedFormat(), **intake)
 
     def _intake_agrees(self) -> None:
-        """Streams that read the same files take them in in the same way, and together if the files are moved."""
+        """Check that streams with the same files have the same intake, and are read together if the files are moved."""
         first: dict[str, tuple[str, SourceConfig, bool]] = {}
         for name, stream in self.streams.items():
             source, is_snapshot = self.source_of(stream), stream.mode == "snapshot"
@@ -190,7 +189,7 @@ class WarehouseSettings(Settings):
                 raise ValueError(f"streams.{name}.archive: {message}, and may read them after they were moved")
 
     def _archives_fit(self) -> None:
-        """A source with an archive that is looked up or joined is read by one stream alone."""
+        """Check that a source with an archive that is looked up or joined is read by only one stream."""
         joined = [
             (name, source) for name, stream in self.streams.items() for source in stream.joined_sources().values()
         ]

@@ -1,4 +1,4 @@
-"""Streams over the files of a warehouse; the config declares their mapping."""
+"""Streams over the files of a warehouse. The config declares their mapping."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class WarehouseStream(DeclaredStream[W]):
     """A stream over the files of a warehouse.
 
     Args:
-        source: Its own source; its repairs and filters come before those of the stream.
+        source: Its own source, whose repairs and filters come before those of the stream.
         others: All sources of the connection, by name.
     """
 
@@ -74,13 +74,11 @@ class WarehouseStream(DeclaredStream[W]):
             self._source(ctx).finished(self.stream_id(ctx))
 
     def expect_looks(self, ctx: Context[W]) -> None:
-        """See `crossdock.reading.sources.looks.ExpectsLooks`."""
         source = self._joined_files if self.is_joined else self._source
         open_store = partial(_session, ctx, self._open_store, again=False, ahead=True)
         ctx.run.looks.expect(ctx.connection, open_store, lambda: source(ctx).looks)
 
     def stream_id(self, ctx: Context[Any]) -> StreamId:
-        """The stream's identity in the intake log."""
         return StreamId(f"{ctx.connection}.{self.name}", self.version)
 
     def file_source(
@@ -95,7 +93,6 @@ class WarehouseStream(DeclaredStream[W]):
         parts: bool = False,
         takes_late: bool = False,
     ) -> FileSource:
-        """The files of a source; see `FileSource`."""
         return FileSource(
             config.files,
             config.format,
@@ -133,7 +130,7 @@ class WarehouseStream(DeclaredStream[W]):
 
 
 def streams(settings: W, open_store: OpenStore[W]) -> Sequence[WarehouseStream[W]]:
-    """The configured streams; those with equal files, layout and mode share one source, which is read once."""
+    """Return the configured streams. Those with equal files, layout and mode share one source, which is read once."""
     made = [
         WarehouseStream(name, config, settings.source_of(config), settings.sources, open_store)
         for name, config in settings.streams.items()
@@ -151,11 +148,11 @@ def _shares(one: WarehouseStream[Any], other: WarehouseStream[Any]) -> bool:
 
 
 def _session(ctx: Context[W], open_store: OpenStore[W], *, again: bool, ahead: bool = False) -> FileStore:
-    """A session; a failed log-in is not repeated in this run, so that no account is locked.
+    """Return a session. A failed log-in is not repeated in this run, so that no account is locked.
 
     Args:
         again: Retry a server that was unavailable, in a run that waits for its files.
-        ahead: Before a stream is read, which may find that the server is available again.
+        ahead: Whether this is before a stream is read, which may find that the server is available again.
     """
     failures: list[CrossdockError] = ctx.shared("failed logins", list)
     if failures and not (again and isinstance(failures[0], UnavailableError)):

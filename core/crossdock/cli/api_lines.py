@@ -1,4 +1,4 @@
-"""What a run requested of the APIs that it read, the same on the terminal and in a report."""
+"""The requests of a run to its source APIs, in the same form on the terminal and in a report."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Cells = tuple[str, int, int, str]
 
 
 def rows(apis: Mapping[str, Any]) -> Iterator[Cells]:
-    """The cells of `COLUMNS` for each connection, from `Report.apis`."""
+    """Yield the cells of `COLUMNS` for each connection, from `Report.apis`."""
     for name, usage in apis.items():
         yield name, usage["requests"], usage["throttled"], duration_text(timedelta(milliseconds=usage["waited_ms"]))
 
 
 def sentences(apis: Mapping[str, Any]) -> Iterator[str]:
-    """One sentence for each connection, from `Report.apis`."""
+    """Yield one sentence for each connection, from `Report.apis`."""
     for name, requests, throttled, waited in rows(apis):
         wait = f", waited {waited} for the rate limit" if apis[name]["waited_ms"] >= 1000 else ""
         yield f"{name}: {counted(requests, 'API request')} ({throttled:,} throttled){wait}"

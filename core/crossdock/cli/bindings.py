@@ -1,4 +1,4 @@
-"""``crossdock bindings``: which record has which id at its target."""
+"""``crossdock bindings``: the ids of records at their targets."""
 
 from __future__ import annotations
 

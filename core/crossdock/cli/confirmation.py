@@ -1,4 +1,4 @@
-"""Asking before a command changes what a person may not have meant."""
+"""Confirmation before a command makes a change that a person may not have meant."""
 
 from __future__ import annotations
 

@@ -31,10 +31,10 @@ def run(
     *,
     as_json: bool,
 ) -> dict[str, object]:
-    """Run the demo in *folder*; returns its outcome.
+    """Run the demo in *folder* and return its outcome.
 
     Args:
-        kind: Which API the shop has.
+        kind: The API of the shop.
         sync: Syncs a project and returns the report.
         heading: Shows a heading and a text below it.
     """
@@ -68,7 +68,7 @@ def run(
 
 
 def serve(console: Console, folder: Path, kind: Kind, *, as_json: bool) -> None:
-    """Run a platform, a shop and a 3PL in a new *folder* until Ctrl-C; the 3PL ships what it has when it is asked."""
+    """Run a platform, a shop and a 3PL in a new *folder* until Ctrl-C. The 3PL ships everything on request."""
     from crossdock.cli import terminal_output
     from crossdock.testing.demo.shop import shop_folder
 
@@ -83,7 +83,7 @@ def serve(console: Console, folder: Path, kind: Kind, *, as_json: bool) -> None:
 
 
 def _orders(loaded: Project, demo: ShopDemo, kind: Kind) -> Iterator[dict[str, Any]]:
-    """Each order as the shop and the platform have it. Refunds change no order of WooCommerce."""
+    """Yield each order as the shop and the platform have it. Refunds change no order of WooCommerce."""
     from crossdock.testing import sandbox_contents
 
     effects = [dict(each) for each in sandbox_contents.effects(loaded.platform)]

@@ -1,4 +1,4 @@
-"""What `crossdock check` says about free space on the disks of this machine."""
+"""The check of free space on this machine's disks."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from crossdock.config.project.project import Project
 from crossdock.connector import Finding
 
 ALWAYS = 64 * 2**20
-"""Bytes that a run needs on each disk, whatever it reads: logs of the database, temporary files."""
+"""Bytes that a run needs on each disk for logs of the database and temporary files."""
 COPIES, PLANNED, STORED = 2, 1, 3
-"""How often a file may be there at once: in the spool, and sorted beside it; as a plan keeps it; in the state, as the
-raw form, the payload and the request of each record."""
+"""How many copies of a file may exist at once: in the spool, and sorted beside it; as a plan keeps it; in the state, as
+the raw form, the payload and the request of each record.
+"""
 
 
 def findings(loaded: Project) -> Iterator[Finding]:
-    """For each disk that a run writes to, whether the free space is enough for the largest files so far."""
+    """Yield for each disk that a run writes to whether the free space is enough for the largest files so far."""
     with loaded.look() as tx:
         read = sum(size for stream, size in tx.intake.largest().items() if stream in loaded.scopes)
     needs = [("spool", loaded.spool, COPIES), ("temporary files", Path(tempfile.gettempdir()), PLANNED)]

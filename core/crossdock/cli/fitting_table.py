@@ -1,4 +1,4 @@
-"""A table that never breaks a value: where it is too wide for the terminal, each row becomes a block of lines."""
+"""A table that never breaks a value: if it is too wide for the terminal, each row becomes a block of lines."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class FittingTable:
         return max(min(widest, _NARROWEST), head, *map(_longest_word, cells))
 
     def _table(self, least: Sequence[int], max_width: int) -> Table:
-        """The table; sentences are wrapped first, and then heads."""
+        """Return the table. Sentences are wrapped first, then headings."""
         whole = sum(
             width if column in SENTENCES else max(width, cell_len(column))
             for column, width in zip(self._columns, least, strict=True)
@@ -78,7 +78,7 @@ class FittingTable:
         return table
 
     def _blocks(self, max_width: int) -> Iterator[str]:
-        """The lines of one block for each row, without its empty cells."""
+        """Yield the lines of one block for each row, without its empty cells."""
         indent = max(map(cell_len, self._columns)) + 2
         for number, row in enumerate(self._rows):
             if number:
@@ -91,7 +91,7 @@ class FittingTable:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """*text* in lines of at most *width* characters; longer words are not broken."""
+    """Wrap *text* in lines of at most *width* characters. Longer words are not broken."""
     wrapper = textwrap.TextWrapper(
         max(width, 1), break_long_words=False, break_on_hyphens=False, replace_whitespace=False, expand_tabs=False
     )

@@ -18,7 +18,7 @@ _WORST_FIRST = ("failed", "incomplete", "running", "degraded", "done")
 
 
 def page(newest: Mapping[str, RunRecord | None], errors: Mapping[str, str], *, at: datetime) -> str:
-    """The report as known *at* that instant, those that need a person first.
+    """Make the report as known *at* that instant. Tenants that need a person come first.
 
     Args:
         newest: The newest run of each tenant; None for one that has not run yet.

@@ -57,7 +57,7 @@ def run(
     """Run the service, or show the runs of the next *days*.
 
     Args:
-        others: Options of ``crossdock schedule`` that do not go with ``--fleet``, with what was given.
+        others: Options of ``crossdock schedule`` that cannot be combined with ``--fleet``, with their values.
 
     Raises:
         ConfigError: If one was given.
@@ -69,7 +69,6 @@ def run(
 
 
 def serve(pattern: str, base_files: Sequence[Path], options: FleetOptions) -> int:
-    """Run the jobs of all tenants when they are due, until a signal stops it."""
     from crossdock.services.fleet import executors
     from crossdock.services.fleet.fleet_service import FleetService
     from crossdock.services.fleet.grouped_notices import GroupedNotices
@@ -129,7 +128,6 @@ def _scheduler_maker(
 
 
 def preview(pattern: str, base_files: Sequence[Path], days: int, *, as_json: bool) -> int:
-    """Show the runs of all tenants in the next *days*."""
     from crossdock.cli.fleet_states import FleetStates
     from crossdock.values.clock import SystemClock
 
@@ -150,7 +148,7 @@ def _notifier(base: Base) -> Notifier | None:
 
 @contextmanager
 def _hangups(service: FleetService) -> Iterator[Callable[[], Callable[[], None] | None]]:
-    """Returns that all configs are to be loaded again, after SIGHUP."""
+    """Return a request to load all configs again after SIGHUP."""
     asked: list[Callable[[], None]] = []
 
     def ask(_number: int, _frame: FrameType | None) -> None:

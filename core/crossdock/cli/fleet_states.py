@@ -1,4 +1,4 @@
-"""The states of a fleet, one after the other; a tenant that cannot be read does not hide the others."""
+"""The states of a fleet, read in sequence. A tenant that cannot be read does not hide the others."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class FleetStates:
 
     @property
     def exit_code(self) -> int:
-        """0, or that of the most severe error so far."""
+        """0, or the exit code of the most severe error so far."""
         return most_severe(self.errors.values())
 
     def each(self, read: Callable[[Project], T]) -> Iterator[tuple[str, T]]:
-        """The name of each tenant, in order, with what *read* returns; errors are shown on stderr."""
+        """Yield the name of each tenant, in order, with the result of *read*. Errors are shown on stderr."""
         with ThreadPoolExecutor(AT_ONCE) as pool:
             for path, future in [(path, pool.submit(self._read, path, read)) for path in self._paths]:
                 try:

@@ -18,7 +18,7 @@ class Drawing(str):
 
 
 def text(value: str) -> str:
-    """*value* as escaped, `printable` text, cut off if it is too long."""
+    """Return *value* as escaped, `printable` text, cut off if it is too long."""
     return escape(printable(value[:MAX_CELL])) + "…" * (len(value) > MAX_CELL)
 
 
@@ -29,24 +29,22 @@ class Lines(str):
 
 
 def lines(values: Iterable[str]) -> Lines:
-    """A cell with a line for each of *values*, escaped."""
     return Lines("<br>".join(map(text, values)))
 
 
 def row(columns: Sequence[str], cells: Iterable[str | int]) -> str:
-    """A row of a `table` with the same *columns*."""
     return f"<tr>{''.join(map(_cell, columns, cells))}</tr>\n"
 
 
 def table(columns: Sequence[str], rows: Iterable[str], *, kind: str = "") -> str:
-    """A table; *kind* ``numbers`` aligns all columns but the first right, ``named`` wraps the first."""
+    """Return a table. *kind* ``numbers`` aligns all columns but the first right, ``named`` wraps the first."""
     head = "".join(f"<th>{text(name)}</th>" for name in columns)
     body = f"<thead><tr>{head}</tr></thead><tbody>\n{''.join(rows)}</tbody>"
     return f'<div class="wide"><table class="{kind}">{body}</table></div>'
 
 
 def listing(summary: str, columns: Sequence[str], rows: Iterable[str], number: int, room: int, state: str) -> str:
-    """A list of those *rows* that fit into *room* bytes, and the *number* of the others."""
+    """Return a list of those *rows* that fit into *room* bytes, and the *number* of the others."""
     shown: list[str] = []
     for each in rows:
         room -= len(each.encode())
@@ -63,7 +61,7 @@ def listing(summary: str, columns: Sequence[str], rows: Iterable[str], number: i
 
 
 def _cell(column: str, value: str | int) -> str:
-    """A cell; on a narrow screen the style shows the name of its *column* in front of it."""
+    """Return a cell. On a narrow screen the style shows the name of its *column* in front of it."""
     named = f'data-name="{text(column)}"'
     if isinstance(value, int):
         return f"<td {named}>{value:,}</td>"

@@ -18,7 +18,7 @@ _IN_DOUBT = ("stream", "key", "operation", "attempts", "first sent", "file", "li
 
 
 def sections(state: RunDetails, run: RunRecord) -> Iterator[str]:
-    """What was rejected until *run*, and what is waiting, in doubt or pending now; nothing of which there is none."""
+    """Yield what was rejected until *run*, and what is waiting, in doubt or pending now, if there is any."""
     reasons = state.reasons(run.id)
     room = _LISTS_BYTES // (len(reasons) + 2)  # for each list
     yield from _rejected(state, run, reasons, room)

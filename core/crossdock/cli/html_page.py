@@ -29,16 +29,12 @@ _PAGE = """\
 
 
 def document(title: str, parts: Iterable[str]) -> str:
-    """The page of *parts*, which are HTML, as *title* is; empty ones are left out."""
+    """Return the page of *parts*, which are HTML. Empty parts are left out."""
     return _PAGE.format(title=title, style=_STYLE, body="\n".join(part for part in parts if part))
 
 
 def write(path: Path, page: str) -> None:
-    """Write *page* to *path*, as `replace_file` does.
-
-    Raises:
-        ConfigError: If it cannot be written.
-    """
+    """Write *page* to *path*, as `replace_file` does. Raises ConfigError if it cannot be written."""
     try:
         replace_file(path, page.encode())
     except OSError as error:

@@ -24,7 +24,7 @@ _WIDTH, _HEIGHT, _GAP = 600, 120, 24  # units of the plot; a larger gap between 
 
 
 def page(state: RunDetails, run: RunRecord, *, at: datetime, tenant: str, config: Path) -> str:
-    """The report of *run* as known *at* that instant; at most 5 MB.
+    """Return the report of *run* as known *at* that instant, of at most 5 MB.
 
     It begins with what needs a person: errors, open records and notes.
     """
@@ -77,7 +77,6 @@ def _streams(run: RunRecord) -> Iterable[tuple[str, Mapping[str, Any]]]:
 
 
 def _words(run: RunRecord) -> Iterator[str]:
-    """What the words of the page mean."""
     entries = (f"<div><dt>{word.shown}</dt><dd>{text(word.meaning)}</dd></div>" for word in tally_lines.words(run))
     yield f"<h2>Words</h2><dl>{''.join(entries)}</dl>"
 
@@ -116,14 +115,13 @@ def _tally(run: RunRecord) -> Iterator[str]:
 
 
 def _files(run: RunRecord) -> Iterator[str]:
-    """The files that each stream read, and which streams found no new one."""
+    """Yield the files that each stream read, and the streams that found no new one."""
     rows = [row(_FILES, (name, *cells)) for name, stream in _streams(run) for cells in _files_of(stream)]
     if rows:
         yield f"<h2>Files</h2>{table(_FILES, rows)}"
 
 
 def _apis(run: RunRecord) -> Iterator[str]:
-    """The requests to each API that was read."""
     if found := timing_lines.apis(run):
         rows = (row(api_lines.COLUMNS, cells) for cells in api_lines.rows(found))
         yield f"<h2>APIs read</h2>{table(api_lines.COLUMNS, rows, kind='numbers')}"
@@ -159,7 +157,7 @@ def _timings(run: RunRecord) -> Iterator[str]:
 
 
 def _plot(samples: Sequence[timing_lines.Sample], seconds: float) -> str:
-    """The allowance during a run of that many seconds: a band from the lowest to the highest sample at each point.
+    """Draw the allowance during a run of *seconds*: a band from the lowest to the highest sample at each point.
 
     It is interrupted where nothing was sent for a while, because the allowance is unknown there.
     """

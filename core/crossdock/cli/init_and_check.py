@@ -44,7 +44,7 @@ def init(config: Path, *, fleet: str | None, as_json: bool) -> int:
 
 
 def _created(loaded: Project) -> tuple[dict[str, Any], str]:
-    """Create the state; what is said about it, as JSON and as a sentence."""
+    """Create the state. Return the result as JSON and as a sentence."""
     created = loaded.init()
     url, pin = loaded.state_url.render_as_string(hide_password=True), loaded.pin
     document = {"state": url, "made": created, "base_url": pin.base_url, "tenant": pin.tenant}
@@ -98,7 +98,7 @@ def check(config: Path, *, fleet: str | None, as_json: bool, openapi: Path | Non
 
 
 def _check_fleet(states: FleetStates, *, as_json: bool) -> int:
-    """Test each tenant; without the assumptions, which each tenant's own check lists."""
+    """Test each tenant, without the assumptions, which each tenant's own check lists."""
     found = [
         {"tenant": tenant, "subject": subject, "ok": item.ok, "text": item.text}
         for tenant, findings in states.each(lambda loaded: list(_findings(loaded)))
@@ -131,7 +131,6 @@ def _findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
 
 
 def _declared(loaded: Project, connection: Connection) -> Iterator[Finding]:
-    """Test the webhooks and the target that the connection declares."""
     from crossdock.connector import Finding
     from crossdock.values.author_code import AuthorCodeError
 
@@ -147,7 +146,7 @@ def _declared(loaded: Project, connection: Connection) -> Iterator[Finding]:
 
 
 def _platform(loaded: Project) -> Iterator[tuple[str, Finding]]:
-    """Request what delivery needs to read, and otherwise one list, of which a refusal is sufficient too."""
+    """Request what delivery needs to read, or else one list, for which a refusal also suffices."""
     from crossdock.connector import Finding
     from crossdock.platform import scopes
     from crossdock.writing.targets import platform_access
@@ -176,7 +175,7 @@ def _platform(loaded: Project) -> Iterator[tuple[str, Finding]]:
 
 
 def _clock(profile: Profile, ahead_s: float | None) -> str:
-    """How our clock differs from the platform's."""
+    """Describe how the local clock differs from the platform's."""
     from crossdock.writing.targets import platform_access
 
     if ahead_s is None:
@@ -192,7 +191,7 @@ def _plural(resource: str) -> str:
 
 
 def _allowance(loaded: Project) -> str:
-    """What is known of the rate limit, and from where."""
+    """Describe the known rate limit and its origin."""
     with loaded.look() as tx:
         earlier = tx.buckets.get("platform")
     known = loaded.platform.rate.estimate(earlier.estimate if earlier else None)
@@ -205,7 +204,7 @@ def _allowance(loaded: Project) -> str:
 
 
 def _try(test: Callable[[], str | None], text: str = "") -> Finding:
-    """The result of *test*: its error, or the text that it returns, or else *text*."""
+    """Return the result of *test*: its error, or the text that it returns, or else *text*."""
     from crossdock.connector import Finding
 
     try:
@@ -215,7 +214,7 @@ def _try(test: Callable[[], str | None], text: str = "") -> Finding:
 
 
 def _beliefs(stream: Stream[Any]) -> Finding:
-    """What a stream that reads changes believes of its source, and how that is checked."""
+    """Describe what a stream of changes assumes about its source, and how that is checked."""
     from crossdock.connector import Finding
 
     cursor = stream.cursor.column if stream.cursor else ""
@@ -231,7 +230,6 @@ def _beliefs(stream: Stream[Any]) -> Finding:
 
 
 def _receive(connection: Connection) -> None:
-    """Read the secrets of its webhooks."""
     from crossdock.services.inbox.endpoint import endpoints
 
     endpoints([connection], SystemClock())

@@ -1,4 +1,4 @@
-"""What the streams of a run found at their sources as sentences, the same on the terminal and in a report."""
+"""The input of a run's streams as sentences, in the same form on the terminal and in a report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAMED = 3  # most files in a sentence
 
 
 def sentence(stream: Mapping[str, Any]) -> str | None:
-    """What one of the streams in `Report.as_json` found; None if it read no files."""
+    """Describe what one of the streams in `Report.as_json` found; None if it read no files."""
     found, files = stream.get("input"), stream.get("files", [])
     if found == "none":
         newest = stream["newest_file"]

@@ -115,7 +115,7 @@ def _show_lines(file: Path, limit: int, encoding: str, length: int | None, *, ra
 
 
 def _extent(number: int, limit: int) -> str:
-    """What is shown of a file; fewer lines than asked for are all that it has."""
+    """Describe what is shown of a file. Fewer lines than requested are all that it has."""
     if number < limit:
         return counted(number, "line")
     return "the first line" if number == 1 else f"the first {counted(number, 'line')}"
@@ -139,7 +139,7 @@ def _refuse_sheet(file: Path) -> None:
 
 
 def _visible(line: str) -> str:
-    """*line* with a question mark for each character that a terminal does not show, so that positions stay."""
+    """Replace each character that a terminal does not show by a question mark, so that positions stay."""
     return "".join(character if character.isprintable() else "?" for character in line)
 
 

@@ -75,7 +75,7 @@ def cli(ctx: click.Context, config: tuple[Path, ...]) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command and exit with its code; a `CrossdockError` is shown as a sentence, not as a traceback."""
+    """Run a command and exit with its code. A `CrossdockError` is shown as a sentence, not as a traceback."""
     gc.set_threshold(_GARBAGE_AT)
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # otherwise pydantic searches all installed packages
     os.environ.setdefault("_RJEM_MALLOC_CONF", _RETURN_FREED)
@@ -105,7 +105,7 @@ def _run(command: Callable[[], Any]) -> int:
 
 
 def _failed(error: BaseException) -> int:
-    """Show what an author's code raised as a sentence, and a defect of ours with its traceback; returns the code."""
+    """Show an author's exception as a sentence, and a defect of ours with its traceback. Return the code."""
     from crossdock.values.author_code import error_of_author
 
     found = error_of_author(error)
@@ -119,7 +119,7 @@ def _failed(error: BaseException) -> int:
 
 
 def _show_usage(error: click.ClickException) -> None:
-    """Show a usage error; it may quote any argument."""
+    """Show a usage error, which may quote any argument."""
     shown = printable_lines if isinstance(error, click.exceptions.NoArgsIsHelpError) else printable
     message = shown(error.format_message())
     error.format_message = lambda: message  # type: ignore[method-assign]  # `show` calls it

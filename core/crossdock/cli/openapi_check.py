@@ -1,4 +1,4 @@
-"""``crossdock check --openapi FILE``: the platform's OpenAPI document against what is sent to the platform."""
+"""``crossdock check --openapi FILE``: compares the platform's OpenAPI document with what is sent to the platform."""
 
 from __future__ import annotations
 

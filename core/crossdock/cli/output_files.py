@@ -1,4 +1,4 @@
-"""Files that a command writes at its end, checked before it begins to work."""
+"""Output files of a command, checked before it begins to work."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from crossdock.values.local_files import check_replaceable
 
 
 def check_writable(*paths: Path | None) -> None:
-    """Check that each of *paths* that is given can be written as it is now.
+    """Check that each given path can be written now.
 
     Raises:
         ConfigError: If its folder does not exist or cannot be written, or the path is no file.

@@ -105,7 +105,9 @@ def plan(
 
 @dataclass(slots=True)
 class _Room:
-    """How many records may still be shown; removals on hold have their own limit, so that all can be listed."""
+    """The number of records that may still be shown. Removals on hold have their own limit, so that all can be
+    listed.
+    """
 
     records: int
     removals: int
@@ -128,9 +130,9 @@ class _Listing:
     """Counts what a run would do, reject or leave waiting, and keeps the first records to show.
 
     Attributes:
-        counts: By kind and stream, without removals on hold.
+        counts: The numbers by kind and stream, without removals on hold.
         on_hold: Updates or removals of a stream that need an approval, by stream.
-        removals_on_hold: The streams of which these are removals.
+        removals_on_hold: The streams for which these are removals.
     """
 
     def __init__(self, room: _Room, masks: Masks, verb: Callable[[Operation], str]) -> None:
@@ -190,7 +192,7 @@ class _Listing:
         self._add("doubt", identity.stream, identity.key, dict)
 
     def _add(self, kind: str, stream: str, key: str, detail: Callable[[], dict[str, Any]]) -> None:
-        """Count an item, and collect its details if it is to be shown."""
+        """Count an item, and collect its details if it is shown."""
         self.counts[kind, stream] += 1
         if self._room.take(on_hold=False):
             self.shown.append({"do": kind, "stream": stream, "key": key, **detail()})
@@ -219,7 +221,7 @@ def _show(console: Any, listing: _Listing, planned: Planned) -> None:
 
 
 def _lines(listing: _Listing, planned: Planned) -> Iterator[str]:
-    """The records that are shown with their details, and one line for each group that is only counted."""
+    """Yield the shown records with their details, and one line for each group that is only counted."""
     for item in listing.shown:
         yield f"{item['do']:6} {item['stream']} {item['key'] or '(no key)'}"
         yield from (f"         {line}" for line in _details(item))
@@ -236,7 +238,6 @@ def _lines(listing: _Listing, planned: Planned) -> Iterator[str]:
 
 
 def _time_for(forecast: Forecast) -> str:
-    """How long the rate limit makes these requests take."""
     from crossdock.values.times_in_text import duration_text
 
     if forecast.seconds is None or forecast.at_once is None or forecast.rate_per_s is None or not forecast.requests:

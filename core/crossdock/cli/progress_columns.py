@@ -1,4 +1,4 @@
-"""A progress bar that breaks no word, with durations in the form of all other output."""
+"""A progress bar that breaks no word, with durations in the same form as all other output."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Elapsed(ProgressColumn):
 
 
 class Remaining(ProgressColumn):
-    """How long a stage will presumably last from now; empty if that is unknown, or if the task itself tells."""
+    """The estimated remaining time of a stage; empty if it is unknown, or if the task itself shows it."""
 
     max_refresh = 0.5  # seconds
 
@@ -32,7 +32,7 @@ class Remaining(ProgressColumn):
 
 
 class FittingBars(Progress):
-    """Progress of stages; on a narrow terminal the bar is shorter, and what matters least is left out."""
+    """Progress of stages. On a narrow terminal the bar is shorter, and the least important parts are left out."""
 
     def __init__(self, console: Console) -> None:
         self._screen = console
@@ -44,7 +44,7 @@ class FittingBars(Progress):
         super().__init__(*shown, console=console, transient=True)
 
     def make_tasks_table(self, tasks: Iterable[Task]) -> Table:
-        """The lines of *tasks*; first the bar, the time so far and the rate are left out."""
+        """Return the lines of *tasks*. The bar, the elapsed time and the rate are left out first."""
         shown, listed = list(self.columns), list(tasks)
         every = self.columns
         for column in (self._bar, self._elapsed, self._rate, self._remaining, self._tokens):
@@ -58,7 +58,7 @@ class FittingBars(Progress):
             self.columns = every
 
     def _width(self, shown: Iterable[str | ProgressColumn], tasks: list[Task]) -> int:
-        """The least width of the lines with all words of the columns *shown*."""
+        """Return the least width of the lines with all words of the columns *shown*."""
         columns = [column for column in shown if isinstance(column, ProgressColumn)]
         visible = [task for task in tasks if task.visible]
         least = (
@@ -75,5 +75,4 @@ def _text(name: str) -> TextColumn:
 
 
 def _whole() -> Column:
-    """A column whose words are not broken."""
     return Column(no_wrap=True, overflow="ellipsis")

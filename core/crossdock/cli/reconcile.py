@@ -28,7 +28,6 @@ _SIDES = ("source", "state", "platform")
 
 
 def reconcile_options(command: Any) -> Any:
-    """The options of both commands that reconcile."""
     options = (
         click.option(
             "-o",
@@ -101,7 +100,7 @@ def reconciled(
     as_json: bool,
     for_migration: bool = False,
 ) -> tuple[Reconciliation, dict[str, Any]]:
-    """Reconcile, print what was found, save a repair, and for a migration keep the result in the state."""
+    """Reconcile, print the findings, save a repair, and for a migration store the result in the state."""
     from crossdock.migration import repair
     from crossdock.migration.reconciliation import Sample
     from crossdock.runs.state_session import open_session
@@ -145,7 +144,7 @@ def _check_options(out: Path | None, sample: int | None, seed: int | None, *, re
 
 
 def _facts(found: Reconciliation) -> dict[str, Any]:
-    """What the state keeps of a reconciliation."""
+    """Return what the state stores about a reconciliation."""
     from crossdock.values import exact_json
 
     return {
@@ -227,7 +226,9 @@ def _show(found: Reconciliation, shown: Sequence[Difference], only: Class | None
 
 
 def _record(each: Difference) -> str:
-    """Its external id; of a record that only the platform has, its id there; of a row without a key, its place."""
+    """Return its external id; the id at the platform for a record that only the platform has; the place for a row
+    without a key.
+    """
     if each.place:
         return each.place
     return f"{each.scope.namespace}:{each.key}" if each.scope.namespace else each.key

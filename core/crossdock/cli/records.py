@@ -1,4 +1,4 @@
-"""``crossdock records``: what was not delivered, why, and how to fix it."""
+"""``crossdock records``: undelivered records, the reasons, and how to fix them."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def drop_(
 
 
 def _drop_hints(loaded: Project, choice: DeadLetterFilter, *, yes: bool, as_json: bool) -> None:
-    """Remove records from the inbox, also while the service runs."""
+    """Remove records from the inbox, even while the service runs."""
     with closing(loaded.open_state()) as state:
         hints = state.ask(lambda tx: tx.inbox.listed(limit=MOST, choice=choice))
         if not hints:
@@ -137,10 +137,10 @@ def _numbers(chosen: Chosen) -> str:
 
 
 def _chosen(tx: Transaction, choice: DeadLetterFilter, state: str | None) -> Chosen:
-    """The dead letters, waiting records and pending operations to drop; only dead letters have a reason.
+    """Return the dead letters, waiting records and pending operations to drop. Only dead letters have a reason.
 
-    A pending operation is dropped only with the key of its record, if nothing else is known of the record; of a waiting
-    record whose first step is in doubt, that must be settled first.
+    A pending operation is dropped only with the key of its record, if nothing else is known of the record. A waiting
+    record whose first step is in doubt must be settled first.
     """
     from crossdock.writing.delivery import operator_actions
 
@@ -157,7 +157,7 @@ def _chosen(tx: Transaction, choice: DeadLetterFilter, state: str | None) -> Cho
 
 
 def _in_doubt(tx: Transaction, choice: DeadLetterFilter, state: str | None) -> list[Intent]:
-    """The operations in doubt that would be meant, too."""
+    """Return the operations in doubt that the choice also covers."""
     from crossdock.writing.delivery import operator_actions
 
     is_meant = choice.code is None and state in {None, RecordState.IN_DOUBT.option}

@@ -1,4 +1,4 @@
-"""``crossdock records list``: what was not delivered, and why."""
+"""``crossdock records list``: undelivered records and the reasons."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _say_more(
     *,
     err: bool,
 ) -> None:
-    """Say of which states not all records are shown, and how many are rejected for each reason."""
+    """Print for which states not all records are shown, and how many are rejected for each reason."""
     shown: Counter[str] = Counter()
     for item in items:
         shown[item["state"]] += item.get("records", 1)
@@ -125,13 +125,7 @@ def _say_more(
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """The records of one tenant.
-
-    Attributes:
-        items: As they are shown.
-        totals: How many there are in each state.
-        reasons: How many are rejected, by stream and reason code.
-    """
+    """The records of one tenant."""
 
     items: list[Item]
     totals: Mapping[str, int]
@@ -180,7 +174,7 @@ def _print(
 
 
 def selection(stream: str | None, key: str | None, reason: str | None, since: datetime | None) -> DeadLetterFilter:
-    """The records that options choose; *key* as in the source or as listed.
+    """Return the choice of the options. *key* is as in the source or as listed.
 
     Raises:
         ConfigError: If *reason* does not exist.
@@ -198,25 +192,25 @@ def selection(stream: str | None, key: str | None, reason: str | None, since: da
 
 
 def found(tx: Transaction, choice: DeadLetterFilter, kinds: Iterable[str], limit: int) -> list[Item]:
-    """At most *limit* records of *choice* in each of the states *kinds*, with their data; not of unverified ones."""
+    """Return at most *limit* records of *choice* in each of the states *kinds*, with their data; no unverified ones."""
     listed = [kind for kind in kinds if kind in _with_reason(choice) and kind in _LISTS]
     return [item for kind in listed for item in _LISTS[kind](tx, choice, limit)]
 
 
 def public(item: Item) -> Item:
-    """What is shown of a record without ``--raw``."""
+    """Return what is shown of a record without ``--raw``."""
     shown = {"state": item["state"], "stream": item["stream"], "key": item["key"], "why": item["why"]}
     shown |= {"at": place_of(item), "since": item["since"]}
     return shown | {name: item[name] for name in ("stage", "pointer", "attempts") if item.get(name) is not None}
 
 
 def _with_reason(choice: DeadLetterFilter) -> tuple[str, ...]:
-    """The states that *choice* may select: only rejected and dropped records have a reason code."""
+    """Return the states that *choice* may select: only rejected and dropped records have a reason code."""
     return _STATES if choice.code is None else ("rejected", "dropped")
 
 
 def _scopes(loaded: Project, choice: DeadLetterFilter) -> dict[Scope, str]:
-    """The streams of *choice* by the scope that they write; none if it selects what only a rejected record has."""
+    """Return the streams of *choice* by their scopes; none if it selects by facts that only rejected records have."""
     if choice.code is not None or choice.since is not None:
         return {}
     return {scope: name for name, scope in loaded.scopes.items() if choice.stream in {None, name}}
@@ -273,7 +267,7 @@ def _unsettled(tx: Transaction, choice: DeadLetterFilter, limit: int, state: str
 
 
 def _loaded_streams(tx: Transaction) -> set[str]:
-    """The streams of which the migration that is open has sent something: its next load goes on with them."""
+    """Return the streams for which the open migration has sent something. Its next load continues with them."""
     current = tx.migrations.current()
     if current is None:
         return set()
@@ -295,7 +289,7 @@ def _doubt_why(intent: Intent, message: str | None) -> str:
 
 
 def unverified(loaded: Project, tx: Transaction, choice: DeadLetterFilter, limit: int) -> list[Item]:
-    """At most *limit* records of *choice* of which it is not known what their target holds."""
+    """Return at most *limit* unverified records of *choice*."""
     scopes = _scopes(loaded, choice)
     return [
         {

@@ -1,4 +1,4 @@
-"""``crossdock records resolve`` and ``reopen``: what a person decides about operations in doubt."""
+"""``crossdock records resolve`` and ``reopen``: decisions of a person about operations in doubt."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _in_doubt(loaded: Project, choice: DeadLetterFilter) -> list[Intent]:
 def _resolve(
     loaded: Project, choice: DeadLetterFilter, shown: list[Intent], delivered_as: str | None, *, not_delivered: bool
 ) -> None:
-    """Write the decision about the operations that were *shown*, unless they changed meanwhile."""
+    """Store the decision about the operations that were *shown*, unless they changed meanwhile."""
     from crossdock.writing.delivery import operator_actions
 
     at = SystemClock().now()
@@ -135,7 +135,7 @@ def _resolve(
 
 
 def _checked(loaded: Project, intents: list[Intent], target_id: str, *, no_lookup: bool) -> str:
-    """What would be recorded, in words, after the id was looked up.
+    """Look up the id, and describe what would be recorded.
 
     Raises:
         ConfigError: If the id cannot be this record's.

@@ -79,13 +79,12 @@ def runs(config: Path, *, limit: int, fleet: str | None, out: Path | None, as_js
 
 
 def _listed(loaded: Project, limit: int) -> tuple[list[RunRecord], int]:
-    """The newest, and how many there are."""
     with loaded.look() as tx:
         return tx.runs.listed(limit=limit), tx.runs.count()
 
 
 def _print_runs(found: Sequence[tuple[str | None, RunRecord]], *, as_json: bool, of_fleet: bool = False) -> None:
-    """Print runs with the names of their tenants, if they are those of a fleet."""
+    """Print runs, with the names of their tenants if they are those of a fleet."""
     if as_json:
         document = [({"tenant": tenant} if of_fleet else {}) | tally_lines.facts(run) for tenant, run in found]
         terminal_output.print_json(document)
@@ -145,7 +144,6 @@ def show(run: int | None, out: Path | None, config: Path, *, as_json: bool) -> N
 
 
 def _found(tx: Transaction, run: int | None) -> RunRecord:
-    """The run with this number, or the newest one."""
     if run is None:
         newest = tx.runs.listed(limit=1)
         if not newest:

@@ -1,4 +1,4 @@
-"""A console that shows text of others as it is: no control characters, no markup, no broken keys."""
+"""A console that shows foreign text without control characters, markup or broken keys."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class PlainConsole(Console):
         super().__init__(stderr=stderr, markup=False, emoji=False, highlight=False)
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print; lines are wrapped between words on a terminal, and not at all when piped, whatever COLUMNS says."""
+        """Print. Lines are wrapped between words on a terminal, and not at all when piped, whatever COLUMNS is."""
         if not all(isinstance(each, str | FittingTable) for each in objects):
             super().print(*objects, **options)
             return

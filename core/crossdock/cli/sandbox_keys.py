@@ -14,7 +14,7 @@ from crossdock.errors import ConfigError
 
 
 def _data(ctx: click.Context, _parameter: click.Parameter, value: Path | None) -> Path:
-    """The folder given here, or else to ``crossdock sandbox``."""
+    """Return the folder given here, or else to ``crossdock sandbox``."""
     assert ctx.parent is not None
     assert ctx.parent.parent is not None
     given: Path = value or ctx.parent.parent.params["data"]
@@ -97,7 +97,6 @@ def print_result(text: str, document: object, *, as_json: bool) -> None:
 
 
 def print_credentials(title: str, found: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
-    """Print API keys or OAuth clients as a table, or as JSON."""
     from crossdock.cli import terminal_output
 
     if as_json:

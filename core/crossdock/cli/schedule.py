@@ -122,11 +122,7 @@ def schedule(
 
 
 def _check_options_of_one(executor: str | None, at_once: int | None) -> None:
-    """Refuse what only a fleet can do.
-
-    Raises:
-        ConfigError: If it is given.
-    """
+    """Raise ConfigError for options that need a fleet."""
     from crossdock.errors import ConfigError
 
     if executor is not None:

@@ -1,4 +1,4 @@
-"""``crossdock schedule --once``: runs jobs for one business date, with the notices and the log of the service."""
+"""``crossdock schedule --once``: runs jobs for one business date, with the notifications and log of the service."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LOOKS_BACK = timedelta(days=40)  # a monthly job is due once in it
 
 
 def run(loaded: Project, text: str, job: str | None, log_format: LogFormat, *, as_json: bool) -> int:
-    """Run what is due for the date *text*, or what was due last if it is `LATEST`; the most severe exit code.
+    """Run what is due for the date *text*, or what was due last if it is `LATEST`. Return the most severe exit code.
 
     Raises:
         ConfigError: If there is no such date or job.
@@ -74,11 +74,7 @@ def _asked(loaded: Project, job: str, day: date | None, now: datetime) -> deque[
 
 
 class _Once:
-    """One scheduled run, as an attempt of its own.
-
-    Args:
-        trace: Called with the timings of the run.
-    """
+    """One scheduled run, as an attempt of its own."""
 
     def __init__(
         self, loaded: Project, job: str, log_format: LogFormat, trace: Callable[[Timings], None], *, as_json: bool
@@ -87,14 +83,14 @@ class _Once:
         self._clock, self._is_logged, self._log_format = SystemClock(), log_format == "json", log_format
 
     def say(self, day: date | str, text: str) -> None:
-        """Say on stderr why there is no run."""
+        """Print on stderr why there is no run."""
         if self._is_logged:
             self._log(day).say(text)
         else:
             say(f"{self._job} for {day}: {text}", err=True)
 
     def execute(self, at: Due) -> int:
-        """Run it unless it is done, show it and notify people; its exit code."""
+        """Run it unless it is done, show it and notify people. Return its exit code."""
         log = self._log(at.business_date)
         with ExitStack() as stack:
             if self._is_logged:
@@ -122,7 +118,7 @@ class _Once:
         return done.report.exit_code
 
     def _known(self, at: Due) -> ScheduledRun | None:
-        """The attempt before; None also if the state cannot be read."""
+        """Return the previous attempt; None also if the state cannot be read."""
         with suppress(CrossdockError), self._loaded.look() as tx:
             return tx.scheduled_runs.get(self._job, at.instant, at.business_date)
         return None
@@ -160,7 +156,6 @@ class _Once:
             terminal_output.show_run(terminal_output.out(), report.as_json())
 
     def _tell(self, event: ScheduledRunEnded, log: RunLog) -> None:
-        """Log the end of the run, and notify people."""
         if self._is_logged:
             log.ended(event)
         self._notify(event, log)

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
 
 def preview_rows(loaded: Project, now: datetime, days: int) -> list[dict[str, Any]]:
-    """The runs of the next *days*, in order."""
     from crossdock.services.scheduler.due_jobs import DueJobs
 
     rows = []
@@ -34,7 +33,6 @@ def preview_rows(loaded: Project, now: datetime, days: int) -> list[dict[str, An
 
 
 def show_preview(rows: list[dict[str, Any]], columns: tuple[str, ...], days: int, *, as_json: bool) -> None:
-    """Show runs as a table, or as JSON."""
     from crossdock.cli import terminal_output
 
     if as_json:

@@ -11,18 +11,14 @@ _SEAL = '<p class="soft end">SHA-256 of all lines above this one: <code>{digest}
 
 
 def sealed(page: str) -> tuple[bytes, str]:
-    """*page* with its last line, and its hash."""
+    """Return *page* with its last line, and its hash."""
     above = page.removesuffix(_END).encode()
     digest = sha256(above).hexdigest()
     return above + _last_line(digest), digest
 
 
 def digest_of(content: bytes) -> str:
-    """The hash that *content* has and names.
-
-    Raises:
-        RefusedError: If it names another one, or none.
-    """
+    """Return the hash of *content*, or raise RefusedError if its last line has another one, or none."""
     above = content[: content.rfind(b"\n", 0, -1) + 1]
     digest = sha256(above).hexdigest()
     if content != above + _last_line(digest):

@@ -40,19 +40,20 @@ _ADDRESS = re.compile(r"(?:(?P<host>\[[0-9a-fA-F:.]+\]|[^\[\]:]+):)?(?P<port>[0-
 
 
 SWITCH_S = 0.0005
-"""How long a thread may keep the interpreter: an answer to a webhook takes several turns of two threads, each of which
-would wait for 5 ms while a run computes."""
+"""How long a thread may keep the interpreter. An answer to a webhook takes several turns of two threads, each of which
+would wait for 5 ms while a run computes.
+"""
 
 
 class ListenAddress(NamedTuple):
-    """Where requests are received: a host name or an IP address, and a port."""
+    """The address that receives requests: a host name or an IP address, and a port."""
 
     host: str
     port: int
 
 
 def listen_address(_: click.Context, option: click.Parameter, text: str | None) -> ListenAddress | None:
-    """The value of an option ``[HOST:]PORT``; without a host, on this machine only.
+    """Parse an option ``[HOST:]PORT``. Without a host, only this machine can connect.
 
     Raises:
         ConfigError: If it has another form.
@@ -91,7 +92,7 @@ class ServiceOptions:
 
 
 def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
-    """Run jobs when they are due, and deliver what webhooks are about, until a signal stops it."""
+    """Run due jobs, and deliver the records of webhooks, until a signal stops the service."""
     from crossdock.services.inbox.hint_worker import HintWorker, Worked
     from crossdock.services.inbox.receiver import RefusedCounts
     from crossdock.services.observability.health import serve as serve_health
@@ -159,11 +160,7 @@ def _chosen(loaded: Project, options: ServiceOptions) -> Project:
 
 
 def _endpoints(loaded: Project) -> dict[str, Endpoint]:
-    """The endpoints of *loaded*.
-
-    Raises:
-        ConfigError: If there are none, or a secret cannot be used.
-    """
+    """Return the endpoints of *loaded*, or raise ConfigError if there are none, or a secret cannot be used."""
     from crossdock.services.inbox.endpoint import endpoints
     from crossdock.values.clock import SystemClock
 
@@ -178,7 +175,6 @@ def _endpoints(loaded: Project) -> dict[str, Endpoint]:
 def _receiving(
     loaded: Project, address: ListenAddress, refused: Callable[[str, str], None], on_hint: Callable[[], None]
 ) -> Iterator[Receiver]:
-    """Receive webhooks of the connections of *loaded*."""
     from crossdock.services.inbox import receiver
     from crossdock.services.inbox.webhook_writer import WebhookWriter
     from crossdock.services.scheduler.stderr_log import LOGGER
@@ -198,7 +194,7 @@ def _receiving(
 
 
 def interruptible_service(log_format: LogFormat) -> AbstractContextManager[threading.Event]:
-    """Like `interruptible`, for a process whose threads log."""
+    """Do the same as `interruptible`, for a process whose threads log."""
     from crossdock.services.scheduler.stderr_log import LOGGER, print_notice
 
     return interruptible(LOGGER.info if log_format == "json" else print_notice)
@@ -215,7 +211,7 @@ def _notifier(loaded: Project) -> Notifier | None:
 def _hangups(
     config: Path, options: ServiceOptions, receiver: Receiver | None
 ) -> Iterator[Callable[[], Project | None]]:
-    """Returns the reloaded config after SIGHUP; an invalid one is logged and ignored."""
+    """Return the reloaded config after SIGHUP. An invalid one is logged and ignored."""
     from crossdock.services.scheduler.stderr_log import LOGGER
 
     asked = threading.Event()

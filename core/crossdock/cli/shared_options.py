@@ -1,4 +1,4 @@
-"""What commands share: options, loading the config, plain output, and how SIGINT and SIGTERM stop a run."""
+"""Shared parts of commands: options, loading the config, plain output, and stopping a run on SIGINT and SIGTERM."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON d
 
 
 def config_option(command: F) -> F:
-    """Accept ``-C`` after the command too."""
+    """Accept ``-C`` after the command, too."""
     return click.option(
         "-C",
         "--config",
@@ -47,20 +47,19 @@ def _config(ctx: click.Context, _parameter: click.Parameter, value: tuple[Path, 
 
 
 def selected_config(ctx: click.Context, files: tuple[Path, ...]) -> Path:
-    """The first of the selected config files; `overrides` gives the others."""
+    """Return the first of the selected config files; `overrides` returns the others."""
     first, *others = files
     ctx.meta[_OVERRIDES] = {first: others}
     return first
 
 
 def overrides(config: Path) -> Sequence[Path]:
-    """The config files that were selected after *config*."""
     others: Sequence[Path] = click.get_current_context().meta[_OVERRIDES].get(config, ())
     return others
 
 
 def fleet_base(config: Path) -> Sequence[Path]:
-    """The base files of a fleet: those that were named by ``-C`` or CROSSDOCK_CONFIG, and no default."""
+    """Return the base files of a fleet: those named by ``-C`` or CROSSDOCK_CONFIG, without a default."""
     ctx = click.get_current_context()
     sources = {ctx.get_parameter_source("config"), ctx.find_root().get_parameter_source("config")}
     is_named = sources & {ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT}
@@ -84,65 +83,63 @@ def utf8(_ctx: click.Context, _parameter: click.Parameter, value: str | None) ->
 
 
 def utf8_each(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    """As `utf8`, for an option that is repeatable."""
     for value in values:
         utf8(ctx, parameter, value)
     return values
 
 
 def load(config: Path) -> Project:
-    """Load the selected config; its models are imported here, so that ``--help`` need not wait for them."""
+    """Load the selected config. Its models are imported here, so that ``--help`` need not wait for them."""
     from crossdock.config.project import project
 
     return project.load(config, *overrides(config))
 
 
 def common_options(command: F) -> F:
-    """``--config`` and ``--json``."""
     return config_option(as_json(command))
 
 
 def example(*lines: str) -> str:
-    """The example at the end of a command's help, with its line breaks kept."""
+    """Format the example at the end of a command's help, with its line breaks kept."""
     return "\b\n" + "\n".join(("Example:", *(f"  {line}" for line in lines)))
 
 
 def meanings(title: str, words: Iterable[StateWord], *, options: bool = False) -> str:
-    """A sentence for each of *words*, at the end of a command's help; as *options* are written."""
+    """Format a sentence for each of *words*, at the end of a command's help, in their spelling as *options* if set."""
     lines = (f"{word.option if options else word.shown}: {word.meaning}." for word in words)
     return "\n\n" + "\n\n".join((f"{title}:", *lines))
 
 
 def place_of(item: Mapping[str, Any]) -> str:
-    """FILE:LINE; without a line if there is none, as of an undo."""
+    """Return FILE:LINE, without a line if there is none, as for an undo."""
     return f"{item['source']}:{item['line']}" if item.get("line") else str(item["source"])
 
 
 def counted(number: int, noun: str) -> str:
-    """For example ``1 request`` and ``1,200 requests``."""
+    """Format for example ``1 request`` and ``1,200 requests``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def say_more(shown: int, total: int, what: str, *, err: bool = False) -> None:
-    """Say how many of a list there are, and how to see the rest, if ``--limit`` has cut it."""
+    """Print how many items a list has, and how to see the rest, if ``--limit`` has cut it."""
     if shown < total:
         say(f"{shown:,} of {total:,} {what} are shown: --limit {min(total, MOST)} shows all", err=err)
 
 
 def same_places(values: Iterable[Decimal]) -> list[str]:
-    """Numbers with all their digits, and as many decimal places as the one that has most: ``9.50``, not ``9.5``."""
+    """Format numbers with all their digits and the same number of decimal places: ``9.50``, not ``9.5``."""
     numbers = list(values)
     places = max((-int(each.as_tuple().exponent) for each in numbers), default=0)
     return [f"{each:,.{max(places, 0)}f}" for each in numbers]
 
 
 def parents_text(waits_for: Iterable[Mapping[str, Any]]) -> str:
-    """The records that a record waits for, such as ``customer wms:C7``."""
+    """Format the records that a record waits for, such as ``customer wms:C7``."""
     return ", ".join(f"{each['resource']} {each['namespace']}:{each['key']}" for each in waits_for)
 
 
 def say(*lines: str, err: bool = False) -> None:
-    """Print lines; texts quoted in them cannot add a line or control the terminal."""
+    """Print lines. Texts quoted in them cannot add a line or control the terminal."""
     click.echo("\n".join(map(printable, lines)), err=err)
 
 
@@ -156,7 +153,7 @@ def _notice(text: str) -> None:
 
 @contextmanager
 def interruptible(notify: Callable[[str], None] = _notice) -> Iterator[threading.Event]:
-    """An event set by SIGINT and SIGTERM, so that a run stops in order; a second signal stops it at once.
+    """Yield an event set by SIGINT and SIGTERM, so that a run stops in order. A second signal stops it at once.
 
     Args:
         notify: Called with a sentence when a signal arrives.

@@ -39,7 +39,7 @@ line that begins with a brace: <code>grep '^{' FILE</code></p>"""
 
 
 def page(report: Report) -> str:
-    """The page of the document that `sign_off_report` makes."""
+    """Return the page of the document that `sign_off_report` makes."""
     facts = report["migration"]
     parts = [
         *_head(report),
@@ -56,7 +56,7 @@ def page(report: Report) -> str:
 
 
 def _embedded(report: Report) -> str:
-    """Canonical JSON on one line, in which nothing can end the element or control a terminal."""
+    """Return canonical JSON on one line, in which nothing can end the element or control a terminal."""
     return printable_json(exact_json.dumps(dict(report)).decode()).replace("<", "\\u003c")
 
 
@@ -187,7 +187,7 @@ def _runs(runs: Sequence[Report]) -> Iterator[str]:
 
 
 def _list(title: str, columns: Sequence[str], lines: Iterable[Sequence[str | int]]) -> Iterator[str]:
-    """A table with its number of lines; nothing without lines."""
+    """Return a table with its number of lines; nothing without lines."""
     rows = [row(columns, line) for line in lines]
     if rows:
         opened = " open" * (len(rows) <= _OPENED)

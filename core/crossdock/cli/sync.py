@@ -81,7 +81,7 @@ def sync(
 
 
 def _named(streams: Sequence[str], keys: Sequence[str]) -> dict[str, list[Key]] | None:
-    """The records of ``--key``, whose stream is the only one of *streams*."""
+    """Return the records of ``--key``, whose stream is the only one of *streams*."""
     if not keys:
         return None
     from crossdock.records import key_parts_of
@@ -139,7 +139,6 @@ def _given_up(loaded: Project, *, as_json: bool) -> int:
 
 
 def show_report(report: Report, *, as_json: bool) -> int:
-    """Print the report of a run; return its exit code."""
     terminal_output.print_messages(report.messages)
     if as_json:
         terminal_output.print_json(report.as_json())

@@ -1,4 +1,4 @@
-"""The tally of a run as tables, the same on the terminal and in a report."""
+"""The tally of a run as tables, in the same form on the terminal and in a report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Line = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class TallyTable:
-    """One line for each stream, one column for each term; the first column is the stream's name."""
+    """One line for each stream, and one column for each term. The first column has the stream's name."""
 
     title: str
     columns: tuple[str, ...]
@@ -27,12 +27,12 @@ class TallyTable:
 
     @property
     def has_counts(self) -> bool:
-        """False if all terms of all streams are zero, as in a run that read nothing."""
+        """Whether any term of any stream is not zero."""
         return any(number for _, *numbers in self.lines for number in numbers)
 
 
 def tables(streams: Mapping[str, Any]) -> tuple[TallyTable, TallyTable]:
-    """The accounts of rows and of records, from the *streams* of `facts`, without terms that are zero."""
+    """Return the accounts of rows and of records, from the *streams* of `facts`, without terms that are zero."""
     rows = {name: _row_terms(stream["rows"]) for name, stream in streams.items()}
     records = {name: _record_terms(stream["records"]) for name, stream in streams.items()}
     return (
@@ -42,7 +42,7 @@ def tables(streams: Mapping[str, Any]) -> tuple[TallyTable, TallyTable]:
 
 
 def facts(run: RunRecord) -> dict[str, Any]:
-    """A run, as ``--json`` prints it."""
+    """Return a run as ``--json`` prints it."""
     tally = run.tally or {}
     return {
         "run": run.id,
@@ -61,13 +61,13 @@ def facts(run: RunRecord) -> dict[str, Any]:
 
 
 def title(run: Mapping[str, Any]) -> str:
-    """A run with what started it, if that is known, from `facts`."""
+    """Describe a run and what started it, if that is known, from `facts`."""
     started = f"{run['job']} for {run['business_date']}" if run.get("job") else run.get("command")
     return f"run {run['run']}" + (f" ({started})" if started else "")
 
 
 def words(run: RunRecord) -> list[StateWord]:
-    """The words that the tables of a run use and that need a sentence."""
+    """Return the words in the tables of a run that need a sentence."""
     found = [_record_terms(stream["records"]) for stream in (run.tally or {}).values()]
     used = {term for account in found for term, number in account.items() if number}
     states = [state for state in RecordState if run.open is not None and run.open.as_json().get(state)]
@@ -75,7 +75,7 @@ def words(run: RunRecord) -> list[StateWord]:
 
 
 def balance(balanced: Sequence[bool | None] | None) -> bool | None:
-    """Whether a run balances, from whether its streams do; None if it has no tally, or a partial one."""
+    """Return whether a run balances, from whether its streams do; None if it has no tally, or a partial one."""
     if balanced is None:
         return None
     return False if False in balanced else None if None in balanced else True
@@ -89,7 +89,7 @@ BALANCE = {
 
 
 def open_records(streams: Mapping[str, Any]) -> list[str]:
-    """One sentence for each stream with open records, from the *streams* of `facts`."""
+    """Return one sentence for each stream with open records, from the *streams* of `facts`."""
     counts = ((name, OpenCounts.of_json(stream.get("open", {}))) for name, stream in streams.items())
     return [f"{name}: open: {each}" for name, each in counts if each.total]
 

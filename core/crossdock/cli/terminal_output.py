@@ -32,14 +32,14 @@ SHOWN_WAIT, LONG_WAIT = (
 
 
 def out() -> Console:
-    """Standard output; see `PlainConsole`."""
+    """Return standard output; see `PlainConsole`."""
     from crossdock.cli.safe_console import PlainConsole
 
     return PlainConsole()
 
 
 def print_json(document: Any) -> None:
-    """Print a document exactly, with instants in UTC; control characters are JSON escapes."""
+    """Print a document exactly, with instants in UTC. Control characters are JSON escapes."""
     click.echo(printable_json(json.dumps(document, indent=2, ensure_ascii=False, default=_json_text)))
 
 
@@ -48,7 +48,7 @@ def _json_text(value: Any) -> str:
 
 
 def print_result(document: Any, *lines: str, as_json: bool) -> None:
-    """Print the result of a command: *document* with ``--json``, else sentences."""
+    """Print the result of a command: *document* with ``--json``, otherwise sentences."""
     if as_json:
         print_json(document)
     elif lines:
@@ -58,14 +58,13 @@ def print_result(document: Any, *lines: str, as_json: bool) -> None:
 def table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: Sequence[str] = ()
 ) -> FittingTable:
-    """A table for `out`, which never breaks a value; *numbers* names the columns that align right."""
+    """Return a table for `out`, which never breaks a value. *numbers* names the columns that align right."""
     from crossdock.cli.fitting_table import FittingTable
 
     return FittingTable(title, columns, [[_cell_text(cell) for cell in row] for row in rows], numbers)
 
 
 def _cell_text(cell: Any) -> str:
-    """*cell* for people; None is empty."""
     if cell is None:
         return ""
     if isinstance(cell, datetime):
@@ -83,7 +82,6 @@ def print_lines(console: Console, text: str) -> None:
 def print_rows(
     title: str, columns: Sequence[str], rows: Iterable[Mapping[str, Any]], *, numbers: Sequence[str]
 ) -> None:
-    """Print the values of *rows* as a `table`."""
     out().print(table(title, columns, [tuple(row.values()) for row in rows], numbers=numbers))
 
 
@@ -94,7 +92,7 @@ class Shown(Silent):
         warn(text)
 
     def whole(self, name: str, done: int, total: int, note: str) -> None:
-        """How far the work is of which the stages are a part; ignored in a log."""
+        """Show the progress of the whole work, of which the stages are a part. A log ignores it."""
 
 
 class _Bars(Shown):
@@ -139,7 +137,7 @@ class _Bars(Shown):
 
 @contextmanager
 def progress(*, wanted: bool) -> Iterator[Shown]:
-    """Bars with rate and remaining time on a terminal; otherwise only warnings."""
+    """Show bars with rate and remaining time on a terminal; otherwise only warnings."""
     if not wanted:
         yield Shown()
         return
@@ -160,7 +158,7 @@ def print_errors(errors: Mapping[str, CrossdockError]) -> None:
 
 
 def print_messages(messages: Iterable[RunMessage]) -> None:
-    """Print each error of a run once, with the streams that it stopped; the run has shown its warnings and notes."""
+    """Print each error of a run once, with the streams that it stopped. The run has shown its warnings and notes."""
     for text in error_texts(messages):
         say(*f"crossdock: {text}".split("\n"), err=True)
 

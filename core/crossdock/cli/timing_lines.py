@@ -1,4 +1,4 @@
-"""The slowest steps and the allowance of a run, the same on the terminal and in a report."""
+"""The slowest steps and the allowance of a run, in the same form on the terminal and in a report."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class AllowanceSummary:
     """The allowance during a run, in tokens.
 
     Attributes:
-        lowest_at: Time of the first lowest sample, since the start of the run.
+        lowest_at: The time of the first lowest sample, since the start of the run.
         short: How long it was below a quarter of the highest, so that the rate limit determined the speed.
     """
 
@@ -55,7 +55,7 @@ class AllowanceSummary:
 
 
 def facts(run: RunRecord) -> dict[str, Any]:
-    """The timings, as ``--json`` prints them; empty if the run has none."""
+    """Return the timings as ``--json`` prints them; empty if the run has none."""
     if run.timings is None:
         return {}
     steps = [{"step": s.name, "seconds": s.lasted.total_seconds(), "percent": round(s.share, 1)} for s in slowest(run)]
@@ -69,13 +69,13 @@ def facts(run: RunRecord) -> dict[str, Any]:
 
 
 def apis(run: RunRecord) -> dict[str, Any]:
-    """What was requested of the APIs that were read, by connection; empty if there were none."""
+    """Return the requests to source APIs by connection; empty if there were none."""
     found: dict[str, Any] = (run.timings or {}).get("apis", {})
     return found
 
 
 def slowest(run: RunRecord) -> list[StepTime]:
-    """The steps that took longest, at most `SLOWEST`, without those too short to show."""
+    """Return the steps that took longest, at most `SLOWEST`, without those too short to show."""
     sums: dict[str, timedelta] = {}
     for name, _, lasted in (run.timings or {}).get("steps", ()):
         sums[name] = sums.get(name, timedelta()) + timedelta(milliseconds=lasted)
@@ -85,12 +85,11 @@ def slowest(run: RunRecord) -> list[StepTime]:
 
 
 def samples(run: RunRecord) -> list[Sample]:
-    """The allowance over time."""
     return [(at / 1000, tokens) for at, tokens in (run.timings or {}).get("samples", ())]
 
 
 def allowance(run: RunRecord) -> AllowanceSummary | None:
-    """Its summary; None if it was unknown."""
+    """Return the summary of the allowance; None if it was unknown."""
     found = samples(run)
     if not found:
         return None

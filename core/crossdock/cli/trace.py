@@ -61,7 +61,7 @@ def trace(name: str, config: Path, *, stream: str | None, as_json: bool) -> None
 
 
 def _compare(loaded: Project, tx: Transaction, history: History) -> None:
-    """Add what each update changed; personal values are masked."""
+    """Add what each update changed. Personal values are masked."""
     from crossdock.writing.delivery.payload_differences import member_differences
 
     scope, rows = history.scope, history.operations
@@ -84,7 +84,7 @@ def _not_found(name: str, stream: str | None, elsewhere: list[History], *, in_in
 
 
 def _owner(history: History) -> str:
-    """The stream of a record, or its namespace if no stream has read it."""
+    """Return the stream of a record, or its namespace if no stream has read it."""
     return ", ".join(history.streams) or f"namespace {history.scope.namespace if history.scope else '?'}"
 
 
@@ -104,7 +104,6 @@ def _document(history: History) -> dict[str, Any]:
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """Hashes as hex."""
     shown: dict[str, Any] = {}
     for name, value in row.items():
         if name in {"key_hash", "record_fp"}:
@@ -152,7 +151,7 @@ def _lines(record: History) -> Iterator[str]:
 
 
 def _accepted(row: dict[str, Any], *, was_sent: bool) -> str:
-    """A run may also have found that the target holds what it would send, or only that the source is unchanged."""
+    """Describe an accepted operation: the target may already have held it, or the source may be unchanged."""
     if row["deleted_at"]:
         return f"deleted {instant_text(row['deleted_at'])}"
     return f"{'accepted' if was_sent else 'confirmed, with no operation stored,'} {instant_text(row['updated_at'])}"

@@ -95,7 +95,7 @@ def _recording(loaded: Project, stream: str, folder: Path, personal: tuple[str, 
 
 
 def _written(recording: Recording, trial: Trial, masked: frozenset[str]) -> dict[str, Any]:
-    """Write the recording; what to say about it."""
+    """Write the recording, and return the facts to print."""
     from crossdock.records import JSON
 
     for tried in trial.records:
@@ -144,7 +144,7 @@ def _shown(tried: TriedRecord, personal: frozenset[str], *, raw: bool) -> dict[s
 
 
 def _cells(rows: tuple[dict[str, str | None], ...]) -> Iterator[tuple[str, Any]]:
-    """Each value of a record with its column, or with its JSON pointer; of several rows, also with the row's number."""
+    """Yield each value of a record with its column or JSON pointer; for several rows, also with the row's number."""
     from crossdock.records import JSON
     from crossdock.values import exact_json
 
@@ -158,7 +158,7 @@ def _cells(rows: tuple[dict[str, str | None], ...]) -> Iterator[tuple[str, Any]]
 
 
 def _leaves(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
-    """The values inside of *value* that contain no others, with their JSON pointers (RFC 6901)."""
+    """Yield the values in *value* that contain no others, with their JSON pointers (RFC 6901)."""
     members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
     if not members:
         yield pointer, value
@@ -168,13 +168,13 @@ def _leaves(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _unless_private(value: Any, visible: set[str]) -> Any:
-    """*value* if it is empty or shown anyway, else its length: which values of a record are personal is not known."""
+    """Return *value* if it is empty or shown anyway, else its length: the personal values of a record are not known."""
     is_shown = value is None or value in ("", {}, []) or isinstance(value, bool) or str(value) in visible
     return value if is_shown else f"({counted(len(str(value)), 'character')})"
 
 
 def _references_as_text(value: Any) -> Any:
-    """*value* with each reference as ``resource key``."""
+    """Replace each reference by ``resource key``."""
     from crossdock.resources import Reference
 
     if isinstance(value, Reference):
@@ -204,7 +204,7 @@ def _print(trial: Trial, shown: list[dict[str, Any]]) -> None:
 
 
 def _names_paths(trial: Trial) -> bool:
-    """Whether a config names members of JSON records, by dotted paths; code uses JSON pointers."""
+    """Return whether a config names members of JSON records, by dotted paths; code uses JSON pointers."""
     from crossdock.config.declared_streams import DeclaredStream
     from crossdock.records import JSON
 
@@ -212,7 +212,7 @@ def _names_paths(trial: Trial) -> bool:
 
 
 def _dotted(pointer: str) -> str:
-    """How a config names what is at a JSON pointer, before which there may be the number of a row.
+    """Return a config's name for a JSON pointer, which may follow the number of a row.
 
     That is a dotted path or, if a name around it would split into others, the pointer.
     """
@@ -245,7 +245,7 @@ def _lines(values: Mapping[str, Any]) -> list[str]:
 
 
 def _beside(left: list[str], right: list[str], width: int) -> Iterator[str]:
-    """*left* and *right* side by side if they fit, else one below the other; no line is broken."""
+    """Print *left* and *right* side by side if they fit, else one below the other. No line is broken."""
     from rich.cells import cell_len, set_cell_size
 
     edge = max(map(cell_len, left))

@@ -23,7 +23,6 @@ _KINDS = ("delete", "restore", "left alone", "impossible")  # what is undone fir
 
 
 def undo_options(command: Any) -> Any:
-    """The options of both commands that undo."""
     out = click.option(
         "-o", "--out", type=click.Path(path_type=Path, dir_okay=False), help="Save the plan for 'crossdock apply'."
     )
@@ -51,7 +50,7 @@ def undo(run: int, config: Path, **options: Any) -> int:
 
 
 def planned(loaded: Project, run: int | None, *, out: Path | None, limit: int, as_json: bool) -> int:
-    """Plan the undo of a run, or of the migration without one; print and save it."""
+    """Plan the undo of a run, or of the migration without one, then print and save it."""
     from crossdock.migration import undo as undoing
     from crossdock.runs.state_session import open_session
 

@@ -13,7 +13,7 @@ _SHOWN_ROOTS = 3  # of a group that waits for many records
 
 
 def items(loaded: Project, tx: Transaction, choice: DeadLetterFilter, limit: int) -> list[dict[str, Any]]:
-    """As items of ``crossdock records list``; ``records`` is how many a line stands for."""
+    """Return items of ``crossdock records list``. ``records`` is the number of records of a line."""
     from crossdock.runs.waiting_groups import waiting_groups
 
     return [_item(each) for each in waiting_groups(tx, loaded.scopes, choice)[:limit]]

@@ -1,5 +1,5 @@
-"""The one-off move of a legacy system: rehearse, load in waves, reconcile, undo, sign off.
+"""The one-off move of a legacy system: rehearsal, load in waves, reconciliation, undo, sign-off.
 
-Comes in: a project with a migration. Goes out: a plan of waves, a comparison with the platform, a signed report. Runs
-and plans do the work; nothing below knows of migrations.
+Input: a project with a migration. Output: a plan of waves, a comparison with the platform, a signed report. Runs and
+plans do the work; no other package except the commands knows of migrations.
 """

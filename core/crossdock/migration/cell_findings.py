@@ -1,4 +1,4 @@
-"""What is odd about the cells of a column: characters, numbers and dates that a migration should look at."""
+"""Findings about the cells of a column: characters, numbers and dates that a migration should check."""
 
 from __future__ import annotations
 
@@ -33,13 +33,14 @@ _CONTROL = r"[\x00-\x1f\x7f-\x9f]"
 _INVISIBLE = r"[\u00a0\u00ad\u061c\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff]"
 
 VALUE, COUNT, PLACE, STRIPPED, CHARACTERS = "value", "count", "place", "stripped", "characters"
-"""Of a frame with one row for each different value: its text, how many cells have it, the place of the first, the text
-without outer blanks, and the number of characters."""
+"""The columns of a frame with one row for each different value: its text, the number of cells with it, the place of the
+first, the text without outer blanks, and the number of characters.
+"""
 WHOLE, DECIMAL, DAY, ASCII = "whole", "decimal", "day", "ascii"
 
 
 def with_forms(values: pl.LazyFrame) -> pl.LazyFrame:
-    """*values* with the columns `STRIPPED`, `CHARACTERS`, `WHOLE`, `DECIMAL`, `DAY`, `ASCII`, and some findings."""
+    """Add the columns `STRIPPED`, `CHARACTERS`, `WHOLE`, `DECIMAL`, `DAY` and `ASCII`, and some findings."""
     value, stripped = pl.col(VALUE), pl.col(STRIPPED)
     characters = value.str.len_chars().alias(CHARACTERS)
     return values.with_columns(value.str.strip_chars().alias(STRIPPED)).with_columns(
@@ -54,7 +55,9 @@ def with_forms(values: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def found(values: pl.DataFrame) -> dict[Finding, pl.DataFrame]:
-    """The rows of *values*, which has the columns of `with_forms`, by finding; of dates, one row for each day."""
+    """Return the rows of *values*, which has the columns of `with_forms`, by finding; for dates, one row for each
+    day.
+    """
     numbers = values.filter((pl.col(WHOLE) | pl.col(DECIMAL)) & (pl.col(CHARACTERS) > _AFTER))
     special, days = values.filter(~pl.col(ASCII)), dates(values)
     value, possible = pl.col(VALUE), pl.col("date").is_not_null()
@@ -72,10 +75,10 @@ def found(values: pl.DataFrame) -> dict[Finding, pl.DataFrame]:
 
 
 def dates(values: pl.DataFrame) -> pl.DataFrame:
-    """The days in *values*: `VALUE`, `COUNT`, `PLACE`, and ``date``, null if the calendar has no such day.
+    """Return the days in *values*: `VALUE`, `COUNT`, `PLACE`, and ``date``, null if the calendar has no such day.
 
-    A day is ``2027-03-01``, ``01.03.2027`` or with slashes, with or without a time. Where it may be read as day and
-    month or as month and day, it is possible if one of the two is.
+    A day is ``2027-03-01``, ``01.03.2027`` or with slashes, with or without a time. If day and month could be swapped,
+    it is possible if one of the two dates is.
     """
     days = (
         values.filter(pl.col(DAY).is_not_null())

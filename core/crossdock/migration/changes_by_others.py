@@ -1,4 +1,4 @@
-"""What others have done on the platform since the runs that are undone."""
+"""Changes by others on the platform since the runs that are undone."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from crossdock.writing.delivery.operations import Operation
 
 
 class ChangesByOthers:
-    """Which records they have changed, and what their own records refer to.
+    """The records that others have changed, and the references of their own records.
 
     Attributes:
-        references: To records that must stay.
+        references: References to records that must stay.
     """
 
     def __init__(self, undone: UndoneStreams) -> None:
@@ -38,22 +38,17 @@ class ChangesByOthers:
         self._edited, self.references = EditedRecords(self._state), LiveReferences()
 
     def among(self, scope: Scope, ids: Sequence[str]) -> set[str]:
-        """Those of *ids* that were changed."""
         if scope.target != PLATFORM:
             return set()
         differing = {each for each in ids if (scope.resource, each) in self._differing}
         return differing | self._edited.among(scope.resource, ids)
 
     def operations(self, bound: BoundStream) -> Iterator[Operation]:
-        """What would undo the records of *bound* that were not changed, if nothing referred to them."""
+        """Yield the operations that would undo the unchanged records of *bound* if nothing referred to them."""
         return operations(self._undone.records(bound, self.among))
 
     def read(self, progress: Progress) -> None:
-        """Read the platform's records and compare them with the state.
-
-        Raises:
-            CrossdockError: If the platform cannot be read.
-        """
+        """Read the platform's records and compare them with the state."""
         session = self._undone.session
         wanted = {each for each in self._undone.scopes if each.target == PLATFORM and each.resource in RESOURCES}
         found = Reconciliation(session.clock.now(), None)
@@ -89,7 +84,7 @@ class ChangesByOthers:
                     self._edited.look_up(resource, ids, partial(live.version, resource))
 
     def _read_referring(self, live: LiveRecords, progress: Progress, read: AbstractSet[str]) -> None:
-        """Read the lists that were not *read* yet, and whose records may refer to one that would be deleted."""
+        """Read the lists not *read* yet whose records may refer to a record that would be deleted."""
         unread = [name for name, kind in RESOURCES.items() if kind.parents and name not in read]
         parents = frozenset[str]().union(*(RESOURCES[name].parents for name in unread))
         with self._undone.bound() as streams:

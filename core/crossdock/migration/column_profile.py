@@ -1,4 +1,4 @@
-"""What a column of a source holds, as counts and places, in memory that does not depend on the number of rows."""
+"""The profile of a column of a source: counts and places, in memory that does not depend on the number of rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from crossdock.migration.distinct_count import DistinctCount
 
 EXAMPLES = 3  # places of each finding
 SHOWN = 60
-"""Characters of a value that are kept."""
+"""The characters of a value that are kept."""
 _HASH, _LINE_BITS = "hash", 40
 
 
@@ -24,7 +24,7 @@ class Cell:
     """An example.
 
     Attributes:
-        value: The first `SHOWN` characters: data of a record, shown only on request; of a date, the day alone.
+        value: The first `SHOWN` characters, which are data and shown only on request; for a date, only the day.
     """
 
     source: str
@@ -34,11 +34,7 @@ class Cell:
 
 @dataclass(slots=True)
 class Found:
-    """The cells with one finding.
-
-    Attributes:
-        examples: The first cells with different values.
-    """
+    """The cells with one finding."""
 
     cells: int = 0
     examples: list[Cell] = field(default_factory=list)
@@ -51,16 +47,16 @@ class Found:
 
 @dataclass(slots=True)
 class ColumnProfile:
-    """What the cells of one column are; parts added up in reading order give the profile of the whole.
+    """The cells of one column in numbers. Parts added up in reading order give the profile of the whole.
 
     Attributes:
-        filled: Cells that hold more than blanks; all that follows is about them.
+        filled: Cells that hold more than blanks. All other attributes are about them.
         whole: Whole numbers, with or without a sign.
         decimal: Numbers with a decimal point or comma.
         dates: Days, with or without a time.
         lengths: Number of cells by length; the key is the largest length of a class: 1, 2, 4, 8, 16 and so on.
-        shortest, longest: Characters; 0 if no cell is filled.
-        smallest, largest: In the order of Unicode, cut off after `SHOWN` characters: data of records.
+            shortest, longest: Characters; 0 if no cell is filled. smallest, largest: The extreme values in the order of
+            Unicode, cut after `SHOWN` characters. They are data of records.
     """
 
     filled: int = 0
@@ -76,7 +72,6 @@ class ColumnProfile:
     findings: dict[Finding, Found] = field(default_factory=dict)
 
     def add(self, other: ColumnProfile) -> None:
-        """Add the cells of *other*, which were read after these."""
         self.distinct.add(other.distinct)
         self.whole += other.whole
         self.decimal += other.decimal
@@ -94,10 +89,10 @@ class ColumnProfile:
 
 
 def profiles(rows: pl.DataFrame, places: pl.Series, sources: Sequence[str]) -> dict[str, ColumnProfile]:
-    """The profile of each column of *rows*, which are text, by name.
+    """Return the profile of each text column of *rows*, by name.
 
     Args:
-        places: `place` of each row, ascending.
+        places: The `place` of each row, ascending.
         sources: Files or pages, in the order in which they were read.
     """
     frames = [_values(rows[name], places) for name in rows.columns]
@@ -105,12 +100,12 @@ def profiles(rows: pl.DataFrame, places: pl.Series, sources: Sequence[str]) -> d
 
 
 def place(source: int, line: pl.Expr) -> pl.Expr:
-    """A line of the source of that index as one number, UInt64."""
+    """Return a line of the source with that index as one number, UInt64."""
     return line.cast(pl.UInt64) + (source << _LINE_BITS)
 
 
 def _values(column: pl.Series, places: pl.Series) -> pl.LazyFrame:
-    """The different values that are filled, with the columns of `cell_findings.with_forms` and their hash."""
+    """Return the different filled values, with the columns of `cell_findings.with_forms` and their hash."""
     rows = pl.LazyFrame({VALUE: column, PLACE: places})
     values = rows.group_by(VALUE).agg(pl.len().alias(COUNT), pl.col(PLACE).min())
     filled = values.filter(pl.col(VALUE).str.contains(r"\S"))

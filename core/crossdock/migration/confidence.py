@@ -1,4 +1,4 @@
-"""What a sample says about all records."""
+"""Statistical bounds for all records from a sample."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ CONFIDENCE = 0.95
 
 
 def most_differing(sampled: int, differing: int, *, confidence: float = CONFIDENCE) -> float:
-    """The share of all records that differ at most, with this confidence.
+    """Return the highest share of differing records, with this confidence.
 
-    The upper bound of Clopper and Pearson (1934), for a sample that is small beside the whole: a larger share would
-    show so few differences with a probability of less than 1 - *confidence*.
+    This is the upper bound of Clopper and Pearson (1934) for a sample that is small compared with the whole. A larger
+    share would show so few differences with a probability below 1 - *confidence*.
 
     Args:
-        sampled: Records of the sample, at least 1.
-        differing: Those of them that differ.
+        sampled: The number of sampled records, at least 1.
     """
     if differing >= sampled:
         return 1.0
@@ -30,7 +29,7 @@ def most_differing(sampled: int, differing: int, *, confidence: float = CONFIDEN
 
 
 def _at_most(number: int, successes: int, share: float) -> float:
-    """The probability of at most *successes* in *number* trials."""
+    """Return the probability of at most *successes* in *number* trials."""
     if share in {0.0, 1.0}:
         return 1.0 if share == 0.0 else float(successes >= number)
     logs = (

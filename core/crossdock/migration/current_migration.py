@@ -1,4 +1,4 @@
-"""The migration that has begun and is not signed off, and what people decide about it while it is loaded."""
+"""The migration that has begun and is not signed off, and decisions of people while it is loaded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crossdock.values.times_in_text import instant_text
 
 @contextmanager
 def opened(project: Project) -> Iterator[tuple[Transaction, Migration]]:
-    """A transaction on the state, also while a load uses it, and the migration.
+    """Open a transaction on the state, also while a load uses it, and return the migration.
 
     Raises:
         ConfigError: If the config has no section ``migration``.
@@ -31,7 +31,7 @@ def opened(project: Project) -> Iterator[tuple[Transaction, Migration]]:
 
 
 def none_open(last: Migration | None) -> RefusedError:
-    """Why there is nothing to decide: none has begun, or the *last* one is signed off."""
+    """Return the error: no migration has begun, or the *last* one is signed off."""
     if last is None or last.signed_off_at is None:
         return RefusedError("no migration has begun", hint="'crossdock migrate load' begins one")
     when = instant_text(last.signed_off_at)
@@ -42,7 +42,7 @@ def none_open(last: Migration | None) -> RefusedError:
 
 
 def pause(project: Project, *, clock: Clock, by: str) -> Migration:
-    """Make a load wait, the present one within about two seconds; who paused it first stays known."""
+    """Make a load wait, a running one within about two seconds. The first person who paused it stays recorded."""
     with opened(project) as (tx, migration):
         if migration.paused_at is None:
             tx.migrations.pause(migration.id, at=clock.now(), by=by)
@@ -50,17 +50,17 @@ def pause(project: Project, *, clock: Clock, by: str) -> Migration:
 
 
 def resume(project: Project) -> Migration:
-    """Let a load go on that waits, and later ones begin."""
+    """Let a paused load continue, and later ones begin."""
     with opened(project) as (tx, migration):
         tx.migrations.resume(migration.id)
         return migration
 
 
 def approve(project: Project, wave: NumberedWave, *, clock: Clock, by: str) -> WaveStatus:
-    """Let the migration go on after *wave* with what is open of it now.
+    """Let the migration continue after *wave* with the records that are open now.
 
     Returns:
-        The wave as it is then.
+        The new status of the wave.
 
     Raises:
         RefusedError: If no load has reached the end of the wave.

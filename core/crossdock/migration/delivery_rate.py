@@ -1,4 +1,4 @@
-"""How many records per second a load really delivers, from when and how many are settled."""
+"""The number of records per second that a load really delivers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 
 WINDOW_S = 60.0
 LEAST_S = 3.0  # shorter times say nothing
-NEARLY = 0.9  # of the allowance: it is what limits the load
+NEARLY = 0.9  # of the allowance; above that share, the allowance limits the load
 
 
 class _Point(NamedTuple):
@@ -19,7 +19,7 @@ class _Point(NamedTuple):
 
 
 class DeliveryRate:
-    """The rate at which records were settled in the last `WINDOW_S` in which they were sent.
+    """The rate at which records were settled in the last `WINDOW_S` of sending.
 
     Times in which sources are read, or the load waits for its hours, do not count.
     """
@@ -29,14 +29,14 @@ class DeliveryRate:
 
     @classmethod
     def of(cls, settled_at: Iterable[datetime]) -> Self:
-        """The rate at which records were settled at these times, in any order, since the first of them."""
+        """Return the rate for records settled at these times, in any order, since the first of them."""
         rate, settled = cls(), sorted(Counter(settled_at).items())
         for (before, _), (at, records) in pairwise(settled):
             rate.add((at - before).total_seconds(), records)
         return rate
 
     def add(self, elapsed_s: float, records: int) -> None:
-        """In *elapsed_s* more, so many *records* were settled."""
+        """Add *records* that were settled in the next *elapsed_s*."""
         last = self._points[-1]
         if elapsed_s <= 0 and records <= 0:
             return
@@ -49,7 +49,7 @@ class DeliveryRate:
             self._points.popleft()
 
     def slower_than(self, allowed_per_s: float) -> float | None:
-        """The rate where the target takes less than *allowed_per_s*; None where the allowance is the limit."""
+        """Return the rate if the target takes less than *allowed_per_s*; None if the allowance is the limit."""
         first, last = self._points[0], self._points[-1]
         lasted_s, done = last.at_s - first.at_s, last.done - first.done
         if lasted_s < LEAST_S or not done:

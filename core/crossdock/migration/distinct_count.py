@@ -1,4 +1,4 @@
-"""How many different values there are, in bounded memory: exact while they are few, then estimated."""
+"""A count of different values in bounded memory: exact while they are few, then estimated."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 import polars as pl
 
 EXACT = 8192
-"""So many different values are counted exactly; the standard error of an estimate is ``1 / sqrt(EXACT)``, 1.1 %."""
+"""Up to this many different values are counted exactly. The standard error of an estimate is ``1 / sqrt(EXACT)``, 1.1
+%.
+"""
 _ALL = 1 << 64
 
 
@@ -23,7 +25,7 @@ class DistinctCount:
 
     Attributes:
         smallest: UInt64, ascending, without repetition.
-        more: There are values with other hashes.
+        more: Whether there are values with other hashes.
     """
 
     smallest: pl.Series = field(default_factory=_none)
@@ -31,20 +33,18 @@ class DistinctCount:
 
     @classmethod
     def of(cls, hashes: pl.Series) -> DistinctCount:
-        """Of values with these 64-bit hashes."""
         made = cls()
         made.add(cls(hashes))
         return made
 
     def add(self, other: DistinctCount) -> None:
-        """Count the values of *other*, too."""
         both = pl.concat([self.smallest, other.smallest]).unique().sort()
         self.more = self.more or other.more or len(both) > EXACT
         self.smallest = both.head(EXACT)
 
     @property
     def number(self) -> int:
-        """How many; an estimate if `more`."""
+        """The number; an estimate if `more`."""
         if not self.more:
             return len(self.smallest)
         return (EXACT - 1) * _ALL // (int(self.smallest[-1]) + 1)

@@ -1,4 +1,4 @@
-"""Which records others have edited since crossdock wrote them, in members that it writes or in others."""
+"""Records that others have edited since crossdock wrote them, in any member."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from crossdock.runs.platform_source.settings import CHANGED
 from crossdock.state import Binding, State
 
 Version = Callable[[str], str | None]
-"""The entity tag of the platform's record of an id; None if there is none."""
+"""Returns the entity tag of the platform's record of an id, or None."""
 
 
 class EditedRecords:
     """Compares when the platform's records were changed with what it answered when they were written.
 
-    A list states when a record was changed. Where it does not, or where the answer to the write did not, the entity tag
-    is looked up, with one request for each record. Each id takes about 20 bytes.
+    A list states when a record was changed. If it does not, or if the answer to the write did not, the entity tag is
+    looked up, with one request for each record. Each id takes about 20 bytes.
     """
 
     def __init__(self, state: State) -> None:
@@ -27,7 +27,6 @@ class EditedRecords:
         self.may_ask = False  # whether some records must be looked up
 
     def take(self, resource: str, page: Sequence[dict[str, Any]], bound: Bound) -> None:
-        """Compare the records of one page of a list with what is *bound* to them."""
         held = {each["id"]: each.get(CHANGED) for each in page if isinstance(each.get("id"), str)}
         edited, unsure = list[str](), list[str]()
         for target_id, binding in _wholes(bound).items():
@@ -40,7 +39,7 @@ class EditedRecords:
         self.may_ask |= bool(unsure)
 
     def look_up(self, resource: str, ids: Sequence[str], version: Version) -> None:
-        """Look up those of *ids* of which the list did not show whether they were edited."""
+        """Look up those of *ids* for which the list did not show whether they were edited."""
         unsure = self._unsure.among([_place(resource, each) for each in ids])
         bound = bindings_to(self._state, resource, [each for each in ids if _place(resource, each) in unsure])
         for target_id, binding in _wholes(bound).items():
@@ -49,13 +48,12 @@ class EditedRecords:
                 self._edited.add([_place(resource, target_id)])
 
     def among(self, resource: str, ids: Sequence[str]) -> set[str]:
-        """Those of *ids* that were edited."""
         found = self._edited.among([_place(resource, each) for each in ids])
         return {each for each in ids if _place(resource, each) in found}
 
 
 def _wholes(bound: Bound) -> dict[str, Binding]:
-    """The binding of each record: each write of a contribution renews the version of the whole record as well."""
+    """Return the binding of each record. Each write of a contribution also renews the version of the whole record."""
     return {name: min(each, key=lambda one: one[0].is_contribution)[1] for name, each in bound.items() if each}
 
 

@@ -1,4 +1,4 @@
-"""Whether the sources no longer change: they are read twice, and a load would send nothing."""
+"""The freeze check: the sources are read twice and must not change, and a load must have nothing to send."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Frozen:
 
     Attributes:
         at: When they were read for the second time.
-        since: When they were first read as they are now, by this check or an earlier one.
+        since: When their present content was first read, by this check or an earlier one.
         sources: A hash of what each stream read.
     """
 
@@ -34,7 +34,7 @@ class Frozen:
     sources: dict[str, str]
 
     def as_json(self) -> dict[str, Any]:
-        """As it is stored and printed; times as text."""
+        """Return the stored and printed form, with times as text."""
         return {
             "at": time_text(self.at),
             "since": time_text(self.since),
@@ -47,7 +47,7 @@ def check_freeze(project: Project, wait: timedelta, *, clock: Clock, interrupt: 
     """Read all streams of all waves, wait, read them again, and store that they have not changed.
 
     Raises:
-        RefusedError: If a source has changed meanwhile, or a load would still send something; nothing is stored then.
+        RefusedError: If a source has changed meanwhile, or a load would still send something. Nothing is stored then.
         CrossdockError: If a source cannot be read, or no migration has begun.
         StoppedError: If it is interrupted.
     """

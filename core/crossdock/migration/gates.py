@@ -1,4 +1,4 @@
-"""Whether a migration may go on after a wave, as arithmetic."""
+"""Gates: whether a migration may continue after a wave, as arithmetic."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ GateState = Literal["open", "closed", "waits for a person", "approved"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a gate says.
+    """The decision of a gate.
 
     Attributes:
-        why: In words.
+        why: The reason in words.
     """
 
     state: GateState
@@ -25,7 +25,7 @@ class Verdict:
 
     @property
     def word(self) -> str:
-        """The state for people: an open record is something else than an open gate."""
+        """The decision for people, in a word that does not resemble an open record."""
         return "passed" if self.state == "open" else self.state
 
     @property
@@ -34,12 +34,12 @@ class Verdict:
 
 
 def verdict(gate: Gate, open_records: OpenCounts, records: int, approval: WaveApproval | None) -> Verdict:
-    """What *gate* says about a wave that was loaded to its end.
+    """Decide about a wave that was loaded to its end.
 
     Args:
-        open_records: Of the wave's streams.
-        records: That the wave's streams know, delivered or open, whether or not the last run read them.
-        approval: Of a person; it holds as long as nothing more is open than when it was given.
+        open_records: The open records of the wave's streams.
+        records: The number of known records of the wave's streams, delivered or open, read by any run.
+        approval: The approval of a person. It is valid as long as no more is open than when it was given.
     """
     found = f"{open_records.total:,} of {records:,} records open ({open_records})"
     if approval is not None and not open_records.exceeds(approval.open):
@@ -53,7 +53,7 @@ def verdict(gate: Gate, open_records: OpenCounts, records: int, approval: WaveAp
 
 
 def _limit(gate: Gate) -> str:
-    """How many records may be open, in words; a limit of 0 is left out if there is another one."""
+    """Describe how many records may be open. A limit of 0 is left out if there is another one."""
     number, percent = gate.rejected_at_most, gate.rejected_at_most_percent
     given = [text for limit, text in ((number, f"{number:,}"), (percent, f"{percent:g} %")) if limit]
     return "at most " + " or ".join(given) if given else "none"

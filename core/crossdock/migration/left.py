@@ -1,4 +1,4 @@
-"""What is left of a migration that was rehearsed."""
+"""The remaining work of a rehearsed migration."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _SETTLED = 10_000  # operations from whose times the rate is computed, so that a
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """The requests of all waves that are not done, and how long they take.
+    """The remaining requests of all waves, and their duration.
 
     Attributes:
         lasts: None if the rate of a target is unknown, or if the hours never allow requests.
-        taken_per_s: How many requests the targets took in the last minute, if it is less than the allowance.
+        taken_per_s: The rate at which the targets took requests in the last minute, if it is below the allowance.
     """
 
     requests: int
@@ -36,7 +36,7 @@ class Left:
 def left_of(
     tx: Transaction, project: Project, migration: Migration | None, waves: Sequence[WaveStatus], now: datetime
 ) -> Left | None:
-    """What is left; None without a rehearsal.
+    """Return the remaining work; None without a rehearsal.
 
     Args:
         waves: All waves of the config.
@@ -61,7 +61,7 @@ def left_of(
 
 
 def _rate_per_s(tx: Transaction, project: Project, names: set[str]) -> float | None:
-    """The lowest rate of targets as the last run left it, or as the config has it; None if none is known."""
+    """Return the lowest rate of targets in the last run or in the config; None if none is known."""
     rates = []
     for name, target in project.targets(SystemClock()).items():
         if name in names:

@@ -1,4 +1,6 @@
-"""What records of the platform refer to that the state does not say: those of others, and what others have changed."""
+"""References of platform records that the state does not know: those of others' records, and those that others
+changed.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,10 @@ from crossdock.runs.bound_records import Bound
 
 
 class LiveReferences(ReferredRecords):
-    """Collects it from the pages of the platform's lists."""
+    """Collects them from the pages of the platform's lists."""
 
     def take(self, resource: str, page: Sequence[Mapping[str, Any]], bound: Bound) -> None:
-        """Take what the records of *page* refer to, but for what the payloads *bound* to them refer to as well."""
+        """Add the references of the records of *page* that the payloads *bound* to them do not have."""
         kind = RESOURCES[resource]
         if not kind.parents:
             return

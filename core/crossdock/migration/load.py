@@ -1,7 +1,8 @@
-"""Loads the waves of a migration in order: each is a run of its streams, and its gate decides whether the next begins.
+"""Loads the waves of a migration in order. Each wave is a run of its streams, and its gate decides whether the next
+begins.
 
-The state is the checkpoint. The same call continues after a kill, and loads later what has changed since: a wave that
-is done costs only the comparison.
+The state is the checkpoint. The same call continues after a kill, and later loads what has changed since. A finished
+wave costs only the comparison.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ from crossdock.values.times_in_text import instant_text
 
 @dataclass(frozen=True, slots=True)
 class LoadChoice:
-    """What a person chose.
+    """The choices of a person for a load.
 
     Attributes:
         by: Who loads.
         until: The last wave to load; None for all.
-        percent: Of the allowance that is used where the hours leave more, 1 to 100.
-        rehearsal: What the sources must be; None for the one that the state has, if any.
+        percent: The used percentage of the allowance, 1 to 100, unless the hours permit less.
+        rehearsal: The rehearsal that the sources must match; None for the one in the state, if any.
         again: Begin another migration if the last one is signed off.
     """
 
@@ -53,10 +54,10 @@ class LoadChoice:
 
 @dataclass(frozen=True, slots=True)
 class LoadedWave:
-    """One run of a wave; a wave that was paused has several.
+    """One run of a wave. A paused wave has several runs.
 
     Attributes:
-        status: How far the wave was after it.
+        status: The status of the wave after it.
     """
 
     report: Report
@@ -65,11 +66,11 @@ class LoadedWave:
 
 @dataclass(slots=True)
 class Loaded:
-    """What a load did.
+    """The result of a load.
 
     Attributes:
-        wave: At which it ended; None if all were loaded and their gates passed.
-        error: Why it ended there, unless the report of its last run says it.
+        wave: The wave at which it ended; None if all were loaded and their gates passed.
+        error: Why it ended there, unless the report of its last run has the reason.
     """
 
     runs: list[LoadedWave] = field(default_factory=list)
@@ -78,7 +79,7 @@ class Loaded:
 
     @property
     def exit_code(self) -> int:
-        """As of `Report.exit_code`; 1: every gate passed, but records are open."""
+        """As `Report.exit_code`; 1 if every gate passed, but records are open."""
         if self.error is not None:
             return self.error.exit_code
         if self.wave is not None:
@@ -87,7 +88,7 @@ class Loaded:
 
     @property
     def open(self) -> OpenCounts:
-        """What is open of the waves after the last run of each."""
+        """The open records of the waves after the last run of each."""
         last = {each.status.wave.name: each.status.open for each in self.runs}
         return sum(last.values(), NOTHING_OPEN)
 
@@ -99,7 +100,7 @@ def load(
 
     Raises:
         ConfigError: If the config has no section ``migration``, or no such wave.
-        RefusedError: If the rehearsal is of something else.
+        RefusedError: If the rehearsal is of other waves, or of another platform.
     """
     waves = numbered_waves(project)
     if choice.until is not None:
@@ -148,7 +149,7 @@ class _Load:
 
     @contextmanager
     def _session(self) -> Iterator[tuple[Session, Migration, Halt]]:
-        """The state, which is released while the load waits."""
+        """Hold the state, which is released while the load waits."""
         with open_session(
             self._project, self._clock, percent=self._percent, attempt=Attempt(command="migrate load")
         ) as session:
@@ -157,7 +158,7 @@ class _Load:
                 yield session, migration, halt
 
     def _refuse_again(self, current: Migration | None) -> None:
-        """A load that waited has begun the migration itself."""
+        """Forget the request for another migration after a wait: the load has begun it itself."""
         if current is not None and self._choice.again and not self._has_begun_another:
             hint = "leave --again out to go on with it, or sign it off first: crossdock migrate sign-off"
             raise ConfigError(f"the migration {current.name} is open, so --again cannot begin another one", hint=hint)
@@ -166,7 +167,7 @@ class _Load:
         return min(self._choice.percent, self._config.percent(self._clock.now()))
 
     def _begun(self, session: Session) -> Migration:
-        """The migration that has begun; begins one if there is none.
+        """Return the open migration, or begin one.
 
         Raises:
             RefusedError: If the last one is signed off, and no other one was asked for.
@@ -196,7 +197,7 @@ class _Load:
         return current
 
     def _load_wave(self, session: Session, migration: Migration, wave: NumberedWave, halt: Halt) -> _Outcome:
-        """Load *wave*; ``waits``: it was stopped in order, and is to be loaded again later.
+        """Load *wave*. The outcome ``waits`` means that it was stopped in order, and must be loaded again later.
 
         Raises:
             CrossdockError: If it could not begin or write the state, or its gate is closed.
@@ -238,7 +239,6 @@ class _Load:
 
 
 def _rate_per_s(session: Session, wave: NumberedWave) -> float | None:
-    """The lowest rate of the targets that *wave* writes to; None if none is known."""
     scopes = session.project.scopes
     targets = {scopes[name].target for name in wave.streams}
     estimates = (session.bucket(session.targets[name]).take(0, 0).bucket_state.estimate for name in targets)
@@ -246,13 +246,13 @@ def _rate_per_s(session: Session, wave: NumberedWave) -> float | None:
 
 
 def _was_stopped(report: Report) -> bool:
-    """Whether nothing else went wrong in a run that did not reach its end."""
+    """Return whether an unfinished run was stopped and had no other error."""
     errors = report.errors.values()
     return report.balanced is not False and bool(errors) and all(isinstance(error, StoppedError) for error in errors)
 
 
 def _refuse_closed(status: WaveStatus) -> None:
-    """Refuse to go on after a wave whose gate does not pass."""
+    """Refuse to continue after a wave whose gate does not pass."""
     assert status.gate is not None
     if status.gate.passes:
         return

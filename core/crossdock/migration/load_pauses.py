@@ -1,4 +1,4 @@
-"""What makes a load wait: a person has paused it, or it is an hour in which nothing may be sent."""
+"""Reasons for a load to wait: a person has paused it, or nothing may be sent at this hour."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOTICES_S = 0.1  # an interrupt
 
 
 def halted(migration: Migration | None, config: MigrationConfig, at: datetime) -> str | None:
-    """Why nothing may be sent *at* that time, in words; None if it may."""
+    """Return why nothing may be sent *at* that time, or None."""
     if migration is not None and migration.paused_at is not None:
         since = instant_text(migration.paused_at)
         return f"paused by {migration.paused_by} since {since}; 'crossdock migrate resume' lets it go on"
@@ -42,7 +42,7 @@ class Halt:
 
     Attributes:
         stop: The interrupt of the run.
-        why: The reason, after which the load waits and goes on; None if a person wants it to end.
+        why: The reason for which the load waits and then continues; None if a person wants it to end.
     """
 
     stop: threading.Event = field(default_factory=threading.Event)
@@ -50,22 +50,16 @@ class Halt:
 
 
 class Halts:
-    """Looks for reasons to wait.
-
-    Args:
-        interrupt: Ends the load.
-    """
-
     def __init__(self, project: Project, config: MigrationConfig, clock: Clock, interrupt: threading.Event) -> None:
         self._project, self._config, self._clock, self._interrupt = project, config, clock, interrupt
 
     def why(self, tx: Transaction) -> str | None:
-        """Why nothing may be sent now; None if it may."""
+        """Return why nothing may be sent now, or None."""
         return halted(tx.migrations.current(), self._config, self._clock.now())
 
     @contextmanager
     def watched(self, state: State) -> Iterator[Halt]:
-        """During the block, look every second; the first reason to wait, or the interrupt, stops the run."""
+        """Look every second during the block. The first reason to wait, or the interrupt, stops the run."""
         halt, over = Halt(), threading.Event()
         thread = threading.Thread(target=self._watch, args=(state, halt, over), name="halts", daemon=True)
         thread.start()
@@ -91,10 +85,10 @@ class Halts:
         try:
             return state.ask(self.why)
         except StateError:
-            return None  # the run meets it as well, and ends
+            return None  # the run has the same error, and ends
 
     def wait(self, tell: Callable[[str], None]) -> None:
-        """Return once requests may be sent; the state is free for others meanwhile.
+        """Return once requests may be sent. Others may use the state meanwhile.
 
         Args:
             tell: Called with each reason, once.

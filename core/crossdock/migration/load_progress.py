@@ -1,4 +1,4 @@
-"""How far a wave is and how long the load takes, over all runs of the migration."""
+"""The progress of a wave and the remaining time of a load, over all runs of the migration."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ SHOWN_EVERY_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class WaveProgress:
-    """How far one wave is.
+    """The progress of one wave.
 
     Attributes:
         done: Records that are delivered, by this run and earlier ones.
-        expected: Records in all, as far as they are known.
-        left: How long the others take at the rate of the last minute, or at the allowance; None if that is unknown.
-        all_left: The same with the waves that follow; None without a rehearsal.
+        expected: All records, as far as they are known.
+        left: The remaining time, at the rate of the last minute or at the allowance; None if that is unknown.
+        all_left: The same including the following waves; None without a rehearsal.
     """
 
     wave: NumberedWave
@@ -38,22 +38,22 @@ class WaveProgress:
 
 
 class LoadListener(Progress, Protocol):
-    """Is told what a load does; every call returns at once."""
+    """A listener for the progress of a load. Every call returns at once."""
 
     def proceeding(self, progress: WaveProgress) -> None:
-        """A wave begins, or has proceeded."""
+        """Report that a wave begins, or has proceeded."""
 
     def tell(self, text: str) -> None:
-        """Something that a person who waits wants to know."""
+        """Report something that a waiting person wants to know."""
 
 
 class LoadProgress:
-    """The progress of the runs of one wave, passed on with what `WaveProgress` adds up.
+    """Passes on the progress of the runs of one wave, with the sums of `WaveProgress`.
 
     Args:
-        rate_per_s: The rate of the whole allowance at present; None while it is unknown.
-        delivery: What was really delivered, in this wave and those before.
-        most: Percent of it that are used where the hours leave more.
+        rate_per_s: Returns the present rate of the whole allowance; None while it is unknown.
+        delivery: The actual rate in this wave and those before.
+        most: The used percentage of it, unless the hours permit less.
     """
 
     def __init__(
@@ -76,7 +76,6 @@ class LoadProgress:
         self._listener.proceeding(self.present())
 
     def present(self) -> WaveProgress:
-        """How far the wave is now."""
         expected = max(self._numbers.rehearsed, self._numbers.delivered + self._announced)
         left, later = max(0, expected - self._done), self._numbers.later
         known = expected > 0
@@ -99,10 +98,10 @@ class LoadProgress:
 
     def begin(self, stage: str, total: int | None, unit: Unit = "records") -> None:
         self._listener.begin(stage, total, unit)
-        if total is not None and unit != "records":  # within the present stage, which continues after it
+        if total is not None and unit != "records":  # part of the present stage, which continues after it
             self._others_left = total
             return
-        self._others_left, self._counts = 0, total is not None  # only where records are sent: not what is read
+        self._others_left, self._counts = 0, total is not None  # only where records are sent, not where they are read
         self._measured_at = self._clock.monotonic()
         self._announced += total or 0
         self._listener.proceeding(self.present())

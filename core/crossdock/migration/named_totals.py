@@ -1,4 +1,4 @@
-"""The products and customers whose control totals differ, by the names that the sources have for them."""
+"""Products and customers whose control totals differ, by their external ids."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _Part = TypeVar("_Part", str, tuple[str, str])
 
 
 class DifferingTotal(NamedTuple):
-    """A total that is not the same in the source and on the platform.
+    """A total that differs between the source and the platform.
 
     Attributes:
         resource: ``product`` for a quantity, ``customer`` for an amount.
         name: The external id, such as ``wms:P1``; the platform's id of a record that the state does not know.
-        currency: Of an amount.
+        currency: The currency of an amount.
     """
 
     resource: str
@@ -33,7 +33,7 @@ class DifferingTotal(NamedTuple):
 
 
 def differing(tx: Transaction, source: ControlTotals, platform: ControlTotals) -> list[DifferingTotal]:
-    """By name; products first."""
+    """Return the differing totals by name, products first."""
     products, customers = (_Names(tx, resource) for resource in ("product", "customer"))
     products.learn([*source.quantities, *platform.quantities])
     customers.learn([customer for customer, _ in (*source.amounts, *platform.amounts)])
@@ -46,8 +46,6 @@ def differing(tx: Transaction, source: ControlTotals, platform: ControlTotals) -
 
 
 class _Names:
-    """The external ids of records of one resource."""
-
     def __init__(self, tx: Transaction, resource: str) -> None:
         self._tx, self._resource = tx, resource
         self._known: dict[str, str] = {}

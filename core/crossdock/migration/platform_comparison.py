@@ -1,4 +1,4 @@
-"""Reads what the platform has, all of it or a sample, and compares it with the state."""
+"""Comparison of the platform's records, all or a sample, with the state."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from crossdock.state import Binding, Intent, Scope, State
 
 Chosen = Mapping[Scope, set[int]]
 Listener = Callable[[str, Sequence[dict[str, Any]], Bound], None]
-"""Of the pages of a resource, each with what is bound to its records."""
+"""Called with the pages of a resource, each with the bindings of its records."""
 _AT_ONCE = 5_000  # bindings that are read together
 
 
@@ -28,12 +28,12 @@ class PlatformComparison:
     """One comparison of the platform's records with the state.
 
     Args:
-        scopes: Of the streams that write them.
-        found: Is completed.
+        scopes: The scopes of the streams that write them.
+        found: The result, which is completed.
 
     Attributes:
-        totals: By resource: of the state and the platform.
-        unnamed: Of resources without names: the ids of records that the state does not know, by what they hold.
+        totals: The totals of the state and the platform, by resource.
+        unnamed: For resources without external ids, the ids of records that the state does not know, by content.
     """
 
     def __init__(self, state: State, scopes: set[Scope], run: SourceContext, found: Reconciliation) -> None:
@@ -47,19 +47,12 @@ class PlatformComparison:
             self._unsettled: list[Intent] = tx.intents.unsettled()
 
     def read(self, live: LiveRecords, listener: Listener = lambda *_: None) -> None:
-        """Read all resources, one after the other.
-
-        Args:
-            listener: Called with each page.
-
-        Raises:
-            CrossdockError: If the platform cannot be read.
-        """
+        """Read all resources, one after the other."""
         for resource in self._resources:
             self._all(live, resource, listener)
 
     def read_sample(self, live: LiveRecords, sample: Sample) -> Chosen:
-        """Look up a sample of each resource; the key hashes that were chosen.
+        """Look up a sample of each resource, and return the chosen key hashes.
 
         Raises:
             CrossdockError: If the platform cannot be read.
@@ -110,7 +103,7 @@ class PlatformComparison:
             self.unnamed[resource] = comparison.unnamed
 
     def _chosen(self, resource: ResourceName, sample: Sample) -> list[tuple[Scope, Binding]]:
-        """A sample in which each record is with the same probability (algorithm R of Vitter, 1985)."""
+        """Choose a sample in which each record is with the same probability (algorithm R of Vitter, 1985)."""
         rng = random.Random(f"{sample.seed} {resource}")  # noqa: S311  it chooses what is compared
         chosen: list[tuple[Scope, Binding]] = []
         for number, each in enumerate(self._bindings(resource)):

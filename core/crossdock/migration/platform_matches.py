@@ -1,4 +1,4 @@
-"""Which planned creates the platform has already. This asks the platform, and writes nothing."""
+"""The planned creates that the platform has already. The platform is read, and nothing is written."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from crossdock.values.progress import Progress
 from crossdock.writing.delivery.operations import Operation
 
 EXAMPLES = 1_000  # at most, of each stream and kind
-_HALF = (1 << 64) - 1  # of a key hash: enough to compare with, and 8 bytes in memory
+_HALF = (1 << 64) - 1  # half of a key hash: enough to compare, and 8 bytes in memory
 
 
 class PlannedCreates:
     """The keys of the records that a plan creates on the platform, 8 bytes for each.
 
-    Of streams that take over records the texts of the keys as well, and the values that are compared.
+    For streams that take over records, also the texts of the keys and the compared values.
 
     Args:
-        members: By stream that takes over records which the platform has under other names: the member to compare.
+        members: The member to compare, by stream that takes over records with other names.
     """
 
     def __init__(self, members: Mapping[str, str]) -> None:
@@ -57,25 +57,24 @@ class PlannedCreates:
             self._texts[stream].append(operation.identity.key)
 
     def values(self, stream: str) -> Sequence[str | None]:
-        """Of the member that is compared, in the order of the records."""
+        """Return the values of the compared member, in the order of the records."""
         return self._values[stream]
 
     def texts(self, stream: str) -> Sequence[str]:
-        """Of their keys, in the order of the records; only of a stream that compares a member."""
+        """Return the texts of the keys, in the order of the records; only for a stream that compares a member."""
         return self._texts[stream]
 
     def keys(self, stream: str) -> pl.Series:
-        """Their hashes, UInt64."""
         return pl.Series(self._keys[stream], dtype=pl.UInt64)
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A record that would be created, and what the platform has.
+    """A record that would be created, and its match on the platform.
 
     Attributes:
-        target_id: Of the one record; None if it is ambiguous.
-        why: It is ambiguous.
+        target_id: The id of the one match; None if it is ambiguous.
+        why: Why it is ambiguous.
     """
 
     key: str
@@ -88,7 +87,7 @@ _ByKey = dict[int, Match]  # by half a key hash
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Creates that the platform has under our external id: how many, and the first `EXAMPLES` of them."""
+    """Creates whose external ids the platform has: their number, and the first `EXAMPLES` of them."""
 
     number: int
     examples: Sequence[Match]
@@ -96,7 +95,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """What becomes of the creates of a stream that takes over records, with the first `EXAMPLES` of each kind."""
+    """The decisions about creates of a stream that takes over records, with the first `EXAMPLES` of each kind."""
 
     counts: MatchCounts
     taken_over: Sequence[Match]
@@ -105,12 +104,12 @@ class Matched:
 
 @dataclass(frozen=True, slots=True)
 class AlreadyThere:
-    """Which of the planned creates the platform has already, by stream.
+    """The planned creates that the platform has already, by stream.
 
     Attributes:
-        named: Those under our external id; without streams whose resource has none, such as invoices.
-        matched: What becomes of those of streams that take over records under other names.
-        conflicts: The keys of those that would be rejected, because another record has our external id.
+        named: Those with the same external id; without streams whose resource has none, such as invoices.
+        matched: The decisions for streams that take over records with other names.
+        conflicts: The keys of those that would be rejected, because another record has the external id.
     """
 
     named: Mapping[str, Named]
@@ -121,7 +120,7 @@ class AlreadyThere:
 def already_there(
     project: Project, streams: Iterable[str], creates: PlannedCreates, *, clock: Clock, progress: Progress
 ) -> AlreadyThere:
-    """Compare the planned *creates* with what the platform has, without those of other targets.
+    """Compare the planned *creates* on the platform with its records.
 
     The platform lists all records of their resources, up to 1,000 with each request, within its rate limit.
 
@@ -170,7 +169,7 @@ def _matched(
 def _conflicts(
     project: Project, name: str, creates: PlannedCreates, named: _ByKey, matched: Mapping[str, Matched]
 ) -> list[str]:
-    """The keys of those of *named* that the stream does not take over."""
+    """Return the keys of those of *named* that the stream does not take over."""
     if name in project.adopting:
         return []
     if name not in matched:
@@ -180,7 +179,7 @@ def _conflicts(
 
 
 def _named(project: Project, streams: Iterable[str], creates: PlannedCreates, run: SourceContext) -> dict[str, _ByKey]:
-    """Which of *creates* the platform has under our external id."""
+    """Return which of *creates* the platform has with the same external id."""
     found: dict[str, _ByKey] = defaultdict(dict)  # a record that changes meanwhile is listed twice
     scopes = {name: scope for name in streams if _has_external_id(scope := project.scopes[name])}
     with LiveRecords(project.platform, run) as live:
@@ -198,7 +197,7 @@ def _named(project: Project, streams: Iterable[str], creates: PlannedCreates, ru
 
 
 def _holders(page: list[dict[str, Any]]) -> dict[str, _ByKey]:
-    """The records of *page* that have an external id, by its namespace and the hash of its key."""
+    """Return the records of *page* with an external id, by its namespace and the hash of its key."""
     ids: dict[str, dict[str, str]] = defaultdict(dict)
     for record in page:
         namespace, colon, key = str(record.get("externalId") or "").partition(":")

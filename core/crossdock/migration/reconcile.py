@@ -26,7 +26,7 @@ from crossdock.values.progress import Progress
 
 
 def reconciled_streams(project: Project, names: Iterable[str]) -> list[str]:
-    """Those of the streams *names* whose records can be compared: they write resources of the platform.
+    """Return those of the streams *names* that write resources of the platform, so that their records can be compared.
 
     Raises:
         ConfigError: If there is none.
@@ -47,12 +47,12 @@ def reconcile(
     sample: Sample | None = None,
     remove_extra: bool = False,
 ) -> Reconciliation:
-    """Read the platform and then the sources of the streams *names*. Of the state only the allowance is written.
+    """Read the platform and then the sources of the streams *names*. Only the allowance is written into the state.
 
     Args:
-        decisions: Is told what a repair would do.
-        sample: Look up only some records of each resource. What only the platform has is not found then.
-        remove_extra: Plan to delete what only the platform has, under our name for it.
+        decisions: Receives what a repair would do.
+        sample: Look up only some records of each resource. Records that only the platform has are not found then.
+        remove_extra: Plan to delete records that only the platform has, with an external id of ours.
 
     Raises:
         ConfigError: If no stream can be compared.
@@ -92,7 +92,7 @@ def reconcile(
 
 
 def platform_context(session: Session, progress: Progress) -> SourceContext:
-    """A context to read the platform in; its requests take the tokens of deliveries."""
+    """Make a context to read the platform in. Its requests take the tokens of deliveries."""
     stack = ExitStack()
     work = run_folder(stack, None)
     spool, buckets = session.project.spool, session.source_buckets
@@ -100,6 +100,6 @@ def platform_context(session: Session, progress: Progress) -> SourceContext:
 
 
 def keep_bucket(session: Session, live: LiveRecords) -> None:
-    """The next run begins with the tokens that *live* has left."""
+    """Store the tokens that *live* has left for the next run."""
     with session.state.begin() as tx:
         tx.buckets.put(PLATFORM, live.bucket_state)

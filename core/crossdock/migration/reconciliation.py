@@ -1,4 +1,4 @@
-"""What a reconciliation found: the differences between the sources, the state and the platform."""
+"""The result of a reconciliation: the differences between the sources, the state and the platform."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from crossdock.state import Intent, Scope
 from crossdock.writing.delivery.operations import Operation
 
 LISTED_AT_MOST = 100_000
-"""Corrections of one repair plan."""
+"""The most corrections of one repair plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Which records are compared if not all are.
+    """The choice of records if not all are compared.
 
     Attributes:
-        records: Of each resource.
+        records: The number of records of each resource.
         seed: The same seed chooses the same records of the same state.
     """
 
@@ -35,26 +35,26 @@ class Sample:
 
 @dataclass(slots=True)
 class Reconciliation:
-    """What was found.
+    """The findings.
 
     Attributes:
         compared: Records of the state that were compared, by resource.
         known: Records of the state, by resource.
         differences: By scope and key.
-        undelivered: What the state knows and has not delivered, by class, stream and key hash. A record of it may
-            differ as well, and is listed with both.
-        corrections: What a repair writes into the state.
-        settled: Operations in doubt about which the platform's records decide.
-        removals: Deletes of records that only the platform has; only if asked for.
-        operations: What a repair sends, by kind.
-        totals: By resource: source, state, platform.
-        differing_totals: By resource: products and customers whose totals differ; not of a sample.
+        undelivered: Known records that are not delivered, by class, stream and key hash. Such a record may also differ,
+            and is listed with both.
+        corrections: The corrections that a repair writes into the state.
+        settled: Operations in doubt that the platform's records decide.
+        removals: Deletes of records that only the platform has, if requested.
+        operations: The operations that a repair sends, by kind.
+        totals: The totals of source, state and platform, by resource.
+        differing_totals: Products and customers whose totals differ, by resource; not for a sample.
         unavailable: Records whose source cannot be read again, such as those of archived files, by stream. They are
             compared between the state and the platform.
-        kept: Records that the source does not list any more and the platform keeps, by stream.
+        kept: Records that the source no longer lists and the platform keeps, by stream.
         sources: A hash of what each stream read, by its name.
         errors: Why a stream could not be read, by its name.
-        requests: To the platform.
+        requests: The number of requests to the platform.
     """
 
     at: datetime
@@ -81,11 +81,9 @@ class Reconciliation:
 
     @property
     def counts(self) -> Counter[tuple[str, Class]]:
-        """Differences by resource and class."""
         return Counter((each.scope.resource, each.difference) for each in self._all)
 
     def differing(self, resource: str) -> int:
-        """How many records of *resource* differ."""
         return len({(each.scope, each.key or each.place) for each in self._all if each.scope.resource == resource})
 
     @property
@@ -93,13 +91,13 @@ class Reconciliation:
         return most_severe(self.errors.values()) or (1 if self._all else 0)
 
     def shown(self, limit: int, only: Class | None = None) -> list[Difference]:
-        """Of each class the first *limit* of `listed`; of the class *only*, if one is given."""
+        """Return the first *limit* of `listed` of each class, or of the class *only*."""
         wanted = [each for each in self.listed() if only in {None, each.difference}]
         by_class = groupby(wanted, key=lambda each: each.difference)
         return [each for _, group in by_class for each in islice(group, limit)]
 
     def listed(self) -> list[Difference]:
-        """The differences by class, the most severe first, and then by resource and key."""
+        """Return the differences by class, the most severe first, and then by resource and key."""
         order = {name: number for number, name in enumerate((*RESOURCES, *CLASSES))}
 
         def place(each: Difference) -> tuple[int, int, str, str, str]:

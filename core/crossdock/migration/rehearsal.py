@@ -1,4 +1,4 @@
-"""Rehearsal files: what a migration read and needed when it was rehearsed."""
+"""Rehearsal files: what a migration read and needed at its rehearsal."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _Count = Annotated[int, Field(ge=0)]
 
 
 class RehearsedStream(ConfigModel):
-    """What one stream read.
+    """The reading of one stream.
 
     Attributes:
-        source: SHA-256 over the records and the version of the mapping, whatever the order of the records; see
+        source: SHA-256 over the records, independent of their order, and the version of the mapping; see
             `crossdock.runs.plan_results.Planned.sources`.
-        records: How many it read.
-        operations: How many of them are created or updated.
+        records: The number of read records.
+        operations: The number of creates and updates.
     """
 
     source: str
@@ -29,11 +29,11 @@ class RehearsedStream(ConfigModel):
 
 
 class RehearsedWave(ConfigModel):
-    """What one wave needs.
+    """The needs of one wave.
 
     Attributes:
-        streams: By name.
-        requests: To all targets; a record in two steps needs two.
+        streams: The streams by name.
+        requests: The requests to all targets. A record in two steps needs two.
     """
 
     streams: Mapping[str, RehearsedStream]
@@ -44,7 +44,7 @@ class Rehearsal(PlanDocument):
     """A rehearsal as hashes and counts, without data of records.
 
     Attributes:
-        waves: By name; the config says in which order they are loaded.
+        waves: The waves by name. The config has their order.
     """
 
     noun: ClassVar[str] = "rehearsal"

@@ -1,4 +1,4 @@
-"""A rehearsal: the plan of all waves, with a profile of what is read. No call to the platform; nothing is written."""
+"""A rehearsal: the plan of all waves, with a profile of what is read. It calls no platform and writes nothing."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from crossdock.values.progress import Progress
 
 @dataclass(frozen=True, slots=True)
 class Rehearsed:
-    """What a rehearsal found.
+    """The result of a rehearsal.
 
     Attributes:
         waves: In the order in which they are loaded.
-        profiles: Of what each stream read, by its name; of one that could not be read, as far as it was.
-        joined: Of the files of look-ups and joins, by stream and their name.
+        profiles: The profile of what each stream read, by its name, also of an incomplete reading.
+        joined: The profiles of look-ups and joins, by stream and their name.
         left_out: Streams that are in no wave.
-        matching: The member by which a stream takes over records that the platform has under other names.
-        already_there: Which of the planned creates the platform has already; None if it was not asked.
+        matching: The member by which a stream takes over records with other names.
+        already_there: The planned creates that the platform has already; None if it was not read.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Rehearsed:
 
     @property
     def is_open(self) -> bool:
-        """Whether some records will not be delivered by the load."""
+        """Whether the load will leave some records undelivered."""
         found = any(each.is_open for each in self.decisions.streams.values()) or bool(self.planned.rejected_before)
         there = self.already_there
         return found or (
@@ -61,7 +61,7 @@ class Rehearsed:
         )
 
     def document(self) -> Rehearsal:
-        """What `crossdock migrate load` compares with; only if every stream was read."""
+        """Return what `crossdock migrate load` compares with; only if every stream was read."""
         return Rehearsal(
             base_url=self.pin.base_url,
             tenant=self.pin.tenant,
@@ -79,7 +79,7 @@ class Rehearsed:
 
 
 def rehearse(project: Project, *, clock: Clock, progress: Progress, against_platform: bool = False) -> Rehearsed:
-    """Plan all waves, and profile what they read; only with *against_platform*, ask what the platform has already.
+    """Plan all waves, and profile what they read. With *against_platform*, also read what the platform has already.
 
     Raises:
         ConfigError: If the config has no migration.
@@ -107,7 +107,7 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
     if creates is not None:
         try:
             there = already_there(project, names, creates, clock=clock, progress=progress)
-        except CrossdockError as error:  # what was found until now is worth showing
+        except CrossdockError as error:  # the results so far are worth showing
             planned.errors[PLATFORM] = error
     return Rehearsed(
         name=migration.name,

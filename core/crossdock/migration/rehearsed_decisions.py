@@ -1,4 +1,4 @@
-"""What a plan decides about the records of a migration: counts and a few examples, without their data."""
+"""Decisions of a plan about the records of a migration: counts and a few examples, without their data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXAMPLES = 5
 
 @dataclass(frozen=True, slots=True)
 class RejectedRecord:
-    """An example; *message* is without personal data."""
+    """An example. *message* has no personal data."""
 
     key: str
     source: str
@@ -44,13 +44,13 @@ class Rejected:
 
 @dataclass(slots=True)
 class StreamDecisions:
-    """What happens to the records of one stream.
+    """The decisions about the records of one stream.
 
     Attributes:
-        rejected: By reason code.
-        missing: By resource and namespace: how many records wait for each record, by its key.
-        waiting: Records that wait.
-        in_doubt: Records with an operation that may have been carried out.
+        rejected: The rejections by reason code.
+        missing: The number of records that wait for each record, by resource, namespace and key.
+        waiting: The number of waiting records.
+        in_doubt: Records with an operation that may have been executed.
         withheld: Updates and removals that need approval.
         refers_to_later: Records that refer to one which a later wave creates, by that wave.
     """
@@ -64,20 +64,15 @@ class StreamDecisions:
 
     @property
     def is_open(self) -> bool:
-        """Whether something needs a person or another run."""
         return bool(self.rejected or self.waiting or self.in_doubt or self.withheld)
 
 
 class Decisions:
-    """Collects what a plan decides.
+    """Collects the decisions of a plan.
 
     Args:
-        scopes: Of all streams.
-        later: By stream: how the placeholders of records begin that later waves create, and the name of the wave.
-        creates: Collects what is created.
-
-    Attributes:
-        streams: By name.
+        scopes: The scopes of all streams.
+        later: The prefixes of placeholders for records that later waves create, with the wave's name, by stream.
     """
 
     def __init__(
@@ -96,7 +91,7 @@ class Decisions:
         return PlanListener(*listening, observe=observe)
 
     def becomes_of(self, parent: Parent) -> str:
-        """Why a record that others wait for will not be there: ``rejected``, ``waiting``, or ``not read``."""
+        """Return why an awaited record will be missing: ``rejected``, ``waiting``, or ``not read``."""
         if parent in self._rejected:
             return "rejected"
         return "waiting" if parent in self._waiting else "not read"
@@ -141,4 +136,4 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _ignore(_: Intent) -> None:
-    """What an earlier run left is counted in the tally and the requests."""
+    """Ignore it: operations of earlier runs are counted in the tally and the requests."""

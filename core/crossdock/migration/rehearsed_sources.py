@@ -1,4 +1,4 @@
-"""A load sends of each wave first what was rehearsed, and nothing else."""
+"""Ensures that the first load of each wave sends exactly what was rehearsed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CHANGED = (
 
 
 def check_rehearsal(project: Project, rehearsal: Rehearsal) -> None:
-    """Refuse a rehearsal of something else than the waves of *project*.
+    """Refuse a rehearsal that does not match the waves of *project*.
 
     Raises:
         RefusedError: If it is of another platform, or of other waves or streams.
@@ -42,17 +42,16 @@ def check_rehearsal(project: Project, rehearsal: Rehearsal) -> None:
 
 
 def of_state(rehearsal: dict[str, Any] | None) -> Rehearsal | None:
-    """The rehearsal that the state has of a migration."""
     return None if rehearsal is None else Rehearsal.model_validate(rehearsal)
 
 
 def checked_source(
     session: Session, migration: Migration, wave: NumberedWave, interrupt: threading.Event
 ) -> SourceFactory | None:
-    """Where the records of *wave* come from; None for the streams' own sources.
+    """Return the source of the records of *wave*; None for the streams' own sources.
 
-    Streams of which nothing was sent yet must read what was rehearsed. All of them are read before any is delivered, so
-    a wave is refused as a whole; and what is then delivered is compared once more.
+    Streams that have sent nothing yet must read what was rehearsed. All of them are read before any is delivered, so
+    that a wave is refused as a whole. What is then delivered is compared once more.
 
     Raises:
         RefusedError: If a source has changed since the rehearsal.
@@ -79,7 +78,7 @@ def checked_source(
 
 
 def _unsent(state: State, migration: Migration, wave: NumberedWave) -> set[str]:
-    """The streams of a wave of which nothing was sent; none once a load has reached its end."""
+    """Return the streams of a wave that have sent nothing; none once a load has reached its end."""
     with state.look() as tx:
         sent = tx.migrations.sent_streams(migration.id, wave.name)
         runs = [run for run in tx.migrations.runs(migration.id) if run.wave == wave.name and run.kind == "load"]

@@ -1,4 +1,4 @@
-"""Which records an undo must leave alone, because a record that stays refers to them."""
+"""Records that an undo must leave alone, because a record that stays refers to them."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from crossdock.writing.delivery.operations import Operation, payload_after
 from crossdock.writing.targets.target import Target
 
 Operations = Callable[[BoundStream], Iterator[Operation]]
-"""What would undo the records of a stream if nothing referred to them."""
+"""Yields the operations that would undo the records of a stream if nothing referred to them."""
 _PAGE = 5_000  # bindings that are read together
 _Payloads = Mapping[str, object]
 
 
 class RemainingReferences:
-    """What the records refer to that are there after an undo.
+    """The references of the records that remain after an undo.
 
-    Records of the state count, of all runs and streams, and operations that are not settled. An id takes 20 bytes.
+    Records of the state of all runs and streams count, and unsettled operations. An id takes 20 bytes.
 
     Args:
-        live: What only the platform's records say.
+        live: References that only the platform's records have.
     """
 
     def __init__(self, state: State, targets: Mapping[str, Target], live: LiveReferences) -> None:
@@ -35,10 +35,10 @@ class RemainingReferences:
         self._deleted, self._restored, self._kept = IdSet(), IdSet(), IdSet()
 
     def find(self, undone: Sequence[BoundStream], operations: Operations) -> None:
-        """Look for them.
+        """Find the references.
 
         Args:
-            undone: The streams that are undone, those that refer to others first.
+            undone: The streams that are undone, referring streams first.
         """
         is_any = False
         for bound in undone:
@@ -54,11 +54,11 @@ class RemainingReferences:
         self._keep([bound for bound in undone if bound.kind.parents], operations)
 
     def among(self, scope: Scope, ids: Sequence[str]) -> dict[str, str]:
-        """Those of *ids* that a remaining record refers to, each with the resource of such a record."""
+        """Return those of *ids* that a remaining record refers to, each with the resource of such a record."""
         return self._live.among(scope, ids) | self._referred.among(scope, ids)
 
     def _plan(self, operation: Operation) -> bool:
-        """Take an operation of the plan; True for a delete."""
+        """Add an operation of the plan. Return True for a delete."""
         scope, binding = operation.scope, operation.binding
         assert binding is not None
         if operation.kind == "delete":
@@ -69,14 +69,14 @@ class RemainingReferences:
         return False
 
     def _refer(self, scope: Scope, payload: _Payloads) -> set[str]:
-        """Note what *payload* refers to; the resources of these records."""
+        """Add the references of *payload*, and return the resources of the referenced records."""
         kind = self._targets[scope.target].resources[scope.resource]
         found = list(referred_ids(kind, payload))
         self._referred.add(scope.resource, scope.target, found)
         return {resource for resource, _ in found}
 
     def _take_remaining(self, target: str, resource: str) -> None:
-        """Note what the records of the state refer to that are neither deleted nor restored."""
+        """Add the references of records that are neither deleted nor restored."""
         after: tuple[str, int] | None = None
         while True:
             with self._state.look() as tx:
@@ -93,7 +93,7 @@ class RemainingReferences:
             after = scope.namespace, last.key_hash
 
     def _take_unsettled(self) -> None:
-        """Note what operations refer to that may still be carried out."""
+        """Add the references of operations that may still be executed."""
         with self._state.look() as tx:
             unsettled = tx.intents.unsettled()
         for intent in unsettled:
@@ -102,7 +102,7 @@ class RemainingReferences:
                 self._refer(intent.scope, payload_after(intent))
 
     def _keep(self, undone: Sequence[BoundStream], operations: Operations) -> None:
-        """Note what records refer to that stay only because others refer to them, and so on."""
+        """Add the references of records that stay only because others refer to them, repeatedly."""
         again = bool(undone)
         while again:
             again, passed = False, set[tuple[str, str]]()
@@ -113,7 +113,7 @@ class RemainingReferences:
                     again |= any((bound.scope.target, resource) in passed for resource in fresh)
 
     def _kept_now(self, scope: Scope, page: Sequence[Operation]) -> set[str]:
-        """Keep those of *page* that are referred to; the resources of what they refer to."""
+        """Keep those of *page* that are referred to, and return the resources of what they refer to."""
         ids = [each.binding.target_id for each in page if each.binding is not None]
         referred = self.among(scope, ids)
         known = self._kept.among([place(scope.target, scope.resource, each) for each in referred])
@@ -131,12 +131,11 @@ class RemainingReferences:
 
 
 def in_pages(operations: Iterable[Operation]) -> Iterator[list[Operation]]:
-    """*operations* in lists of at most `_PAGE`."""
     iterator = iter(operations)
     while page := list(islice(iterator, _PAGE)):
         yield page
 
 
 def _own_place(scope: Scope, binding: Binding) -> str:
-    """Of a binding: several may have the same id, one for each stream that contributes to the record."""
+    """Return an id for a binding. Several may have the same target id, one for each contributing stream."""
     return f"{scope.target} {scope.resource} {scope.namespace} {binding.target_id}"

@@ -1,4 +1,4 @@
-"""The repair of what a reconciliation found, as a plan that is approved and then applied."""
+"""The repair of a reconciliation's findings, as a plan that is approved and then applied."""
 
 from __future__ import annotations
 
@@ -33,11 +33,7 @@ _ATTEMPT = Attempt(command="apply: repair")
 def plan(
     session: Session, names: Iterable[str], progress: Progress, *, sample: Sample | None, remove_extra: bool
 ) -> tuple[Reconciliation, PlanFile]:
-    """Reconcile, and hash what a repair would do.
-
-    Raises:
-        CrossdockError: As `reconcile`.
-    """
+    """Reconcile, and hash what a repair would do. Raises as `reconcile`."""
     streams = reconciled_streams(session.project, names)
     digest = DecisionHash.over(PlanListener.ignoring())
     decisions = digest.as_listener()
@@ -61,11 +57,7 @@ def plan(
 
 
 def check_repairable(found: Reconciliation) -> None:
-    """Refuse a plan that could not be applied.
-
-    Raises:
-        ConfigError: With the reason.
-    """
+    """Raise ConfigError for a plan that could not be applied."""
     if found.sample is not None:
         raise ConfigError("a sample cannot be repaired", hint="reconcile without --sample")
     if len(found.corrections) > LISTED_AT_MOST:
@@ -76,10 +68,10 @@ def check_repairable(found: Reconciliation) -> None:
 def apply(
     project: Project, approved: PlanFile, *, clock: Clock, progress: Progress, interrupt: threading.Event
 ) -> Report:
-    """Repair what *approved* says, if a new reconciliation finds the same.
+    """Apply *approved* if a new reconciliation finds the same.
 
     Raises:
-        RefusedError: If it does not.
+        RefusedError: If it finds something else.
         CrossdockError: If the run could not begin. What stops it later is in the report.
     """
     if not {*approved.selection} <= project.scopes.keys():
@@ -107,7 +99,7 @@ def apply(
 
 
 def repair_part(session: Session, names: set[str]) -> MigrationPart | None:
-    """The migration that a repair of the streams *names* belongs to, if one is open that loads them."""
+    """Return the part of a repair of the streams *names* in the open migration that loads them, or None."""
     with session.state.look() as tx:
         current = tx.migrations.current()
     if current is None or session.project.migration is None:
@@ -116,8 +108,6 @@ def repair_part(session: Session, names: set[str]) -> MigrationPart | None:
 
 
 class _ApprovedInput(FullInput):
-    """Input that must be the same as when the repair was planned."""
-
     def __init__(
         self, bound: BoundStream, session: Session, tally: Tally, run_id: int, found: Reconciliation, digest: str
     ) -> None:
@@ -131,7 +121,7 @@ class _ApprovedInput(FullInput):
 
 
 def _corrections(found: Reconciliation, run_id: int, clock: Clock) -> Callable[[Transaction], None]:
-    """Write into the state what the platform has."""
+    """Return a function that writes the platform's facts into the state."""
 
     def write(tx: Transaction) -> None:
         at = clock.now()

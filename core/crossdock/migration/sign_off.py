@@ -1,4 +1,4 @@
-"""Signs a migration off: checks it, lets its report be written, and stores the report's hash."""
+"""The sign-off of a migration: checks it, lets its report be written, and stores the report's hash."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def sign_off(
     clock: Clock,
     interrupt: threading.Event,
 ) -> Document:
-    """Sign the open migration off. The sources are read once more; nothing is sent.
+    """Sign off the open migration. The sources are read once more, and nothing is sent.
 
     Args:
-        write: Writes the report to where it is kept, and returns its hash. The state is changed after it.
+        write: Writes the report to its final place, and returns its hash. The state is changed afterwards.
         accepted: Why exceptions are accepted; None if they are not.
 
     Raises:

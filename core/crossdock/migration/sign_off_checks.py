@@ -1,4 +1,4 @@
-"""What keeps a migration from being signed off."""
+"""Obstacles to the sign-off of a migration."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _RECONCILE = "crossdock migrate reconcile"
 
 
 class Obstacle(NamedTuple):
-    """Why it cannot be signed off, and what to do about it."""
+    """A reason against the sign-off, and what to do about it."""
 
     what: str
     hint: str
 
 
 class NotReadyError(RefusedError):
-    """A migration cannot be signed off yet; each obstacle is two lines."""
+    """A migration cannot be signed off yet. Each obstacle takes two lines."""
 
     def __init__(self, name: str, obstacles: Sequence[Obstacle]) -> None:
         lines = [f"{name} cannot be signed off:"]
@@ -43,11 +43,11 @@ class NotReadyError(RefusedError):
 def obstacles(
     tx: Transaction, migration: Migration, waves: Sequence[WaveStatus], scopes: Mapping[str, Scope], now: Planned
 ) -> Iterator[Obstacle]:
-    """Facts that are missing, which nobody can accept.
+    """Yield missing facts, which nobody can accept.
 
     Args:
         waves: All waves of the config.
-        scopes: By the name of the stream.
+        scopes: The scopes by the name of the stream.
         now: What a load would read and send now.
     """
     if migration.paused_at is not None:
@@ -61,7 +61,7 @@ def obstacles(
 
 
 def unaccepted(document: Document) -> Iterator[Obstacle]:
-    """The exceptions, if there are any and nobody has accepted them."""
+    """Yield the exceptions, unless somebody has accepted them."""
     counts = exception_counts(document["exceptions"])
     if counts and document["migration"]["accepted_exceptions"] is None:
         shown = ", ".join(f"{number:,} {name}" for name, number in counts.items())
@@ -109,7 +109,7 @@ def _undone_since(tx: Transaction, migration: Migration, at: datetime) -> bool:
 
 
 def _loaded_since(tx: Transaction, migration: Migration, at: datetime) -> list[str]:
-    """Streams that had something to deliver; a file that was imported is not read again, so no hash shows it."""
+    """Return streams that have delivered since. No hash shows an imported file, which is not read again."""
     loads = (tx.runs.get(run.run_id) for run in tx.migrations.runs(migration.id) if run.kind == "load")
     tallies = [run.tally or {} for run in loads if run is not None and (run.finished_at or at) > at]
     return sorted({name for each in tallies for name, tally in each.items() if tally["records"]["delivered"]})

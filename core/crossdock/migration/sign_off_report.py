@@ -1,4 +1,4 @@
-"""The report of a migration that is signed off, as a plain document without data or keys of records (law 8)."""
+"""The report of a signed-off migration, as a plain document without data or keys of records (law 8)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from crossdock.migration.wave_status import WaveStatus
 from crossdock.state import DeadLetterFilter, Migration, MigrationRun, Transaction, WaveApproval
 
 FORMAT = "crossdock sign-off 1"
-PLACES = 100  # most places listed of the records that were rejected for one reason
+PLACES = 100  # the most places listed for records that were rejected for one reason
 
 Document = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """Who signs.
+    """The signature.
 
     Attributes:
         accepted: Why the exceptions are accepted; None if they are not.
@@ -41,7 +41,7 @@ def sign_off_report(
     sources: Mapping[str, str],
     signature: Signature,
 ) -> Document:
-    """The report, as canonical JSON can hold it: times as instants, numbers exact.
+    """Make the report in a form for canonical JSON: times as instants, numbers exact.
 
     Args:
         waves: All waves of the config.
@@ -76,10 +76,10 @@ def sign_off_report(
 
 
 def exception_counts(exceptions: Mapping[str, Any]) -> dict[str, int]:
-    """The exceptions that somebody must accept, by what they are.
+    """Count the exceptions that somebody must accept, by kind.
 
-    What a person has dropped, or a config keeps, is decided already. A rejected or waiting record is in the state, and
-    a difference as well if its stream can be compared; it counts once.
+    Records that a person has dropped, or a config keeps, are decided already. A rejected or waiting record is in the
+    state, and also a difference if its stream can be compared. It counts once.
     """
     found = Counter[str]()
     for each in exceptions["differences"]:
@@ -130,7 +130,7 @@ def _run(tx: Transaction, run: MigrationRun) -> Document:
 
 
 def _reconciliation(facts: Mapping[str, Any] | None) -> Document | None:
-    """Without the ids of products and customers whose totals differ."""
+    """Remove the ids of products and customers whose totals differ."""
     if facts is None:
         return None
     totals = {
@@ -153,7 +153,6 @@ def _exceptions(
 
 
 def _dead_letters(tx: Transaction, streams: Sequence[str], reads_files: Collection[str]) -> dict[str, list[Document]]:
-    """Rejected and dropped records by stream and reason code, with their files and lines."""
     found: dict[str, list[Document]] = {"rejected": [], "dropped": []}
     for group in tx.migration_facts.dead_letters(streams):
         is_file = group.stream in reads_files
@@ -170,7 +169,6 @@ def _dead_letters(tx: Transaction, streams: Sequence[str], reads_files: Collecti
 
 
 def _waiting(tx: Transaction, stream: str) -> Iterator[Document]:
-    """The waiting records of *stream* by the resources that they wait for."""
     numbers = Counter[str]()
     for count in tx.waiting_records.counted(DeadLetterFilter(stream)):
         numbers[", ".join(sorted({each["resource"] for each in count.waits_for}))] += count.number
@@ -179,7 +177,7 @@ def _waiting(tx: Transaction, stream: str) -> Iterator[Document]:
 
 
 def _files(tx: Transaction, stream: str) -> Iterator[Document]:
-    """Each file of *stream* once, whichever versions of its mapping have imported it."""
+    """Yield each file of *stream* once, for all versions of its mapping that have imported it."""
     seen = set[tuple[str, str]]()
     for file in tx.intake.known(stream):
         if (file.name, file.content_hash) not in seen:

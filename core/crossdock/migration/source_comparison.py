@@ -1,4 +1,4 @@
-"""Reads the sources from their beginning and compares what their records become with the state and the platform."""
+"""Comparison of the sources, read from their beginning, with the state and the platform."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _KEYS = 1_000  # looked up together
 
 
 def wanted(found: Reconciliation, scope: Scope) -> dict[int, tuple[Binding, Binding | None]]:
-    """What the platform must hold of the records that are corrected, with the corrected binding: see `FullInput`."""
+    """Return what the platform must hold for the corrected records, with the corrected binding: see `FullInput`."""
     return {
         key_hash: (each.before, each.binding)
         for (of, key_hash), each in found.corrections.items()
@@ -50,17 +50,17 @@ def wanted(found: Reconciliation, scope: Scope) -> dict[int, tuple[Binding, Bind
 
 
 class SourceComparison:
-    """One comparison of the streams *names* with the state as it is after the corrections.
+    """One comparison of the streams *names* with the state after the corrections.
 
     Attributes:
-        totals: Of what the sources say, by resource.
-        unavailable: Of what they said once, and do not name any more, although they do not list everything.
+        totals: The totals of the sources, by resource.
+        unavailable: The totals of records that the sources no longer name, although they do not list everything.
 
     Args:
-        platform: What the platform has; its totals are completed.
-        found: Of the platform; is completed.
+        platform: The comparison of the platform, whose totals are completed.
+        found: The findings about the platform, which are completed.
         chosen: The key hashes of a sample; None for all records.
-        decisions: Is told what a repair would do.
+        decisions: Receives what a repair would do.
     """
 
     def __init__(
@@ -81,17 +81,17 @@ class SourceComparison:
         self._unseen = {
             place
             for place, each in found.corrections.items()
-            if each.before is None  # known to the platform only
+            if each.before is None  # known only to the platform
         }
         self.totals = defaultdict[str, ControlTotals](ControlTotals)
         self.unavailable = defaultdict[str, ControlTotals](ControlTotals)
 
     def run(self, run: SourceContext, references: ReferredRecords | None) -> None:
-        """Read and compare.
+        """Read the sources and compare them.
 
         Args:
-            references: What the platform's records refer to: what only the platform has is deleted if none of them
-                refers to it. None if it is only listed.
+            references: The references of the platform's records. A record that only the platform has is deleted if none
+                of them refers to it. None to list such records only.
         """
         listener = PlanListener(
             self._operation,
@@ -144,7 +144,7 @@ class SourceComparison:
         self._add("missing" if operation.kind == "create" else "stale", scope, identity.key, members=members)
 
     def _is_unknown_to_the_state(self, operation: Operation) -> bool:
-        """Whether the platform has the record already, without a name: it must not be created twice."""
+        """Return whether the platform has the record without an external id, so that it must not be created twice."""
         scope, identity, after = operation.scope, operation.identity, operation.after
         ids = self._platform.unnamed.get(scope.resource, {}).get(content_of(after))
         if not ids:
@@ -173,7 +173,7 @@ class SourceComparison:
         self._rejected(dead_letter.identity, dead_letter.code)
 
     def _rejected_before(self) -> None:
-        """All dead letters of the state, as ``records list`` shows them; of a sample, those of its records."""
+        """Add all dead letters of the state, as ``records list`` shows them, or those of the sample."""
         for name, scope in self._scopes.items():
             with self._state.look() as tx:
                 listed = tx.dead_letters.rejected(name)
@@ -190,7 +190,7 @@ class SourceComparison:
             self._undelivered("rejected", identity, code, place=place)
 
     def _is_dropped(self, identity: RecordIdentity) -> bool:
-        """Whether an operator has dropped a row without a key, which is read again nevertheless."""
+        """Return whether an operator has dropped a row without a key, which is read again nevertheless."""
         if identity.stream not in self._dropped:
             with self._state.look() as tx:
                 facts = tx.dead_letters.facts(identity.stream)
@@ -238,14 +238,14 @@ class SourceComparison:
         members: tuple[str, ...] = (),
         remark: str = "",
     ) -> None:
-        """Add a difference, unless the comparison with the platform has found one of the record."""
+        """Add a difference, unless the comparison with the platform has found one for the record."""
         made = Difference(difference, scope, key, target_id, members, remark)
         self._found.differences.setdefault((scope, key), made)
 
     # ---- records that the source does not name
 
     def _absent(self) -> None:
-        """Records of the state that the source does not name: gone if it lists everything, else unavailable."""
+        """Handle records of the state that the source does not name: gone if it lists everything, else unavailable."""
         for name, scope in self._scopes.items():
             stream = self._project.stream(name)
             for part in self._inputs[name].absent.to_frame(KEY_HASH).iter_slices(_KEYS):
@@ -263,13 +263,13 @@ class SourceComparison:
                         self._add("extra", scope, binding.key, binding.target_id, remark=remark)
 
     def _unavailable(self, name: str, scope: Scope, binding: Binding) -> None:
-        """Its file was archived, for example: its totals are those of what the platform accepted."""
+        """Handle a record of an archived file, for example: its totals are those of the accepted payload."""
         self._found.unavailable[name] += 1
         if not scope.is_contribution:
             self.unavailable[scope.resource].add(binding.payload)
 
     def _extra(self, references: ReferredRecords | None) -> None:
-        """What only the platform has is not taken over, since no source names it."""
+        """List records that only the platform has. They are not taken over, since no source names them."""
         removable = defaultdict[str, list[Binding]](list)
         for place in sorted(self._unseen, key=lambda each: (each[0].resource, each[0].namespace, each[1])):
             correction = self._found.corrections.pop(place)
@@ -281,7 +281,7 @@ class SourceComparison:
                 self._remove(name, bindings, references)
 
     def _remove(self, name: str, bindings: Sequence[Binding], references: ReferredRecords) -> None:
-        """Plan to delete what *bindings* name, but for that to which others refer."""
+        """Plan to delete the records of *bindings*, except those to which others refer."""
         scope, stream = self._scopes[name], self._project.stream(name)
         ids = [each.target_id for each in bindings]
         kept = {} if stream.gone.referenced == "delete" else self._referred(scope, ids) | references.among(scope, ids)
@@ -297,7 +297,7 @@ class SourceComparison:
             self._decisions.operation(operation)
 
     def _referred(self, scope: Scope, ids: Sequence[str]) -> dict[str, str]:
-        """Those of *ids* that a record of the state refers to, each with the resource of such a record."""
+        """Return those of *ids* that a record of the state refers to, each with the resource of such a record."""
         found = dict[str, str]()
         for resource, kind in RESOURCES.items():
             if scope.resource in kind.parents:
@@ -314,4 +314,4 @@ def _delete(stream: str, scope: Scope, binding: Binding) -> Operation:
 
 
 def _ignore(_: object) -> None:
-    """A full input withholds nothing."""
+    """Do nothing: a full input withholds nothing."""

@@ -1,4 +1,4 @@
-"""What the streams of a migration would read now: hashes of their sources, and the requests that a load would send."""
+"""The current reading of a migration's streams: hashes of their sources, and the requests that a load would send."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crossdock.values.progress import Silent
 
 
 class _Interruptible(Silent):
-    """Ends the reading when the interrupt is set."""
+    """A listener that ends the reading when the interrupt is set."""
 
     def __init__(self, interrupt: threading.Event) -> None:
         self._interrupt = interrupt
@@ -29,7 +29,7 @@ class _Interruptible(Silent):
 def read_sources(
     project: Project, streams: Iterable[str], *, clock: Clock, interrupt: threading.Event, state: State | None = None
 ) -> Planned:
-    """Read *streams* and plan what a load would do; nothing is written or sent.
+    """Read *streams* and plan what a load would do. Nothing is written or sent.
 
     Args:
         state: The open state; without it, it is opened.

@@ -1,4 +1,4 @@
-"""The profile of what a stream reads: its columns, or the members of its JSON records."""
+"""The profile of a stream's reading: its columns, or the members of its JSON records."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from crossdock.values import exact_json
 from crossdock.values.json_values import text_of
 
 MAX_COLUMNS = 500
-"""So many columns of a stream are profiled; of JSON records, those that come first."""
+"""The most profiled columns of a stream; for JSON records, those that come first."""
 _ROWS, _BYTES = 100_000, 32 << 20  # held until they are profiled together, which many small batches need
 
 
 class SourceProfile:
-    """What one stream read. Memory is bounded by some rows and `MAX_COLUMNS` columns.
+    """The reading of one stream. Memory is bounded by some rows and `MAX_COLUMNS` columns.
 
     Attributes:
-        rows: How many it read.
-        columns: By name, in the order of the source. A list of JSON records is ``NAME[]``: the number of its elements.
-        has_more: There are more columns than `MAX_COLUMNS`.
+        rows: The number of read rows.
+        columns: The columns by name, in the order of the source. A list of JSON records is ``NAME[]``: the number of
+            its elements.
+        has_more: Whether there are more columns than `MAX_COLUMNS`.
     """
 
     def __init__(self) -> None:
@@ -36,13 +37,9 @@ class SourceProfile:
         self._bytes = 0
 
     def take(self, batch: RawBatch, joined: Collection[str] = ()) -> None:
-        """Add the rows of *batch*.
-
-        Args:
-            joined: The look-ups and joins of the stream, whose columns and rows have profiles of their own.
-        """
+        """Add the rows of *batch*."""
         rows = _own(batch.load(), joined)
-        if LINE not in rows.columns:  # the defect of a connector, which is reported when the rows are used
+        if LINE not in rows.columns:  # a defect of a connector, which is reported when the rows are used
             return
         columns = _members(rows[JSON].to_list()) if JSON in rows.columns else rows.select(pl.col(pl.String))
         for name in columns.columns:
@@ -57,7 +54,6 @@ class SourceProfile:
             self.finish()
 
     def finish(self) -> None:
-        """Profile what is held."""
         if not self._held:
             return
         rows = pl.concat(self._held, how="diagonal")
@@ -67,7 +63,7 @@ class SourceProfile:
         self._held, self._sources, self._bytes = [], [], 0
 
     def _has_room(self, name: str) -> bool:
-        """Begin the column *name*, if there is room for it."""
+        """Begin the column *name* if there is room for it."""
         if len(self.columns) == MAX_COLUMNS:
             self.has_more = True
             return False
@@ -76,7 +72,7 @@ class SourceProfile:
 
 
 def _own(rows: pl.DataFrame, joined: Collection[str]) -> pl.DataFrame:
-    """What the main source has of *rows*."""
+    """Return the columns of the main source."""
     for name in joined:
         if (problem := f"{name}.problem") in rows.columns:
             rows = rows.filter(pl.col(problem).ne_missing(pl.lit(NO_MAIN_ROW)))
@@ -85,7 +81,7 @@ def _own(rows: pl.DataFrame, joined: Collection[str]) -> pl.DataFrame:
 
 
 def _members(texts: Sequence[str | None]) -> pl.DataFrame:
-    """A text column for each scalar member and each list of JSON records."""
+    """Make a text column for each scalar member and each list of JSON records."""
     items = [dict(_flat(exact_json.loads(text or "null"), "")) for text in texts]
     names = dict.fromkeys(name for item in items for name in item)
     cells = {name: [item.get(name) for item in items] for name in names}
@@ -93,7 +89,7 @@ def _members(texts: Sequence[str | None]) -> pl.DataFrame:
 
 
 def _flat(value: Any, path: str) -> Iterator[tuple[str, str | None]]:
-    """The scalar members in *value* by dotted path, and the length of lists."""
+    """Yield the scalar members in *value* by dotted path, and the length of lists."""
     if isinstance(value, dict):
         for name, member in value.items():
             yield from _flat(member, f"{path}.{name}" if path else name)

@@ -1,4 +1,4 @@
-"""How long a load takes: requests at the rate of the allowance, of which the hours of the config leave a part."""
+"""The duration of a load: requests at the rate of the allowance, reduced by the hours of the config."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LONGEST = timedelta(days=3650)
 
 
 def next_change(config: MigrationConfig, at: datetime) -> datetime | None:
-    """The first instant after *at* at which other hours may begin, in UTC; None if the config has no hours."""
+    """Return the first instant after *at* at which other hours may begin, in UTC; None if the config has no hours."""
     zone = ZoneInfo(config.time_zone)
     today = shown(at, zone).date()
     times = {time.fromisoformat(text) for each in config.hours for text in (each.from_, each.to)}
@@ -23,7 +23,7 @@ def next_change(config: MigrationConfig, at: datetime) -> datetime | None:
 
 
 def allowed_again(config: MigrationConfig, at: datetime) -> datetime | None:
-    """The first instant after *at* at which the hours allow requests; None if they never do."""
+    """Return the first instant after *at* at which the hours allow requests; None if they never do."""
     end, present = at + timedelta(days=2), next_change(config, at)
     while present is not None and present <= end:
         if config.percent(present) > 0:
@@ -41,12 +41,12 @@ def time_left(
     most: int = 100,
     taken_per_s: float = math.inf,
 ) -> timedelta | None:
-    """How long it takes from *now* to send *requests*.
+    """Return how long it takes from *now* to send *requests*.
 
     Args:
-        rate_per_s: Of the whole allowance.
-        most: Percent of it that are used where the hours leave more.
-        taken_per_s: What the target takes, whatever the allowance.
+        rate_per_s: The rate of the whole allowance.
+        most: The used percentage of it, unless the hours permit less.
+        taken_per_s: The rate that the target takes.
 
     Returns:
         None if it takes longer than `LONGEST`, as where the hours never allow requests.

@@ -1,4 +1,4 @@
-"""Plans the undo of what a migration or a run has done; `crossdock.migration.undo_application` carries it out."""
+"""Plans the undo of a migration or a run; `crossdock.migration.undo_application` executes it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from crossdock.values.progress import Progress
 
 @dataclass(frozen=True, slots=True)
 class UndoneRuns:
-    """What is undone.
+    """The runs that are undone.
 
     Attributes:
-        title: In messages.
+        title: The words for them in messages.
         migration_id: None for a single run.
-        runs: Ids.
+        runs: Their ids.
     """
 
     title: str
@@ -36,12 +36,12 @@ class UndoneRuns:
 
 @dataclass(slots=True)
 class UndoPlan:
-    """What an undo would do.
+    """The decisions of an undo.
 
     Attributes:
-        counts: By stream and what happens to the record.
-        kept: Those of records that stay as they are, by stream and reason.
-        streams: In the order in which they are undone: records that refer to others first.
+        counts: The number of records by stream and decision.
+        kept: The number of records that stay, by stream and reason.
+        streams: The streams in the order of the undo: referring records first.
     """
 
     undone: UndoneRuns
@@ -51,7 +51,6 @@ class UndoPlan:
 
     @property
     def operations(self) -> Counter[str]:
-        """By kind."""
         kinds = {"delete": "delete", "restore": "update"}
         found: Counter[str] = Counter()
         for (_, undoing), number in self.counts.items():
@@ -61,16 +60,11 @@ class UndoPlan:
 
     @property
     def stays(self) -> int:
-        """How many records stay as they are."""
         return sum(self.kept.values())
 
 
 def of_run(session: Session, run_id: int) -> UndoneRuns:
-    """The run *run_id*.
-
-    Raises:
-        ConfigError: If there is none.
-    """
+    """Return the run *run_id*, or raise ConfigError."""
     with session.state.look() as tx:
         if tx.runs.get(run_id) is None:
             raise ConfigError(f"there is no run {run_id}", hint="'crossdock runs' lists them")
@@ -78,7 +72,7 @@ def of_run(session: Session, run_id: int) -> UndoneRuns:
 
 
 def of_migration(session: Session) -> UndoneRuns:
-    """The migration that is not signed off.
+    """Return the migration that is not signed off.
 
     Raises:
         RefusedError: If none has begun, or the last one was signed off.
@@ -101,20 +95,20 @@ def plan(
 
     Raises:
         RefusedError: If operations of these runs are not settled.
-        ConfigError: If the config has no such stream any more.
+        ConfigError: If the config no longer has one of the streams.
         CrossdockError: If the platform cannot be read.
     """
     return planned(Undo(session, undone, progress), listener, progress)
 
 
 class Undo:
-    """What is known before the records are decided about. The platform and the state are read for it.
+    """The facts that are read from the platform and the state before the records are decided.
 
     Args:
-        covers: Which records of each stream an undo covers that has begun; None if none has.
+        covers: The records of each stream that a begun undo covers; None if none has begun.
 
     Attributes:
-        streams: Those that are undone.
+        streams: The streams that are undone.
     """
 
     def __init__(
@@ -128,10 +122,10 @@ class Undo:
         self.find_references()
 
     def find_references(self, beginning: str | None = None) -> None:
-        """Look for records that must stay because others refer to them.
+        """Find records that must stay because others refer to them.
 
         Args:
-            beginning: The stream that is undone next; what is left of those before it stays.
+            beginning: The stream that is undone next. Remaining records of streams before it stay.
         """
         session = self.session
         self._references = RemainingReferences(session.state, session.targets, self._others.references)
@@ -141,7 +135,7 @@ class Undo:
             self._references.find(left, self._others.operations)
 
     def records(self, bound: BoundStream) -> Iterator[UndoneRecord]:
-        """What happens to each record of *bound*."""
+        """Yield the decision about each record of *bound*."""
 
         def referred(ids: Sequence[str]) -> Mapping[str, str]:
             return self._references.among(bound.scope, ids)
@@ -177,7 +171,7 @@ def planned(undo: Undo, listener: Callable[[UndoneRecord], None], progress: Prog
 
 
 def _streams(session: Session, undone: UndoneRuns) -> list[str]:
-    """The streams whose records these runs have delivered.
+    """Return the streams whose records these runs have delivered.
 
     Raises:
         RefusedError: If an operation is not settled, or an undo has not ended.
@@ -196,10 +190,6 @@ def _streams(session: Session, undone: UndoneRuns) -> list[str]:
 
 
 def check_known(session: Session, names: Iterable[str], title: str) -> None:
-    """Check that the config has the streams that are undone.
-
-    Raises:
-        ConfigError: If it does not have one of them.
-    """
+    """Raise ConfigError unless the config has the streams that are undone."""
     for name in sorted({*names} - session.project.scopes.keys()):
         raise ConfigError(f"the config has no stream {name}", hint=f"add it again to undo {title}")

@@ -1,4 +1,4 @@
-"""Carries out an undo that was approved, and completes one that was interrupted."""
+"""Executes an approved undo, and completes an interrupted one."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from crossdock.writing.delivery.in_doubt_rules import rule_for
 def apply(
     project: Project, approved: PlanFile, *, clock: Clock, progress: Progress, interrupt: threading.Event
 ) -> Report:
-    """Undo what *approved* says, if a new plan says the same, or go on with it if it has begun.
+    """Apply *approved* if a new plan is the same, or continue it if it has begun.
 
-    A record that somebody changes meanwhile is left alone, and is listed as rejected. After the undo of a migration its
-    sources are read from their beginning again; after that of a run, its files are not.
+    A record that somebody changes meanwhile is left alone and listed as rejected. After the undo of a migration its
+    sources are read from their beginning again. After the undo of a run its files are not read again.
 
     Raises:
         RefusedError: If the plan is out of date, or another undo has not ended.
@@ -51,7 +51,7 @@ def apply(
 
 
 def resume(project: Project, *, clock: Clock, progress: Progress, interrupt: threading.Event) -> Report:
-    """Settle what earlier runs left, and complete the undo that has begun, if there is one. No source is read.
+    """Settle the operations of earlier runs, and complete a begun undo. No source is read.
 
     Raises:
         CrossdockError: If the run could not begin. What stops it later is in the report.
@@ -70,11 +70,11 @@ def resume(project: Project, *, clock: Clock, progress: Progress, interrupt: thr
 
 @dataclass(frozen=True, slots=True)
 class GivenUp:
-    """An undo that was given up.
+    """An abandoned undo.
 
     Attributes:
-        unsent: Operations that are not sent any more.
-        unanswered: Operations that may have been carried out; the next run settles them.
+        unsent: Operations that are no longer sent.
+        unanswered: Operations that may have been executed. The next run settles them.
     """
 
     streams: list[str]
@@ -83,7 +83,7 @@ class GivenUp:
 
 
 def give_up(project: Project, *, clock: Clock) -> GivenUp:
-    """End the undo that has begun as it is: what it has done stays so, and its streams are synced again.
+    """Abandon the begun undo: what it has done stays, and its streams are synced again.
 
     Raises:
         ConfigError: If none has begun.
@@ -107,7 +107,7 @@ def give_up(project: Project, *, clock: Clock) -> GivenUp:
 
 
 class _Application:
-    """One run that carries out an approved undo, or goes on with it."""
+    """One run that executes or continues an approved undo."""
 
     def __init__(self, session: Session, approved: PlanFile, progress: Progress, interrupt: threading.Event) -> None:
         self._session, self._approved, self._progress = session, approved, progress
@@ -137,7 +137,7 @@ class _Application:
         return self._ended(found.streams)
 
     def resume(self, begun: Sequence[BegunUndo]) -> Report:
-        """Settle what an earlier run of it left, and do what is left of what was approved."""
+        """Settle the operations of its earlier run, and execute the rest of what was approved."""
         names = [each.stream for each in begun]
         check_known(self._session, names, self._undone.title)
         with self._run.opened(set(names)):
@@ -168,7 +168,7 @@ class _Application:
         run.deliver(run.streams[::-1], source)
 
     def _ended(self, names: Sequence[str]) -> Report:
-        """End the undo if it has done everything; about what is in doubt a person decides."""
+        """End the undo if it has done everything. A person decides about operations in doubt."""
         with self._session.state.look() as tx:
             left = [each for each in tx.intents.unsettled() if each.identity.stream in names]
         if self._run.report.completed and all(self._is_for_a_person(each) for each in left):
@@ -178,7 +178,7 @@ class _Application:
         return self._run.report
 
     def _is_for_a_person(self, intent: Intent) -> bool:
-        """Whether it is in doubt, and no run may send it again."""
+        """Return whether the operation is in doubt, and no run may send it again."""
         target = self._session.targets[intent.scope.target]
         return intent.first_sent_at is not None and rule_for(intent, target, self._session.clock.now()) == "park"
 
@@ -188,7 +188,7 @@ def _nothing(bound: BoundStream, _tally: Tally, _run_id: int) -> PreparedOperati
 
 
 def _end(tx: Transaction, plan: PlanFile, names: Iterable[str]) -> None:
-    """The streams are synced again; those of a migration are read from their beginning, so that a load is whole."""
+    """Let the streams sync again. Those of a migration are read from their beginning, so that a load is complete."""
     tx.begun_undos.end()
     undone = None if plan.run is None else tx.runs.get(plan.run)
     for name in names:

@@ -1,4 +1,4 @@
-"""What an undo does about each record that some runs have delivered."""
+"""The decisions of an undo about each record that some runs have delivered."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _SOURCE = "undo"
 AT_ONCE = 1_000  # records that are looked up together
 Undoing = Literal["delete", "restore", "left alone", "impossible"]
 Changed = Callable[[Sequence[str]], AbstractSet[str]]
-"""Those of some ids whose records others have changed since they were written."""
+"""Returns those of some ids whose records others have changed since they were written."""
 Referred = Callable[[Sequence[str]], Mapping[str, str]]
-"""Those of some ids that a record which stays refers to, each with the resource of that record."""
+"""Returns those of some ids that a remaining record refers to, each with the resource of that record."""
 
 CHANGED = "somebody else has changed it since"
 _GONE = "it was deleted, and a new record would have another id"
@@ -30,11 +30,11 @@ _RETRIED = "it may have existed before: its create was not answered"
 
 @dataclass(frozen=True, slots=True)
 class UndoneRecord:
-    """What happens to one record.
+    """The decision about one record.
 
     Attributes:
-        reason: Why it stays as it is; empty if an operation undoes it.
-        operation: That undoes it; None if it stays as it is.
+        reason: Why it stays; empty if an operation undoes it.
+        operation: The operation that undoes it; None if it stays.
     """
 
     stream: str
@@ -46,14 +46,12 @@ class UndoneRecord:
 
     @property
     def deleted_id(self) -> str | None:
-        """Of the record if it is to be deleted."""
         if self.operation is None or self.operation.kind != "delete" or self.operation.binding is None:
             return None
         return self.operation.binding.target_id
 
 
 def nothing_referred(ids: Sequence[str]) -> Mapping[str, str]:  # noqa: ARG001  see `Referred`
-    """No record refers to any."""
     return {}
 
 
@@ -64,12 +62,12 @@ def undone_records(
     changed: Changed,
     referred: Referred = nothing_referred,
 ) -> Iterator[UndoneRecord]:
-    """Decide about each record of *bound* that *runs* have delivered; those that need nothing are left out.
+    """Decide about each record of *bound* that *runs* have delivered. Those that need nothing are left out.
 
     Args:
-        runs: Ids; what other runs have delivered later is not undone.
-        changed: Which records others have changed; asked about many at once.
-        referred: Which records are not deleted, because others refer to them; asked about many at once.
+        runs: The ids of the runs. Later deliveries of other runs are not undone.
+        changed: Finds records that others have changed; called for many at once.
+        referred: Finds records that are not deleted because others refer to them; called for many at once.
     """
     scope, after, wanted = bound.scope, None, sorted(runs)
     while True:
@@ -92,7 +90,7 @@ def undone_records(
 
 
 def _bindings(tx: Transaction, scope: Scope, keys: Sequence[int]) -> dict[int, Binding]:
-    """The bindings of these records; of contributions with the version of the whole record, which is the newer one."""
+    """Return the bindings of these records, contributions with the newer version of the whole record."""
     own = tx.bindings.get(scope, keys)
     wholes = tx.bindings.get(scope.whole, list(own)) if scope.is_contribution else {}
     return {
@@ -104,7 +102,7 @@ def _bindings(tx: Transaction, scope: Scope, keys: Sequence[int]) -> dict[int, B
 
 
 def _without_referred(page: Sequence[UndoneRecord], referred: Referred) -> Iterator[UndoneRecord]:
-    """The records of *page*; those that are to be deleted and that others refer to stay."""
+    """Yield the records of *page*. Those that would be deleted and that others refer to stay."""
     ids = referred([each.deleted_id for each in page if each.deleted_id is not None])
     for each in page:
         resource = None if each.deleted_id is None else ids.get(each.deleted_id)
@@ -121,11 +119,11 @@ def _referred_by(resource: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Decision:
-    """About one record.
+    """The decision about one record.
 
     Args:
-        history: What was delivered of it, oldest first, from the first operation of the runs on.
-        is_first: Nothing was delivered of it before.
+        history: Its deliveries, oldest first, from the first operation of the runs on.
+        is_first: Whether nothing was delivered of it before.
     """
 
     bound: BoundStream
@@ -149,7 +147,7 @@ class _Decision:
         return UndoneRecord(self.bound.name, self.bound.scope, self._key, undoing, operation=undone)
 
     def _undone(self, runs: AbstractSet[int]) -> Operation | str | None:
-        """The operation that undoes what *runs* did, or why there is none; None if nothing is to be undone."""
+        """Return the operation that undoes *runs*, or why there is none; None if nothing is to be undone."""
         first, binding = self.history[0], self.binding
         created = first.operation == "create" and not first.untouched
         if binding is None:
@@ -166,7 +164,7 @@ class _Decision:
         return self._operation("update", binding, written.before) if written.before else _UNKNOWN
 
     def _irreversible(self, operation: Operation) -> str:
-        """Why the target cannot carry out *operation*; empty if it can."""
+        """Return why the target cannot execute *operation*; empty if it can."""
         assert operation.binding is not None
         if self.bound.kind.write_once:
             return "what is written once can be neither changed nor deleted"

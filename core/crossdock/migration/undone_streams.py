@@ -1,4 +1,4 @@
-"""The streams whose records an undo takes back."""
+"""The streams whose records an undo reverts."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from crossdock.values.progress import Silent
 from crossdock.writing.delivery.operations import Operation
 
 ChangedAmong = Callable[[Scope, Sequence[str]], AbstractSet[str]]
-"""Those of some ids of a scope whose records others have changed."""
+"""Returns those of some ids of a scope whose records others have changed."""
 
 Covers = Callable[[int], bool]
-"""Whether an undo that was approved covers the record with this key hash."""
+"""Returns whether an approved undo covers the record with this key hash."""
 _UNSETTLED = "an operation on it is not settled"
 _NOT_APPROVED = "it was left alone when the undo was approved"
 
@@ -29,7 +29,7 @@ class UndoneStreams:
     """The streams *names*, of which *runs* are undone.
 
     Attributes:
-        covers: Of each stream, if an undo of them has begun; other records stay.
+        covers: The covered records of each stream, if an undo of them has begun; other records stay.
     """
 
     session: Session
@@ -39,12 +39,11 @@ class UndoneStreams:
 
     @property
     def scopes(self) -> set[Scope]:
-        """What they write."""
         return {self.session.project.scopes[name] for name in self.names}
 
     @contextmanager
     def bound(self) -> Iterator[list[BoundStream]]:
-        """The streams, those that refer to others first."""
+        """Yield the streams, referring streams first."""
         session, run = self.session, platform_context(self.session, Silent())
         with run.at_end:
             yield session.project.bind(set(self.names), targets=session.targets, run=run)[::-1]
@@ -52,7 +51,7 @@ class UndoneStreams:
     def records(
         self, bound: BoundStream, changed: ChangedAmong, referred: Referred = nothing_referred
     ) -> Iterator[UndoneRecord]:
-        """What happens to each record of *bound*; see `undone_records`."""
+        """Yield the decision about each record of *bound*; see `undone_records`."""
         state, covers = self.session.state, self.covers.get(bound.name)
         with state.look() as tx:
             unsettled = {each.identity.key_hash for each in tx.intents.unsettled(bound.scope)}
@@ -66,5 +65,4 @@ class UndoneStreams:
 
 
 def operations(records: Iterator[UndoneRecord]) -> Iterator[Operation]:
-    """Those of the records that do not stay as they are."""
     return (each.operation for each in records if each.operation is not None)

@@ -1,4 +1,4 @@
-"""When each wave will have sent its requests, if the load begins now."""
+"""The forecast of when each wave will have sent its requests, if the load begins now."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from crossdock.runs.plan_results import Planned
 
 @dataclass(frozen=True, slots=True)
 class WaveForecast:
-    """What one wave needs.
+    """The forecast of one wave.
 
     Attributes:
-        requests: To all targets; what an earlier run left is sent by the first wave.
-        begins, ends: When its first and last request can be sent, in UTC; None if nobody can know.
+        requests: The requests to all targets. The first wave sends the operations of earlier runs. begins, ends: When
+            its first and last request can be sent, in UTC; None if that cannot be known.
     """
 
     wave: NumberedWave
@@ -33,7 +33,7 @@ class WaveForecast:
 def wave_forecasts(
     migration: MigrationConfig, waves: Sequence[NumberedWave], planned: Planned, began: datetime
 ) -> Iterator[WaveForecast]:
-    """One for each of *waves*, which are loaded one after the other from *began* on."""
+    """Yield a forecast for each of *waves*, which are loaded in sequence from *began* on."""
     wave_of = {stream: wave.name for wave in waves for stream in wave.streams}
     needed: dict[str, Counter[str]] = {wave.name: Counter() for wave in waves}
     for (target, stream), requests in planned.requests.items():
@@ -48,21 +48,21 @@ def wave_forecasts(
 
 
 def _last(begins: datetime | None, loads: Sequence[tuple[_Load, int]]) -> datetime | None:
-    """When the last of the targets has its requests."""
+    """Return when the last of the targets has its requests."""
     ends = [None if begins is None else load.end(requests, begins) for load, requests in loads]
     known = [each for each in ends if each is not None]
     return max(known, default=begins) if len(known) == len(ends) else None
 
 
 class _Load:
-    """All requests to one target, of which the first can be sent at once; none if its burst is unknown."""
+    """All requests to one target. The first can be sent at once; none if its burst is unknown."""
 
     def __init__(self, migration: MigrationConfig, forecast: Forecast) -> None:
         self._migration, self._rate_per_s = migration, forecast.rate_per_s
         self._at_once = forecast.at_once or 0
 
     def end(self, requests: int, begins: datetime) -> datetime | None:
-        """When *requests* more are sent, the first of them at *begins* or later."""
+        """Return when *requests* more are sent, the first of them at *begins* or later."""
         if self._rate_per_s is None:
             return None
         allowed = begins if self._migration.percent(begins) else allowed_again(self._migration, begins)

@@ -1,4 +1,4 @@
-"""What is known of a wave when a load of it begins, from the state and the rehearsal."""
+"""Facts about a wave when a load of it begins, from the state and the rehearsal."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class WaveNumbers:
 
     Attributes:
         delivered: Records that earlier runs have delivered.
-        rehearsed: Records that it had in the rehearsal; 0 without one.
-        later: Requests of the waves that follow; None without a rehearsal.
+        rehearsed: The number of its records in the rehearsal; 0 without one.
+        later: The requests of the following waves; None without a rehearsal.
     """
 
     delivered: int
@@ -27,7 +27,6 @@ class WaveNumbers:
 
 
 def wave_numbers(tx: Transaction, project: Project, migration: Migration, wave: NumberedWave) -> WaveNumbers:
-    """The numbers of *wave* as the state has them now."""
     rehearsal = of_state(migration.rehearsal)
     if rehearsal is None:
         return WaveNumbers(delivered(tx, project, wave), 0, None)

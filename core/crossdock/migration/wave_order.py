@@ -1,4 +1,4 @@
-"""References that point from a wave to a later one."""
+"""References from a wave to a later one."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from crossdock.planning.references import placeholder
 
 
 def later_parents(project: Project, waves: Sequence[NumberedWave]) -> dict[str, dict[str, str]]:
-    """For each stream that may refer to records of later waves: how their placeholders begin, and the later wave.
+    """Map each stream that may refer to records of later waves to the prefixes of their placeholders and these waves.
 
-    Without the streams for which there is none. See `crossdock.planning.references.placeholder`.
+    See `crossdock.planning.references.placeholder`.
     """
     scopes, wave_of = project.scopes, {name: wave for wave in waves for name in sorted(wave.streams)}
     found: dict[str, dict[str, str]] = {}

@@ -1,4 +1,4 @@
-"""How far each wave of a migration is, from the state."""
+"""The status of each wave of a migration, from the state."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ WaveState = Literal["not begun", "running", "incomplete", "done"]
 
 @dataclass(frozen=True, slots=True)
 class WaveStatus:
-    """How far one wave is.
+    """The status of one wave.
 
     Attributes:
-        run: The last one that loaded it; None before the first.
-        delivered: The records of its streams that their targets have, whoever delivered them.
-        records: Those and the others that are open.
-        open: Of its streams.
+        run: The last run that loaded it; None before the first.
+        delivered: The number of its streams' records at their targets, whoever delivered them.
+        records: The number of delivered and open records.
+        open: The open records of its streams.
         gate: None unless the wave is done.
     """
 
@@ -36,7 +36,7 @@ class WaveStatus:
 
     @property
     def state(self) -> WaveState:
-        """``incomplete``: its last run was stopped or killed."""
+        """The state; ``incomplete`` if its last run was stopped or killed."""
         if self.run is None:
             return "not begun"
         if self.run.status == "running":
@@ -50,7 +50,7 @@ class WaveStatus:
 
 
 def last_runs(tx: Transaction, migration: Migration | None) -> dict[str, MigrationRun]:
-    """The last run that loaded each wave, by the wave's name; what was loaded before an undo does not count."""
+    """Return the last run that loaded each wave, by the wave's name. Loads before an undo do not count."""
     found: dict[str, MigrationRun] = {}
     for run in tx.migrations.runs(migration.id) if migration else ():
         if run.kind == "undo":
@@ -61,13 +61,12 @@ def last_runs(tx: Transaction, migration: Migration | None) -> dict[str, Migrati
 
 
 def delivered(tx: Transaction, project: Project, wave: NumberedWave) -> int:
-    """The records of *wave* that their targets have, whoever delivered them."""
     scopes = project.scopes
     return sum(tx.known_records.delivered(scopes[name]) for name in wave.streams)
 
 
 def wave_status(tx: Transaction, project: Project, migration: Migration | None, wave: NumberedWave) -> WaveStatus:
-    """How far *wave* of *migration* is; of none, what was delivered without one."""
+    """Return the status of *wave* of *migration*; without a migration, of deliveries without one."""
     scopes = project.scopes
     writers = {scope: name for name, scope in scopes.items()}
     opened = sum(tx.open_records.counts(wave.streams, writers).values(), NOTHING_OPEN)

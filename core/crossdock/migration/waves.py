@@ -13,11 +13,11 @@ from crossdock.values import config_file
 
 @dataclass(frozen=True, slots=True)
 class NumberedWave:
-    """One wave; its text is for people, such as ``wave 2 of 7: lots``.
+    """One wave. Its text is for people, such as ``wave 2 of 7: lots``.
 
     Attributes:
-        number: From 1.
-        of: How many waves there are.
+        number: The number, from 1.
+        of: The number of waves.
         streams: Their full names.
     """
 
@@ -32,11 +32,7 @@ class NumberedWave:
 
 
 def config_of(project: Project) -> MigrationConfig:
-    """The section ``migration``.
-
-    Raises:
-        ConfigError: If the config has none.
-    """
+    """Return the section ``migration``, or raise ConfigError."""
     if project.migration is None:
         hint = "add 'migration: {waves: {NAME: {streams: [...]}}}'; see docs/migrate.md"
         raise ConfigError("the config has no section 'migration'", where=str(project.path), hint=hint)
@@ -44,11 +40,7 @@ def config_of(project: Project) -> MigrationConfig:
 
 
 def numbered_waves(project: Project) -> list[NumberedWave]:
-    """The waves in the order in which they are loaded.
-
-    Raises:
-        ConfigError: If the config has none.
-    """
+    """Return the waves in the order in which they are loaded. Raises ConfigError if there are none."""
     waves = config_of(project).waves
     return [
         NumberedWave(name, number, len(waves), frozenset(project.selected(wave.streams)), wave.gate)
@@ -57,20 +49,11 @@ def numbered_waves(project: Project) -> list[NumberedWave]:
 
 
 def wave_streams(project: Project) -> set[str]:
-    """The streams of all waves.
-
-    Raises:
-        ConfigError: If the config has none.
-    """
     return {name for wave in numbered_waves(project) for name in wave.streams}
 
 
 def called(waves: Sequence[NumberedWave], name: str) -> NumberedWave:
-    """The wave of this name.
-
-    Raises:
-        ConfigError: If there is none.
-    """
+    """Return the wave of this name, or raise ConfigError."""
     for wave in waves:
         if wave.name == name:
             return wave

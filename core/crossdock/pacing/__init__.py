@@ -1,4 +1,4 @@
-"""Spends a token bucket well, and learns the rate limit that an API does not state.
+"""Use of a token bucket up to its limit, and learning of rate limits that an API does not state.
 
-Comes in: answers and their headers. Goes out: how long to wait; nothing here sleeps. May import values only.
+Input: answers and their headers. Output: how long to wait; nothing here sleeps. The package may import values only.
 """

@@ -1,4 +1,4 @@
-"""What a token bucket lets us send now. Nothing here sleeps."""
+"""The requests that a token bucket permits now. Nothing here sleeps."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RESERVE: Mapping[Priority, int] = {"batch": 100, "live": 400}  # burst divided b
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """The *number*-th token of its bucket, taken at *at* on the monotonic clock."""
+    """The token *number* of its bucket, taken at *at* on the monotonic clock."""
 
     number: int
     at: float
@@ -39,7 +39,7 @@ class Allowance:
     ``live``, so that live requests find a token while a batch is running.
 
     Args:
-        ceiling: Most requests in flight.
+        ceiling: The most requests in flight.
         reduced: The part of the bucket that may be used; None for all of it.
     """
 
@@ -76,7 +76,6 @@ class Allowance:
         return None if self.estimate.burst is None else self._view.state.bucket.tokens(self._view.now)
 
     def take(self, wanted: int) -> Sequence[Token]:
-        """Take as many tokens as are available, at most *wanted*."""
         now = self._clock.monotonic()
         if not self._level_tracker.has_reports(now):
             self._learner.probe(now)
@@ -87,17 +86,16 @@ class Allowance:
         return [Token(number, now) for number in range(last - taken.count + 1, last + 1)]
 
     def wait_s(self) -> float:
-        """Seconds until a token is available, as far as this process knows."""
+        """Return seconds until a token is available, as far as this process knows."""
         wait_s = self._view.state.wait_s(self._view.now, self._kept_back())
         return max(wait_s, self._reduced.wait_s(*self._whole()))
 
     def _whole(self) -> tuple[Bucket, float]:
-        """The bucket as it was last seen, and its tokens now."""
         bucket = self._view.state.bucket
         return bucket, bucket.level(self._view.now)
 
     def room(self, in_flight: int) -> int:
-        """How many more requests may be in flight when *in_flight* are."""
+        """Return how many more requests may be in flight when *in_flight* are."""
         limit = self._in_flight_limit.limit
         most = self._learner.max_in_flight(self._in_flight_limit.latency_s)
         return max(0, (limit if most is None else min(limit, most)) - in_flight)

@@ -11,7 +11,7 @@ from crossdock.values.clock import Clock
 
 
 class BucketView:
-    """Accesses a store and remembers what it returned.
+    """Accesses a store and remembers the last result.
 
     Args:
         observe: Called after each access with the estimate, which other users of the bucket may have changed.
@@ -30,7 +30,6 @@ class BucketView:
 
     @property
     def now(self) -> float:
-        """The present on the store's clock."""
         return self.last.now + self._clock.monotonic() - self._seen_at
 
     def take(self, wanted: int, reserve: int) -> TakenTokens:

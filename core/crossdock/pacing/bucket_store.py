@@ -1,4 +1,4 @@
-"""Where a token bucket is stored: in memory for the threads of a process, or in a database for processes and hosts."""
+"""Storage of a token bucket: in memory for the threads of a process, or in a database for processes and hosts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from crossdock.values.clock import Clock
 
 @dataclass(frozen=True, slots=True)
 class BucketState:
-    """A bucket with its counters; instants are seconds on the store's clock.
+    """A bucket with its counters. Instants are seconds on the store's clock.
 
     Attributes:
         bucket: May fill at a slightly different rate than the estimate for a while, to probe for a higher limit.
@@ -34,11 +34,10 @@ class BucketState:
 
     @classmethod
     def of(cls, estimate: LimitEstimate) -> BucketState:
-        """A full bucket."""
         return cls(estimate.bucket(), estimate)
 
     def take(self, now: float, wanted: int, reserve: int) -> tuple[BucketState, int]:
-        """Take at most *wanted* tokens, leaving *reserve*; the new state and the number taken."""
+        """Take at most *wanted* tokens, leaving *reserve*. Return the new state and the number taken."""
         available = 0 if now < self.frozen_until else math.floor(self.bucket.level(now) + ROUNDING) - reserve
         count = max(0, min(wanted, available))
         if count == 0:
@@ -46,12 +45,12 @@ class BucketState:
         return replace(self, bucket=self.bucket.take(now, count), spent=self.spent + count, as_of=now), count
 
     def wait_s(self, now: float, reserve: int) -> float:
-        """Seconds until a token beyond *reserve* is available."""
+        """Return seconds until a token beyond *reserve* is available."""
         cost = min(reserve + 1, self.bucket.burst)
         return max(0.0, self.frozen_until - now, self.bucket.wait_s(now, cost))
 
     def adjusted_to(self, now: float, tolerance_s: float = 0.0) -> BucketState:
-        """The state on a clock that was set back, which shows when it was changed after *now*.
+        """Adjust the state to a clock that was set back, so that its last change lies after *now*.
 
         Its instants then move back as well, as if no time had passed since. A difference of up to *tolerance_s* is
         ignored.
@@ -63,7 +62,7 @@ class BucketState:
         return replace(self, bucket=bucket, frozen_until=self.frozen_until - ahead, as_of=now)
 
     def carried_over(self, now: float, estimate: LimitEstimate) -> BucketState:
-        """The state for the next run: with its *estimate*, and a bucket that is empty at worst."""
+        """Return the state for the next run: with its *estimate*, and an empty bucket at worst."""
         kept = self.adjusted_to(now)
         bucket = estimate.bucket(min(kept.bucket.spent_until, now + estimate.spendable / estimate.bucket().rate_per_s))
         return replace(kept, bucket=bucket, estimate=estimate)
@@ -74,7 +73,7 @@ Change = Callable[[BucketState, float], BucketState]  # from a state and the pre
 
 @dataclass(frozen=True, slots=True)
 class TakenTokens:
-    """*count* tokens taken at *now* on the store's clock; the last one has the number ``bucket_state.spent``."""
+    """*count* tokens taken at *now* on the store's clock. The last one has the number ``bucket_state.spent``."""
 
     count: int
     bucket_state: BucketState
@@ -82,10 +81,10 @@ class TakenTokens:
 
 
 class BucketStore(Protocol):
-    """A bucket shared by threads, processes or hosts; both methods are atomic."""
+    """A bucket shared by threads, processes or hosts. Both methods are atomic."""
 
     def take(self, wanted: int, reserve: int) -> TakenTokens:
-        """Take at most *wanted* tokens, leaving *reserve*; zero only reads."""
+        """Take at most *wanted* tokens, leaving *reserve*. Zero only reads."""
 
     def change(self, change: Change) -> TakenTokens:
         """Replace the state by the result of *change*, which may be called more than once."""

@@ -1,4 +1,4 @@
-"""How long a number of requests takes: the tokens in the bucket at once, the others at its rate."""
+"""The time that a number of requests takes: the tokens in the bucket at once, the others at its rate."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Forecast:
 
 
 def forecast(bucket_state: BucketState, requests: int, now: float) -> Forecast:
-    """The time that *requests* need from *now*, in seconds on the clock of *bucket_state*."""
+    """Return the time that *requests* need from *now*, in seconds on the clock of *bucket_state*."""
     estimate = bucket_state.estimate
     if estimate.burst is None or estimate.rate_per_s is None:
         return Forecast(requests, None, estimate.rate_per_s, None)

@@ -1,4 +1,4 @@
-"""Whether reported levels can be trusted: some proxies make them up, some platforms report another bucket's."""
+"""Checks whether reported levels can be trusted: some proxies invent them, some platforms report another bucket's."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class HeaderTrust:
         return now >= self._banned_until
 
     def fresh(self, now: float) -> bool:
-        """Whether a level was trusted in the last two seconds."""
+        """Return whether a level was trusted in the last two seconds."""
         return now - self._trusted_at < FRESH_S and self.trusted(now)
 
     def refused(self) -> None:
-        """A request was refused, so the bucket does run empty."""
+        """Record that a request was refused, so the bucket does run empty."""
         self._empty = 0
 
     def check(self, reported: Sample, rate_per_s: float, latency_s: float, now: float) -> bool:
-        """True if the reported level is newer than the latest and can be trusted."""
+        """Return whether the reported level is newer than the latest and can be trusted."""
         latest = self._latest
         if not self.trusted(now) or (latest is not None and reported.at <= latest.at):
             return False

@@ -1,4 +1,4 @@
-"""How many requests may be in flight: as many as the latency requires.
+"""The limit for requests in flight: as many as the latency requires.
 
 By Little's law a rate needs ``rate * latency`` requests in flight; twice that leaves room for jitter. Each further
 request would be one more in doubt after a crash, and one more refused when the bucket proves empty.
@@ -31,7 +31,7 @@ class InFlightLimit:
         self.latency_s = 0.0
 
     def answered(self, at: float, latency_s: float, rate_per_s: float) -> None:
-        """An answer arrived at *at*; *rate_per_s* is the rate of the bucket."""
+        """Record an answer that arrived at *at*; *rate_per_s* is the rate of the bucket."""
         self._answers.append((at, latency_s))
         self._since_update += 1
         if self._since_update < WINDOW // 4 and self.latency_s:

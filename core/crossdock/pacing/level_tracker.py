@@ -1,4 +1,4 @@
-"""Keeps the level of our bucket in line with the server's."""
+"""Keeps the level of the local bucket in line with the server's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crossdock.pacing.token_bucket import ROUNDING
 
 
 class LevelTracker:
-    """The server's level: as expected from our own requests, and as reported by headers.
+    """The server's level, as expected from our own requests and as reported by headers.
 
     Args:
         now: On the monotonic clock.
@@ -33,7 +33,7 @@ class LevelTracker:
         self._start = sample
 
     def expected(self, sample: Sample) -> float:
-        """The level at *sample* if only we use the bucket; infinite while the limit is unknown."""
+        """Return the level at *sample* if only we use the bucket; infinite while the limit is unknown."""
         estimate, start = self._view.state.estimate, self._start
         if estimate.rate_per_s is None or estimate.burst is None:
             return math.inf
@@ -41,7 +41,6 @@ class LevelTracker:
         return min(start.level + added - spent, estimate.spendable)
 
     def has_reports(self, now: float) -> bool:
-        """Whether the server reports a level that is trusted."""
         return self._trust.fresh(now)
 
     def taken(self, taken: TakenTokens) -> None:
@@ -51,7 +50,7 @@ class LevelTracker:
             self._first_of_full = taken.bucket_state.spent - taken.count + 1
 
     def answered(self, number: int, sent_at: float, now: float, latency_s: float, *, accepted: bool) -> AnsweredRequest:
-        """Count the answer; a full bucket gains nothing until the first request reaches the server."""
+        """Count the answer. A full bucket gains nothing until the first request reaches the server."""
         if not accepted:
             self._refused += 1
             self._trust.refused()
@@ -69,7 +68,7 @@ class LevelTracker:
             self._view.change(change)
 
     def read(self, headers: RateHeaders, request: AnsweredRequest) -> None:
-        """Correct limit and level by what an answer reports, unless its reports have proved wrong."""
+        """Correct limit and level by an answer's report, unless the reports have proved wrong."""
         now = request.answered_at
         if not self._trust.trusted(now):
             return
@@ -95,7 +94,7 @@ class LevelTracker:
             self._view.set_level(level)
 
     def _permitted(self) -> float:
-        """The level of a bucket of the configured size from which all tokens so far were taken.
+        """Return the level of a bucket of the configured size from which all tokens so far were taken.
 
         A larger bucket of the server may hold more, and so may one from which requests take less than a token.
         """

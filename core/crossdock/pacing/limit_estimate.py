@@ -1,4 +1,4 @@
-"""The estimated rate limit, and where each part of the estimate comes from."""
+"""The estimated rate limit, with the origin of each part."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ class LimitEstimate:
         Bucket(rate_per_s, 1 if self.burst is None else self.burst)
 
     def with_rate(self, rate_per_s: float, origin: Origin, agreed: int = 0) -> LimitEstimate:
-        """The same with another rate, capped at the configured one."""
+        """Return the same with another rate, capped at the configured one."""
         return replace(self, rate_per_s=min(rate_per_s, self.most_per_s), rate_from=origin, agreed=agreed)
 
     def with_burst(self, burst: int, origin: Origin) -> LimitEstimate:
-        """The same with another burst, at least 1 and capped at the configured one."""
+        """Return the same with another burst, at least 1 and capped at the configured one."""
         return replace(self, burst=max(1, min(burst, self.most_at_once)), burst_from=origin)
 
     def continuing(self, earlier: LimitEstimate | None) -> LimitEstimate:
-        """The same with what *earlier* found: a reported or learned rate and burst."""
+        """Return the same with the reported or learned rate and burst of *earlier*."""
         estimate = self
         if earlier is not None and earlier.rate_per_s is not None and earlier.rate_from in {"reported", "learned"}:
             estimate = estimate.with_rate(earlier.rate_per_s, earlier.rate_from, earlier.agreed)
@@ -67,12 +67,12 @@ class LimitEstimate:
         return max(1, int(self.burst * LEARNED_SHARE)) if self.burst_from == "learned" else self.burst
 
     def configured_bucket(self) -> Bucket | None:
-        """A full bucket of the configured maxima, where only one is set with the other one as known; None without."""
+        """Return a full bucket of the configured maxima, or None without any. A missing maximum is the known value."""
         if self.most_per_s == math.inf and self.most_at_once == UNLIMITED:
             return None
         rate_per_s = self.most_per_s if self.most_per_s < math.inf else self.rate_per_s or DEFAULT_PER_S
         return Bucket(rate_per_s, self.spendable)
 
     def bucket(self, spent_until: float = -math.inf) -> Bucket:
-        """A bucket of this size that is full again at *spent_until*, on the caller's clock."""
+        """Return a bucket of this size that is full again at *spent_until*, on the caller's clock."""
         return Bucket(self.rate_per_s or DEFAULT_PER_S, self.spendable, spent_until)

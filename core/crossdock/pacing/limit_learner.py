@@ -1,4 +1,4 @@
-"""Learns the rate limit: from what the server reports, or else from refused requests."""
+"""Learns the rate limit from reports of the server, or else from refused requests."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class LimitLearner:
         bucket = view.state.bucket
         self._view, self._rate, self._probe = view, rate, RateProbe(now)
         self._burst = BurstEstimator(full=bucket.level(view.last.now) >= bucket.burst)
-        self._guessing = False  # the rate is a guess, not yet an estimate
+        self._guessing = False  # whether the rate is a guess, not yet an estimate
         self.empty_at = -math.inf
         self._spent_when_empty = view.state.spent
 
     @property
     def _searching(self) -> bool:
-        """Whether a refusal has disproved the rate; until then the estimate of an earlier run is used."""
+        """Whether a refusal has disproved the rate. Until then the estimate of an earlier run is used."""
         return self._view.state.estimate.rate_from in UNSURE and self.empty_at > -math.inf
 
     def max_in_flight(self, latency_s: float) -> int | None:
-        """Most requests in flight while the limit is being searched for; None otherwise."""
+        """Return the most requests in flight while the limit is being searched for; None otherwise."""
         estimate = self._view.state.estimate
         if estimate.burst is not None and (not self._searching or self._rate.agreed):
             return None
@@ -52,7 +52,6 @@ class LimitLearner:
         return max(min(FIRST_IN_FLIGHT + spent // 2, most + spent // 400), round(2 * documented * latency_s))
 
     def probe(self, now: float) -> None:
-        """Send a little faster than a learned rate."""
         estimate = self._view.state.estimate
         learned = estimate.rate_from in UNSURE or (estimate.burst_from == "learned" and self._burst.under_way)
         if estimate.rate_per_s is None or estimate.burst is None or not learned:
@@ -65,13 +64,13 @@ class LimitLearner:
         self._burst.add(sample)
 
     def add_level(self, sample: Sample, latency_s: float) -> None:
-        """The server reported a level, but no rate."""
+        """Record a level that the server reported without a rate."""
         if self._rate.add_level(sample, latency_s, self._view.state.bucket.burst):
             assert self._rate.rate_per_s is not None
             self._view.resize(self._view.state.estimate.with_rate(self._rate.rate_per_s, "learned"))
 
     def adopt(self, headers: RateHeaders) -> None:
-        """Take over the rate and the burst that the server reports."""
+        """Adopt the rate and the burst that the server reports."""
         estimate = self._view.state.estimate
         if headers.burst is not None and int(headers.burst) != estimate.burst:
             estimate = estimate.with_burst(int(headers.burst), "reported")
@@ -81,7 +80,7 @@ class LimitLearner:
             self._view.resize(estimate)
 
     def restart_empty(self, request: AnsweredRequest, reserve: int, retry_after_s: float | None) -> None:
-        """Continue with an empty bucket, and one in debt if refusals follow each other: *reserve* was too small."""
+        """Continue with an empty bucket, in debt if refusals follow each other because *reserve* was too small."""
         self.empty_at = request.answered_at
         self._probe.refused(request.answered_at)
         self._burst.add_empty(request.sample)
@@ -102,7 +101,7 @@ class LimitLearner:
         self._view.change(change)
 
     def _guess_rate(self) -> bool:
-        """Guess a quarter of the accepted rate if none is known. True if so."""
+        """Guess a quarter of the accepted rate if none is known. Return True if so."""
         if self._rate.rate_per_s is not None:
             self._guessing = self._guessing and self._view.state.estimate.rate_per_s == self._rate.rate_per_s
             return False

@@ -45,7 +45,7 @@ class RateHeaders:
 
 
 def read(headers: Mapping[str, str]) -> RateHeaders | None:
-    """The rate limit in *headers*, None if there is none. Of several dialects the newest standard counts.
+    """Read the rate limit in *headers*, or return None. Of several dialects the newest standard counts.
 
     Args:
         headers: Names in lower case, lines of one name joined by commas.
@@ -63,7 +63,7 @@ class _Policy(NamedTuple):
 
 
 def _ratelimit(headers: Mapping[str, str]) -> RateHeaders | None:
-    """The field ``RateLimit``: a dictionary up to draft 07, a list since."""
+    """Read the field ``RateLimit``: a dictionary up to draft 07, a list since."""
     text = _field(headers, "ratelimit")
     if not text:
         return None
@@ -76,7 +76,7 @@ def _ratelimit(headers: Mapping[str, str]) -> RateHeaders | None:
 
 
 def _draft10(text: str, policies: tuple[_Policy, ...]) -> RateHeaders | None:
-    """The limit with the least remaining in proportion to its policy's quota."""
+    """Return the limit with the least remaining in proportion to its policy's quota."""
     by_name = {policy.name: policy for policy in reversed(policies)}
     limits = []
     for value, parameters in _parsed(text, "list") or ():
@@ -94,7 +94,7 @@ def _draft10(text: str, policies: tuple[_Policy, ...]) -> RateHeaders | None:
 
 
 def _triple(dialect: str, prefix: str, headers: Mapping[str, str]) -> RateHeaders | None:
-    """Separate fields; the limit may be followed by its policies (``100, 100;w=10``)."""
+    """Read separate fields. The limit may be followed by its policies (``100, 100;w=10``)."""
     if prefix + "limit" not in headers and prefix + "remaining" not in headers:
         return None
     limits = _policies(_field(headers, prefix + "limit"))
@@ -106,7 +106,7 @@ def _triple(dialect: str, prefix: str, headers: Mapping[str, str]) -> RateHeader
 def _window(
     dialect: str, limit: float | None, remaining: float | None, policies: tuple[_Policy, ...]
 ) -> RateHeaders | None:
-    """One limit, at the rate of the policy whose quota it is, or else of the first that has a rate."""
+    """Return one limit, at the rate of the policy with its quota, or else of the first policy with a rate."""
     if limit is remaining is None:
         return None
     rated = [policy for policy in policies if policy.of_requests and policy.rate_per_s is not None]
@@ -153,7 +153,7 @@ _READERS: tuple[Callable[[Mapping[str, str]], RateHeaders | None], ...] = (
 def _bounded(
     dialect: str, remaining: float | None = None, burst: float | None = None, rate_per_s: float | None = None
 ) -> RateHeaders | None:
-    """The values that are within the bounds of `RateHeaders`; None if none are."""
+    """Keep the values within the bounds of `RateHeaders`; None if there are none."""
     if burst is not None and burst < 1:
         burst = None  # no request would ever be accepted; some servers send 0 for "no limit"
     if remaining is not None and burst is not None and remaining > burst:
@@ -167,7 +167,7 @@ def _bounded(
 
 @lru_cache(maxsize=64)  # a server repeats its policies in every answer
 def _policies(text: str) -> tuple[_Policy, ...]:
-    """The policies of a list, named (``"default";q=100;w=10``) or not (``100;w=10``)."""
+    """Parse the policies of a list, named (``"default";q=100;w=10``) or not (``100;w=10``)."""
     found = []
     for value, parameters in _parsed(text, "list") or ():
         name = _name(value)
@@ -181,7 +181,7 @@ def _policies(text: str) -> tuple[_Policy, ...]:
 
 
 def _parsed(text: str, kind: Literal["list", "dictionary"]) -> Any:
-    """A structured field (RFC 9651), each value with its parameters; None if it is malformed."""
+    """Parse a structured field (RFC 9651), each value with its parameters; None if it is malformed."""
     try:
         return http_sf.parse(text.encode("ascii"), tltype=kind)
     except ValueError:
@@ -189,7 +189,7 @@ def _parsed(text: str, kind: Literal["list", "dictionary"]) -> Any:
 
 
 def _name(value: object) -> str | None:
-    """A name is a string; many servers omit the quotes."""
+    """Return the name, which is a string; many servers omit the quotes."""
     return str(value) if isinstance(value, str | http_sf.Token) else None
 
 
@@ -203,22 +203,21 @@ def _decimal_in(headers: Mapping[str, str], name: str) -> float | None:
 
 
 def _decimal(text: str) -> float | None:
-    """A number from 0 to 1e9, of digits with an optional fraction; no sign, no exponent."""
+    """Parse a number from 0 to 1e9, of digits with an optional fraction; no sign, no exponent."""
     return _number(float(text)) if _is_decimal(text) else None
 
 
 def _number(value: object) -> float | None:
-    """*value* if it is a number from 0 to 1e9."""
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
     return float(value) if 0 <= value <= MOST else None
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds of ``Retry-After`` (RFC 9110 section 10.2.3), 0 to 900; None if it is absent or invalid.
+    """Return the seconds of ``Retry-After`` (RFC 9110 section 10.2.3), 0 to 900; None if it is absent or invalid.
 
     Fractions of a second, which some vendors send, are read as well. A date is compared with the answer's own ``Date``,
-    so our clock does not matter.
+    so the local clock does not matter.
 
     Args:
         headers: Names in lower case.
@@ -231,7 +230,7 @@ def retry_after_s(headers: Mapping[str, str]) -> float | None:
 
 
 def age_s(headers: Mapping[str, str]) -> int | None:
-    """How many seconds ago the server made an answer that a cache gave, by ``Age`` (RFC 9111 section 5.1).
+    """Return the age of an answer from a cache in seconds, by ``Age`` (RFC 9111 section 5.1).
 
     Args:
         headers: Names in lower case.
@@ -244,16 +243,17 @@ def age_s(headers: Mapping[str, str]) -> int | None:
 
 
 def behind_s(headers: Mapping[str, str], now: float) -> float | None:
-    """By how many seconds the clock of the server that gave an answer is behind ours, by its ``Date`` and ``Age``.
+    """Return by how many seconds the server's clock is behind the local one, by ``Date`` and ``Age`` of an answer.
 
     A difference of two seconds counts as none: a ``Date`` has whole seconds, and an answer takes time.
 
     Args:
         headers: Names in lower case.
-        now: Our time since the epoch, in seconds.
+        now: The local time since the epoch, in seconds.
 
     Returns:
-        0 if it is not behind; None if the answer does not show it, or shows more than a day: it was stored somewhere.
+        0 if it is not behind; None if the answer does not show it, or shows more than a day because it was stored
+        somewhere.
     """
     date, age = http_date(headers.get("date", "")), age_s(headers)
     if date is None or age is None:
@@ -263,7 +263,7 @@ def behind_s(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def http_date(text: str) -> float | None:
-    """A date in one of the three forms of HTTP (RFC 9110 section 5.6.7) as seconds since the epoch; None if invalid.
+    """Parse a date in one of HTTP's three forms (RFC 9110 section 5.6.7) to seconds since the epoch; None if invalid.
 
     The date is in UTC, stated or not. A text longer than 256 characters is invalid.
     """

@@ -1,4 +1,4 @@
-"""The rate limit of an API that is read, as a connector or a config sets it."""
+"""The configured rate limit of a source API."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from crossdock.values.config_file import ConfigModel
 
 
 class LimitSettings(Protocol):
-    """A rate limit as far as it is configured."""
-
     def estimate(self, earlier: LimitEstimate | None = None) -> LimitEstimate:
-        """The limit before the first answer. Values that *earlier* runs found stay in use."""
+        """Return the limit before the first answer. Values that *earlier* runs found stay in use."""
 
 
 class RateLimit(ConfigModel):
@@ -28,7 +26,6 @@ class RateLimit(ConfigModel):
     set."""
 
     def estimate(self, earlier: LimitEstimate | None = None) -> LimitEstimate:
-        """The limit before the first answer. Values that *earlier* runs found stay in use."""
         most_per_s = self.per_minute / 60 if self.per_minute else math.inf
         estimate = LimitEstimate(most_per_s=most_per_s, most_at_once=self.burst or UNLIMITED)
         if self.per_minute:

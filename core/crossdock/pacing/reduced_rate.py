@@ -1,4 +1,4 @@
-"""A percentage of a bucket's tokens for one of its users, which leaves the others to the rest. Nothing here sleeps."""
+"""A percentage of a bucket's tokens for one of its users. Nothing here sleeps."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ ASKED_AGAIN_S = 1.0  # while nothing may be taken, since the percentage may chan
 
 
 class ReducedRate:
-    """So many percent of the rate and of the burst of a bucket, for one thread.
+    """A percentage of the rate and burst of a bucket, for one thread.
 
-    It is a second bucket, from which each token must be taken as well. At first it has its percentage of the tokens
-    that the whole one has, so a run that is started again gets no other burst.
+    It is a second bucket, from which each token must be taken, too. It begins with its percentage of the whole bucket's
+    tokens, so that a restarted run gets no additional burst.
 
     Args:
-        percent: Of the whole bucket, 0 to 100; asked each time, so it may change while tokens are taken.
+        percent: Returns the percentage of the whole bucket, 0 to 100. It is called each time, so the percentage may
+            change.
     """
 
     def __init__(self, clock: Clock, percent: Callable[[], int]) -> None:
@@ -26,7 +27,7 @@ class ReducedRate:
         self._own: Bucket | None = None
 
     def available(self, wanted: int, whole: Bucket, level: float) -> int:
-        """How many of *wanted* tokens may be taken from *whole*, which has *level* tokens now."""
+        """Return how many of *wanted* tokens may be taken from *whole*, which has *level* tokens now."""
         percent = self._percent()
         if percent >= 100:
             self._own = None
@@ -37,12 +38,11 @@ class ReducedRate:
         return min(wanted, own.tokens(self._clock.monotonic()))
 
     def take(self, count: int) -> None:
-        """*count* of the `available` tokens were taken."""
         if self._own is not None and count:
             self._own = self._own.take(self._clock.monotonic(), count)
 
     def wait_s(self, whole: Bucket, level: float) -> float:
-        """Seconds until a token is available, as long as the percentage is the same."""
+        """Return seconds until a token is available, as long as the percentage is the same."""
         percent = self._percent()
         if percent >= 100:
             return 0.0
@@ -51,7 +51,6 @@ class ReducedRate:
         return self._sized(percent, whole, level).wait_s(self._clock.monotonic())
 
     def _sized(self, percent: int, whole: Bucket, level: float) -> Bucket:
-        """The own bucket, of the size that it has now."""
         now, rate_per_s = self._clock.monotonic(), whole.rate_per_s * percent / 100
         # a burst that is unknown is reduced to what the rate gives in a second
         burst = max(1, int(rate_per_s if whole.burst == UNLIMITED else whole.burst * percent // 100))

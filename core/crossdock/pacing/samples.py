@@ -1,4 +1,4 @@
-"""What a single answer shows of the server's bucket."""
+"""The information of a single answer about the server's bucket."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class Sample:
     level: float = 0.0
 
     def rate_since(self, earlier: Sample) -> float:
-        """Tokens per second that were added in between, provided that the bucket was never full."""
+        """Return the tokens per second that were added in between, provided that the bucket was never full."""
         gained = self.accepted - earlier.accepted + self.level - earlier.level
         return max(gained / (self.at - earlier.at), LOWEST_PER_S)
 
 
 @dataclass(frozen=True, slots=True)
 class AnsweredRequest:
-    """A request that was answered; instants are on the monotonic clock.
+    """An answered request. Instants are on the monotonic clock.
 
     Attributes:
         number: The number of its token.

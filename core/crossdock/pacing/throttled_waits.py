@@ -1,4 +1,4 @@
-"""How long to wait after an answer by which an API limits the rate."""
+"""The wait after an answer by which an API limits the rate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UNITS_S = (0.001, 1.0, 60.0)
 
 
 def throttled_wait_s(headers: Mapping[str, str], body: bytes) -> float | None:
-    """Seconds of ``Retry-After``, else those that the text of *body* states, 0 to 900; None if neither does.
+    """Return the seconds of ``Retry-After``, else those stated in the text of *body*, 0 to 900; None without both.
 
     A text states a wait by a number with a unit after "retry", "again" or "wait", such as ``retry after 1500
     milliseconds``.

@@ -33,22 +33,21 @@ class Bucket:
             raise ValueError(f"a burst of {self.burst} is below one")
 
     def level(self, now: float) -> float:
-        """Tokens at *now*, with fractions, at most *burst*; negative for a debt.
+        """Return the tokens at *now*, with fractions, at most *burst*; negative for a debt.
 
         A clock that is set back yields no token twice.
         """
         return min(float(self.burst), self.burst - (self.spent_until - now) * self.rate_per_s)
 
     def tokens(self, now: float) -> int:
-        """Whole tokens at *now*, 0 to *burst*."""
         return max(0, math.floor(self.level(now) + ROUNDING))
 
     def take(self, now: float, cost: int) -> Bucket:
-        """The bucket without *cost* tokens, which may leave a debt."""
+        """Return the bucket without *cost* tokens, which may leave a debt."""
         return replace(self, spent_until=max(self.spent_until, now) + cost / self.rate_per_s)
 
     def wait_s(self, now: float, cost: int = 1) -> float:
-        """Seconds from *now* until *cost* tokens are available; 0.0 if they are.
+        """Return the seconds from *now* until *cost* tokens are available; 0.0 if they are.
 
         Raises:
             ValueError: If *cost* exceeds *burst*, so that no wait is long enough.
@@ -58,9 +57,9 @@ class Bucket:
         return max(0.0, self.spent_until - now - (self.burst - cost) / self.rate_per_s)
 
     def with_level(self, now: float, level: float) -> Bucket:
-        """The bucket with *level* tokens at *now*, capped at *burst*."""
+        """Return the bucket with *level* tokens at *now*, capped at *burst*."""
         return replace(self, spent_until=now + (self.burst - min(level, self.burst)) / self.rate_per_s)
 
     def resized(self, now: float, rate_per_s: float, burst: int) -> Bucket:
-        """A bucket of another rate and burst with the same level at *now*."""
+        """Return a bucket of another rate and burst with the same level at *now*."""
         return Bucket(rate_per_s, burst).with_level(now, self.level(now))

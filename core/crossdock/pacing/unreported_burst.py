@@ -28,18 +28,18 @@ class BurstEstimator:
             self._samples.append(sample)
 
     def add_empty(self, sample: Sample) -> None:
-        """The bucket was empty; only the first time counts."""
+        """Record that the bucket was empty. Only the first time counts."""
         if self._empty is None:
             self._empty = sample
 
     def mean_per_s(self) -> float:
-        """The rate of accepted requests, which is above the bucket's, or it would not be empty."""
+        """Return the rate of accepted requests, which is above the bucket's, or it would not be empty."""
         if self._empty is None or not self._samples or self._empty.at <= self._samples[0].at:
             return 1.0
         return self._empty.rate_since(self._samples[0])
 
     def burst(self, rate_per_s: float) -> int | None:
-        """The burst of a bucket of this rate; None if it was not full at the start or has not been empty.
+        """Return the burst of a bucket of this rate; None if it was not full at the start or has not been empty.
 
         After a slow start the bucket stays full for a while, so the highest level at any sample counts.
         """

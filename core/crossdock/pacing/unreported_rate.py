@@ -41,12 +41,11 @@ class RateEstimator:
         self._levels: deque[Sample] = deque(maxlen=8)
 
     def adopt(self, estimate: LimitEstimate) -> None:
-        """Take over the rate that another user of the bucket has found."""
+        """Adopt the rate that another user of the bucket has found."""
         if estimate.rate_per_s != self.rate_per_s:
             self.rate_per_s, self.agreed = estimate.rate_per_s, estimate.agreed
 
     def add_empty(self, sample: Sample, latency_s: float) -> None:
-        """The bucket was empty."""
         span = max(MIN_SPAN_S, 4 * latency_s)
         last, self._last = self._last, sample
         if last is None or self._series is None:
@@ -72,7 +71,7 @@ class RateEstimator:
         self.rate_per_s = sample.rate_since(since)
 
     def add_level(self, sample: Sample, latency_s: float, burst: int) -> bool:
-        """The server reported a level that is trusted. True if the estimate has changed."""
+        """Record a trusted level that the server reported. Return whether the estimate has changed."""
         if sample.level > 0.95 * burst:
             self._levels.clear()  # tokens added to a full bucket are lost
         if self._levels and sample.at - self._levels[-1].at < LEVEL_SPAN_S / 6:
@@ -104,7 +103,7 @@ class RateProbe:
         self._quiet_since = now
 
     def factor(self, now: float, agreed: int) -> float | None:
-        """How much faster than the estimate to send from now on; None if that was decided less than 0.1 s ago."""
+        """Return the factor for the speed from now on; None if that was decided less than 0.1 s ago."""
         if now - self._latest_at < PROBE_INTERVAL_S:
             return None
         self._latest_at = now

@@ -1,7 +1,7 @@
-"""Tells an empty bucket from a 429 that has another cause.
+"""Distinguishes an empty bucket from a 429 with another cause.
 
-A client that takes each 429 for an empty bucket is slowed to a crawl by a platform that refuses one request in fifty at
-random. So an unexpected 429 is verified: a few requests are sent at once, and an empty bucket refuses those too.
+A client that treats each 429 as an empty bucket becomes very slow if a platform refuses one request in fifty at random.
+So an unexpected 429 is verified: a few requests are sent at once, and an empty bucket refuses those too.
 """
 
 from __future__ import annotations
@@ -17,29 +17,26 @@ REMEMBERED = 4_000  # answers
 
 
 class Unexpected429s:
-    """Verifies unexpected 429s of one bucket."""
-
     def __init__(self) -> None:
         self._answered = self._false_alarms = 0
         self.clear()
 
     def clear(self) -> None:
-        """The bucket was found empty."""
         self._latest: deque[bool] = deque(maxlen=LATEST)
         self._checks: list[bool] = []
         self._first: int | None = None
 
     def verify(self, spent: int) -> None:
-        """Check with the requests that take the tokens after the first *spent*."""
+        """Verify with the requests that take the tokens after the first *spent*."""
         if self._first is None:
             self._first, self._checks = spent + 1, []
 
     def checks_left(self, spent: int) -> int:
-        """Tokens that may be taken for checks beyond those in the bucket."""
+        """Return the tokens that may be taken for checks beyond those in the bucket."""
         return 0 if self._first is None else max(0, self._first + CHECKS - 1 - spent)
 
     def answered(self, number: int, *, accepted: bool) -> None:
-        """The request with this token number was accepted or refused."""
+        """Record that the request with this token number was accepted or refused."""
         self._latest.append(accepted)
         self._answered += 1
         if self._answered == REMEMBERED:
@@ -51,7 +48,9 @@ class Unexpected429s:
                 self._false_alarms += 1
 
     def is_credible(self, *, expected: bool) -> bool:
-        """Whether a 429 means an empty bucket. Where false alarms are frequent, even an expected one needs proof."""
+        """Return whether a 429 means an empty bucket. If false alarms are frequent, even an expected one needs
+        proof.
+        """
         frequent = self._false_alarms >= 2 and self._false_alarms * FREQUENT > self._answered
         return self._confirmed() or (expected and not frequent)
 

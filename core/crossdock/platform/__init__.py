@@ -1,5 +1,5 @@
-"""The platform as specified, and what is assumed where the specification is silent.
+"""The platform as specified, and the assumptions where the specification is silent.
 
-Comes in: the platform's part of a config. Goes out: credentials, scopes, webhooks, and a typed client. May
+Input: the platform's part of a config. Output: credentials, scopes, webhooks, and a typed client. The package may
 import resource types of mapping, HTTP, pacing and values.
 """

@@ -13,12 +13,7 @@ from crossdock.values.redaction import redacted
 
 
 class AuthorizedClient(HttpClient):
-    """An `HttpClient` that authorizes each request, and repeats it once with a new token after a 401.
-
-    Args:
-        credential: Already prepared.
-        options: Of `HttpClient`.
-    """
+    """An `HttpClient` that authorizes each request, and repeats it once with a new token after a 401."""
 
     def __init__(self, credential: Credential, base_url: str, **options: Any) -> None:
         super().__init__(base_url, **options)
@@ -34,12 +29,12 @@ class AuthorizedClient(HttpClient):
         params: Mapping[str, str] | None = None,
         may_leave: Callable[[], bool] = lambda: True,
     ) -> Answer:
-        """Send one request as `HttpClient.send` does. After a 401 it was not carried out and may be repeated.
+        """Send one request as `HttpClient.send` does. After a 401 it was not executed and may be repeated.
 
         Raises:
             NotSentError: If it was certainly not sent, for example without a token.
-            AmbiguousError: If it may have been carried out.
-            UnauthorizedError: If no token is granted; it was not sent.
+            AmbiguousError: If it may have been executed.
+            UnauthorizedError: If no token is granted. Nothing was sent then.
         """
         sent: list[str] = []
         for is_last in (False, True):

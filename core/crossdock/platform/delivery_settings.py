@@ -1,4 +1,4 @@
-"""How operations are delivered to a target: settings of the platform's section, and of a connection that is one."""
+"""The settings for delivery to a target, in the platform's section and in a connection that is a target."""
 
 from __future__ import annotations
 

@@ -13,12 +13,12 @@ from crossdock.reading.transport import oauth_tokens
 
 
 def granted_scopes(profile: Profile, url: str, credential: Credential) -> tuple[str, ...] | None:
-    """The scopes of *credential*; None if the answer does not say.
+    """Return the scopes of *credential*; None if the answer does not state them.
 
     A client authenticates as at the token endpoint, an API key by itself.
 
     Args:
-        credential: Already prepared.
+        credential: A prepared credential.
 
     Raises:
         UnauthorizedError: If the request is refused, or the credential is not active.

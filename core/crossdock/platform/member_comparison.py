@@ -1,4 +1,4 @@
-"""Compares the members that are sent with those that an OpenAPI document describes."""
+"""Compares the sent members with those that an OpenAPI document describes."""
 
 from __future__ import annotations
 
@@ -27,14 +27,7 @@ _FORMATS = {"date", "date-time", "uuid"}
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One difference.
-
-    Attributes:
-        where: An operation, and a member as a JSON pointer.
-        what: What the document says, and what is sent.
-        fix: The setting to change; empty if there is none.
-        is_error: Whether every such request would fail; otherwise only some records would.
-    """
+    """One difference."""
 
     where: str
     what: str
@@ -43,7 +36,7 @@ class Difference:
 
 
 def sent(resource: str) -> tuple[OpenApi, Json]:
-    """The schema of what is sent to create a record, and the document that it refers to."""
+    """Return the schema of what is sent to create a record, and the document that it refers to."""
     document = _sent_schemas()
     return document, document.schema({"$ref": f"#/$defs/{RESOURCES[resource].wire.__name__}"})
 
@@ -56,26 +49,22 @@ def _sent_schemas() -> OpenApi:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that differs only in spelling, else the nearest one."""
+    """Return the known name that differs only in spelling, else the nearest one."""
     spelled = {plain(each): each for each in known}
     close = get_close_matches(plain(name), spelled, n=1, cutoff=0.75)
     return spelled[close[0]] if close else None
 
 
 def plain(name: str) -> str:
-    """*name* without case and punctuation."""
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 class MemberComparison:
-    """Compares schemas of one operation; *where* is its name."""
-
     def __init__(self, document: OpenApi, where: str) -> None:
         self._document, self._where = document, where
         self._ours = _sent_schemas()
 
     def differences(self, ours: object, theirs: object, place: str = "") -> Iterator[Difference]:
-        """The differences between what is sent and what is described, at *place* and below."""
         mine, other = self._ours.schema(ours), self._document.schema(theirs)
         allowed, kind = types(other), next(iter(types(mine) - {"null"}), "")
         if allowed and kind not in allowed and not (kind == "integer" and "number" in allowed):

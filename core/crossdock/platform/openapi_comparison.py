@@ -22,7 +22,7 @@ def compare(
     looked_up: Collection[str],
     deleted: Collection[str],
 ) -> list[Difference]:
-    """The differences for each resource *written*.
+    """Return the differences for each resource *written*.
 
     Raises:
         ConfigError: If the document refers to something outside of itself.
@@ -45,7 +45,7 @@ class _Comparison:
         self._base = urlsplit(profile.base_url).path.rstrip("/")
 
     def of_resource(self, resource: str, *, needs_look_up: bool, is_deleted: bool) -> Iterator[Difference]:
-        """Compare the operations on one resource, at the path that is set or else at the one proposed."""
+        """Compare the operations on one resource, at the configured path or else at the proposed one."""
         path = self._profile.path(resource)
         if self._item(path) is None:
             proposed = self._proposed(resource)
@@ -145,7 +145,7 @@ class _Comparison:
             yield Difference(where, f"has no parameter {parameter} to look records up", fix, is_needed)
 
     def _proposed(self, resource: str) -> str | None:
-        """A path that creates such records, by its name or else by its members; relative to the base address."""
+        """Return a path that creates such records, by its name or else by its members, relative to the base address."""
         names = {plain(each).removesuffix("s") for each in (resource, PATHS[resource].rpartition("/")[2])}
         creating = {path: item for path, item in self._items.values() if "post" in item and "{" not in path}
         named = [path for path in creating if plain(path.rstrip("/").rpartition("/")[2]).removesuffix("s") in names]
@@ -158,7 +158,7 @@ class _Comparison:
         return best.removeprefix(self._base)
 
     def _overlap(self, resource: str, item: Json) -> float:
-        """The share of the always sent members that the body of a create has, whatever their spelling."""
+        """Return the share of the always sent members that the body of a create has, whatever their spelling."""
         create = self._operation(item, "post") or {}
         described = mapping(self._document.schema(self._body(create) or {}).get("properties"))
         wanted = {plain(name) for name in self._sent(resource)["required"]} - {"externalid"}
@@ -169,7 +169,7 @@ class _Comparison:
         return member_comparison.sent(resource)[1]
 
     def _body(self, holder: Json) -> object | None:
-        """The schema of a request body or of a response; None without JSON."""
+        """Return the schema of a request body or of a response; None without JSON."""
         inner = self._document.resolved(mapping(holder["requestBody"])) if "requestBody" in holder else holder
         for media_type, content in mapping(inner.get("content")).items():
             if "json" in str(media_type).lower():
@@ -177,7 +177,7 @@ class _Comparison:
         return None
 
     def _parameters(self, item: Json, operation: Json, place: str) -> dict[str, bool]:
-        """The names of parameters, and whether they are required."""
+        """Return the names of parameters, and whether they are required."""
         found: dict[str, bool] = {}
         for holder in (item, operation):
             for each in listed(holder.get("parameters")):
@@ -188,12 +188,10 @@ class _Comparison:
 
 
 def _member(difference: Difference) -> str:
-    """The JSON pointer at the end of its place."""
     return difference.where.rpartition(" ")[2]
 
 
 def _unnamed(path: str) -> str:
-    """*path* without the names of its parameters."""
     return "/".join("{}" if part.startswith("{") else part for part in path.split("/"))
 
 

@@ -21,21 +21,19 @@ METHODS = ("get", "post", "put", "patch", "delete")
 
 @dataclass(frozen=True, slots=True)
 class OpenApi:
-    """A document; *name* is its file, for errors."""
-
     name: str
     data: Json
     _known: dict[str, Json] = field(default_factory=dict, repr=False, compare=False)  # schemas by reference
 
     def paths(self) -> Iterator[tuple[str, Json]]:
-        """Each path below the base address of each server, with its item; the same path may come twice."""
+        """Yield each path below the base address of each server, with its item. The same path may come twice."""
         for path, item in mapping(self.data.get("paths")).items():
             resolved = self.resolved(mapping(item))
             for prefix in dict.fromkeys(self._prefixes()) or ("",):
                 yield f"{prefix}{path}", resolved
 
     def resolved(self, value: Json) -> Json:
-        """*value*, or what its ``$ref`` names, with the members beside the reference.
+        """Return *value*, or what its ``$ref`` names, with the members beside the reference.
 
         Raises:
             ConfigError: If it names something outside of this document, or nothing, or itself.
@@ -49,7 +47,8 @@ class OpenApi:
         raise ConfigError("a $ref refers to itself", where=self.name)
 
     def schema(self, value: object) -> Json:
-        """A schema as one object: references are resolved, ``allOf`` is merged, and a choice with null is what is left.
+        """Return a schema as one object: references are resolved, ``allOf`` is merged, and a choice with null is
+        reduced.
 
         Of a real choice only the ``type`` remains, as a list.
         """
@@ -57,7 +56,7 @@ class OpenApi:
         if not isinstance(reference, str):
             return self._combined(mapping(value))
         if reference not in self._known:
-            self._known[reference] = {}  # what a schema is within itself; each is combined once
+            self._known[reference] = {}  # a schema may contain itself; each is combined once
             self._known[reference] = self._combined(self.resolved({"$ref": reference}))
         beside = {name: inner for name, inner in mapping(value).items() if name != "$ref"}
         return {**self._known[reference], **beside}
@@ -133,12 +132,12 @@ def _parsed(text: str, name: str) -> object:
 
 
 def mapping(value: object) -> Json:
-    """*value* if it is an object; else an empty one, because a document may be wrong in any place."""
+    """Return *value* if it is an object, else an empty one: a document may be wrong in any place."""
     return value if isinstance(value, Mapping) else {}
 
 
 def types(schema: Json) -> set[str]:
-    """The types that a schema allows; empty if it allows all."""
+    """Return the types that a schema allows; empty if it allows all."""
     stated = schema.get("type")
     if stated is None and "properties" in schema:
         return {"object"}
@@ -146,7 +145,6 @@ def types(schema: Json) -> set[str]:
 
 
 def listed(value: object) -> list[Any]:
-    """*value* if it is an array; else an empty one."""
     return value if isinstance(value, list) else []
 
 

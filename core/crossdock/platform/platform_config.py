@@ -83,7 +83,7 @@ class Rate(ConfigModel):
     ``postgresql://user@host/database``. Default: the runs of this state have it to themselves."""
 
     def estimate(self, earlier: LimitEstimate | None = None) -> LimitEstimate:
-        """The limit before the first answer. Values that *earlier* runs found stay in use."""
+        """Return the limit before the first answer. Values that *earlier* runs found stay in use."""
         rate, burst = self.per_minute, self.burst
         most_per_s = rate / 60 if isinstance(rate, int) else math.inf
         estimate = LimitEstimate(most_per_s=most_per_s, most_at_once=burst or UNLIMITED)
@@ -134,7 +134,6 @@ class Http(HttpConnection):
     """Largest accepted answer, decompressed. Default: 8 MiB."""
 
     def timeouts(self) -> dict[str, Any]:
-        """The time-outs as arguments of `crossdock.reading.transport.httpcore_client.HttpClient`."""
         return self.model_dump(include={"connect_timeout_s", "read_timeout_s", "total_timeout_s"})
 
 
@@ -173,7 +172,7 @@ class Profile(ConfigModel):
         return next((path for name, path in self.paths.items() if name == resource), PATHS[resource])
 
     def scope_name(self, resource: str) -> str:
-        """The name of a resource's scope, with ``{access}`` for ``read`` or ``write``."""
+        """Return the name of a resource's scope, with ``{access}`` for ``read`` or ``write``."""
         return next((text for name, text in self.scope_names.items() if name == resource), SCOPE_NAMES[resource])
 
     @model_validator(mode="after")
@@ -195,11 +194,13 @@ class Profile(ConfigModel):
         return self.lookup.enabled and kind is not None and kind.has_external_id
 
     def can_verify(self, resource: str, operation: str) -> bool:
-        """An update can always be verified by its id, a create only by its external id."""
+        """Return whether a look-up can verify the operation: an update always by its id, a create only by external
+        id.
+        """
         return operation != "create" or self.can_look_up(resource)
 
     def rule(self, resource: str, operation: str) -> Rule:
-        """What to do about an operation that may have been carried out."""
+        """Return what to do about an operation that may have been executed."""
         given = self.after_ambiguous
         chosen = (
             {str(name): rule for name, rule in given.items()}.get(resource) if isinstance(given, Mapping) else given
@@ -211,11 +212,10 @@ class Profile(ConfigModel):
         return "resend" if self.idempotency.enabled else self.rule_without_key(resource, operation)
 
     def rule_without_key(self, resource: str, operation: str) -> Rule:
-        """The rule without an idempotency key."""
         return "verify" if self.can_verify(resource, operation) else "park"
 
     def assumptions(self) -> Iterator[tuple[str, str]]:
-        """Undocumented properties that are assumed: subject and value."""
+        """Yield undocumented properties that are assumed, with their values."""
         for name in RESOURCES:
             if name != "invoice":
                 yield f"path of {name}", self.path(name)

@@ -17,17 +17,17 @@ MIN_PAUSE_S = 1.0  # between failed renewals of a token that is still valid
 
 
 class Credential(Protocol):
-    """Our credential at the platform; shared by the threads of a run."""
+    """The credential for the platform, shared by the threads of a run."""
 
     def prepare(self) -> None:
-        """Read the secret; to be called first.
+        """Read the secret. Call this first.
 
         Raises:
             ConfigError: If it cannot be read or used.
         """
 
     def authorization(self) -> str:
-        """The ``authorization`` header of a request.
+        """Return the ``authorization`` header of a request.
 
         Raises:
             UnauthorizedError: If no token is granted and asking again is pointless.
@@ -35,23 +35,23 @@ class Credential(Protocol):
         """
 
     def refused(self, authorization: str) -> bool:
-        """Note that a request with *authorization* was answered 401. True if a retry with a new token makes sense."""
+        """Record that a request with *authorization* was answered 401. Return whether a retry with a new token makes
+        sense.
+        """
 
     @property
     def token(self) -> GrantedToken | None:
-        """The current access token, None without one."""
+        """The current access token; None without one."""
 
 
 def credential(profile: Profile, clock: Clock) -> Credential:
-    """The credential of *profile*; reads and requests nothing yet."""
+    """Make the credential of *profile*. Nothing is read or requested yet."""
     if isinstance(profile.auth, ClientCredentials):
         return TokenCredential(TokenEndpoint(profile, profile.auth, clock), clock)
     return KeyCredential(profile.auth.token)
 
 
 class KeyCredential:
-    """An API key, sent as it is."""
-
     token = None
 
     def __init__(self, key: Secret) -> None:
@@ -69,9 +69,9 @@ class KeyCredential:
 
 
 class TokenCredential:
-    """An access token that one thread requests for all; during a renewal the others use the old one while it is valid.
+    """An access token that one thread requests for all. During a renewal the others use the old one while it is valid.
 
-    A refusal is final: no thread asks again.
+    A refusal is final: no thread requests again.
     """
 
     def __init__(self, endpoint: TokenEndpoint, clock: Clock) -> None:
@@ -125,7 +125,7 @@ class TokenCredential:
             pending.set_exception(failure)
 
     def _keep_valid(self) -> GrantedToken | None:
-        """The old token if it is still valid, to be renewed after half of its remaining life."""
+        """Return the old token if it is still valid, to be renewed after half of its remaining life."""
         now, token = self._clock.monotonic(), self.token
         if token is None or now >= _expires_at(token):
             return None

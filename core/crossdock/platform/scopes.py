@@ -1,4 +1,4 @@
-"""Which scopes a config needs, compared with those that are granted."""
+"""The scopes that a config needs, compared with the granted ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Scope:
     Attributes:
         name: For example ``products:write``.
         sufficient: The scopes that include it: itself, writing if it is reading, and both for every resource (``*``).
-        narrow: How scopes begin and end that grant it for single records, as ``accounts:4000:write`` does.
+        narrow: The prefix and suffix of scopes that grant it for single records, as ``accounts:4000:write`` does.
         is_assumed: Whether the name is the default.
     """
 
@@ -37,10 +37,10 @@ class Comparison:
     """The needed scopes and the granted ones.
 
     Attributes:
-        text: In one line.
-        missing: Needed and not granted, not even for single records.
-        narrowed: Granted, and needed, for single records only.
-        extra: Granted and not needed.
+        text: A summary in one line.
+        missing: Scopes that are needed and not granted, not even for single records.
+        narrowed: Needed scopes that are granted for single records only.
+        extra: Scopes that are granted and not needed.
     """
 
     text: str
@@ -50,16 +50,16 @@ class Comparison:
 
 
 def needed(profile: Profile, written: Collection[str], read: Collection[str]) -> tuple[Scope, ...]:
-    """The scopes to write the resources *written*, and to read the others of *read*; writing includes reading."""
+    """Return the scopes to write the resources *written* and to read the others of *read*. Writing includes reading."""
     chosen = [(name, "write" if name in written else "read") for name in RESOURCES if name in {*written, *read}]
     return tuple(_scope(profile, name, access) for name, access in chosen)
 
 
 def compare(wanted: Sequence[Scope], granted: Sequence[str] | None) -> Comparison:
-    """Compare.
+    """Compare the wanted scopes with the granted ones.
 
     Args:
-        granted: None if they are not known. If none of them is named as assumed, nothing is said to be missing.
+        granted: None if they are not known. If none of them has a default name, nothing is reported as missing.
     """
     needs = f"the streams need the scopes {' '.join(scope.name for scope in wanted) or 'of no resource'}"
     if granted is None:
@@ -90,7 +90,6 @@ def _scope(profile: Profile, resource: str, access: str) -> Scope:
 
 
 def _is_named_as_assumed(name: str) -> bool:
-    """Whether *name* is a scope as it is named by default."""
     begin, _, access = name.partition(":")
     known = {template.partition(":")[0] for template in SCOPE_NAMES.values()} | {"*"}
     return begin in known and access.rpartition(":")[2] in {"read", "write"}

@@ -29,11 +29,11 @@ class GrantedToken:
     """An access token.
 
     Attributes:
-        authorization: The header's value.
+        authorization: The value of the header.
         requested_at: On the monotonic clock.
         life_s: Seconds from *requested_at*, at most a day.
-        scopes: As granted, or as requested if the server does not state them.
-        extra_scopes: Those that were granted but not requested.
+        scopes: The granted scopes, or the requested ones if the server does not state them.
+        extra_scopes: Scopes that were granted but not requested.
     """
 
     authorization: str = field(repr=False)
@@ -53,11 +53,7 @@ class TokenEndpoint:
         self._secret = ""
 
     def prepare(self) -> None:
-        """Read the client's secret.
-
-        Raises:
-            ConfigError: If it cannot be read or used.
-        """
+        """Read the client's secret, or raise ConfigError."""
         secret = self._rule.client_secret.reveal()
         if not secret.isprintable():
             raise ConfigError(
@@ -69,7 +65,7 @@ class TokenEndpoint:
         """Request a token, up to three times.
 
         Raises:
-            UnauthorizedError: If the server refuses; asking again is pointless.
+            UnauthorizedError: If the server refuses, so that another request is pointless.
             UnavailableError: If there is no token for another reason.
         """
         from crossdock.reading.transport.httpcore_client import HttpClient  # noqa: PLC0415  most commands need no token
@@ -119,7 +115,7 @@ class TokenEndpoint:
         return UnauthorizedError(f"rejected the token request: {reason}", where=self._url, hint=hint)
 
     def _scopes(self, scope: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Granted scopes, and those of them that were not requested."""
+        """Return the granted scopes, and those of them that were not requested."""
         requested = self._rule.scopes
         if scope is None:
             return requested, ()

@@ -112,11 +112,11 @@ class Delivery:
     """A verified delivery.
 
     Attributes:
-        id: As sent, 1 to 256 printable ASCII characters; None if the scheme has no such header. It is trustworthy only
-            if it is signed.
+        id: The id as sent, 1 to 256 printable ASCII characters; None if the scheme has no such header. It is
+            trustworthy only if it is signed.
         timestamp: Unix seconds of this attempt; None if the scheme has none.
-        key: The same for each copy of a delivery, and not changeable by others: the id if it is signed, else
-            ``sha256:`` and the hash of what was signed.
+        key: A text that is the same for each copy of a delivery, and that others cannot change: the id if it is signed,
+            else ``sha256:`` and the hash of what was signed.
     """
 
     id: str | None
@@ -128,8 +128,8 @@ class WebhookVerifier:
     """Verifies deliveries; thread-safe.
 
     Args:
-        secrets: One, or two while a secret is replaced.
-        clock: For the tolerance.
+        secrets: One secret, or two while a secret is replaced.
+        clock: The clock for the tolerance.
 
     Raises:
         ConfigError: If a secret is not written as ``secret_encoding`` says, or is empty, or there are more than two.
@@ -173,7 +173,9 @@ class WebhookVerifier:
         return Delivery(delivery_id, sent_at, signed_id or f"sha256:{hashlib.sha256(content).hexdigest()}")
 
     def _is_signed(self, content: bytes, signatures: Sequence[str]) -> bool:
-        """Compares texts, so that each signature has one spelling; all are compared, so that time tells nothing."""
+        """Compare texts, so that each signature has one spelling. All are compared, so that the time reveals
+        nothing.
+        """
         scheme = self.scheme
         is_hex = scheme.encoding == "hex"
         given = [(each.lower() if is_hex else each).encode("latin-1", "replace") for each in signatures]
@@ -189,10 +191,11 @@ class WebhookVerifier:
 
 
 class RecentDeliveries:
-    """Remembers which deliveries were processed, in memory; thread-safe.
+    """Remembers processed deliveries in memory. Thread-safe.
 
     Args:
-        most: How many are remembered; the oldest are forgotten first. Choose more than arrive within the tolerance.
+        most: The number of remembered deliveries; the oldest are forgotten first. Choose more than arrive within the
+            tolerance.
     """
 
     def __init__(self, most: int = 10_000) -> None:
@@ -205,7 +208,8 @@ class RecentDeliveries:
         """Process *delivery* in the ``with`` block. If the block raises, a later attempt is processed.
 
         Raises:
-            WebhookError: ``replayed`` if it was processed; ``in_progress`` if another thread is at it, which may fail.
+            WebhookError: ``replayed`` if it was processed; ``in_progress`` if another thread is processing it, which
+                may fail.
         """
         key = delivery.key
         with self._lock:
@@ -230,7 +234,7 @@ class RecentDeliveries:
 def signed_headers(
     scheme: WebhookScheme, secret: str, body: bytes, *, delivery_id: str | None = None, timestamp: int | None = None
 ) -> dict[str, str]:
-    """The header fields of a delivery as its sender makes them, for tests of a receiver.
+    """Return the header fields of a delivery as its sender makes them, for tests of a receiver.
 
     Args:
         delivery_id: Needed if the scheme has an ``id_header``.

@@ -28,7 +28,7 @@ class Caller(NamedTuple):
     client_scopes: str = ""  # of the OAuth client; a token that leaves a narrowed scope out is narrowed nonetheless
 
     def permitted_records(self, resource: str, access: str) -> frozenset[str] | None:
-        """The names of the records of *resource* that a request may touch, also through others; None for all."""
+        """Return the names of the records of *resource* that a request may touch, also through others; None for all."""
         for each in (self.scopes, self.client_scopes):
             permitted = scope_names.permitted_records(each, resource, access)
             if permitted is None or scope_names.is_narrowed(each, resource):
@@ -40,7 +40,7 @@ NOBODY = Caller("", "", b"")
 
 
 def generate_key(tenant: str, scopes: str) -> tuple[Caller, str]:
-    """A new key. It contains the id of its credential, so that the look-up compares no secret."""
+    """Generate a key. It contains the id of its credential, so that the look-up compares no secret."""
     name = secrets.token_hex(6)
     key = f"sbx_{name}_{secrets.token_hex(24)}"
     return Caller(name, tenant, hashlib.sha256(key.encode()).digest(), scopes), key
@@ -49,7 +49,7 @@ def generate_key(tenant: str, scopes: str) -> tuple[Caller, str]:
 def authenticate(
     known: Mapping[str, Caller], find_token: Callable[[str], Caller | None], headers: Mapping[str, str]
 ) -> Caller:
-    """The caller of a request; 401 without a *known* key or a valid token, 403 if it belongs to another tenant.
+    """Return the caller of a request. Raises 401 without a *known* key or a valid token, 403 for another tenant's.
 
     A challenge has an error only if a credential was presented (RFC 6750 section 3.1).
     """
@@ -68,7 +68,7 @@ def authenticate(
 
 
 def authorize(caller: Caller, resource: str, method: str) -> None:
-    """403 with the required scope if *caller* may reach no record of *resource* with *method*."""
+    """Raise 403 with the required scope if *caller* may reach no record of *resource* with *method*."""
     required = required_scope(resource, method)
     permitted = scope_names.permitted_records(caller.scopes, resource, required.rpartition(":")[2])
     if permitted is not None and not permitted:
@@ -76,13 +76,12 @@ def authorize(caller: Caller, resource: str, method: str) -> None:
 
 
 def require(caller: Caller, required: str) -> None:
-    """403 if *caller* does not have the *required* scope."""
     if not scope_names.include(caller.scopes, required):
         raise insufficient_scope(required)
 
 
 def insufficient_scope(required: str) -> ProblemError:
-    """403 that names the *required* scopes (RFC 6750 section 3.1)."""
+    """Return a 403 that names the *required* scopes (RFC 6750 section 3.1)."""
     challenge = f'{_REALM}, error="insufficient_scope", scope="{required}"'
     detail = f"This credential does not have the scope {required}."
     return ProblemError(403, detail, headers={"www-authenticate": challenge})

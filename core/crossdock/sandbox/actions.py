@@ -71,7 +71,6 @@ def move(connection: sqlite3.Connection, call: Call, collection: Collection, lot
 def _matching_lot(
     connection: sqlite3.Connection, tenant: str, lot: Mapping[str, Any], bin_id: str
 ) -> dict[str, Any] | None:
-    """The oldest lot of the same product and lot number in the bin."""
     rows = connection.execute(
         "SELECT body FROM stored WHERE tenant = ? AND resource = 'inventory_lot'"
         " AND json_extract(body, '$.binId') = ? AND json_extract(body, '$.productId') = ? ORDER BY rowid",
@@ -97,7 +96,7 @@ def _new_lot(
 
 
 def _check_quantity(lot: Mapping[str, Any], to_lot: Mapping[str, Any], request: Mapping[str, Any]) -> None:
-    """422 for more than the lot holds, for the bin it is in, and for more than a quantity can hold."""
+    """Raise 422 for more than the lot holds, for the bin it is in, and for more than a quantity can hold."""
     findings: list[Finding] = []
     if request["toBinId"] == lot.get("binId"):
         findings.append(("#/toBinId", "is the bin that the lot is in"))

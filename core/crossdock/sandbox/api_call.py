@@ -36,7 +36,7 @@ class Call:
         self.at = instant_text(self.now)
 
     def json(self) -> Any:
-        """The parsed body; 400 for malformed JSON, 422 for too many items."""
+        """Return the parsed body. Raises 400 for malformed JSON, 422 for too many items."""
         try:
             body = json_codec.read(self.body)
         except ValueError as error:
@@ -49,7 +49,7 @@ class Call:
 
 
 async def read_body(request: Request, max_bytes: int) -> bytes:
-    """The body. Of a longer one only the beginning is returned, which is longer than *max_bytes* as well."""
+    """Read the body. Only the beginning of a longer one is returned, which is also longer than *max_bytes*."""
     body = b""
     async for chunk in request.stream():  # to its end even if it is too long: then the client reads the response
         if len(body) <= max_bytes:
@@ -58,5 +58,5 @@ async def read_body(request: Request, max_bytes: int) -> bytes:
 
 
 def media_type(headers: Mapping[str, str]) -> str:
-    """Content-Type without its parameters; "" if there is none."""
+    """Return Content-Type without its parameters, or an empty text."""
     return headers.get("content-type", "").partition(";")[0].strip().lower()

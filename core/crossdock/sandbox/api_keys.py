@@ -59,7 +59,7 @@ class Keyring(contextlib.AbstractContextManager["Keyring"]):
         self._reader.close()
 
     def current(self) -> Mapping[str, Caller]:
-        """The valid credentials by id. They are read again only after a process has written to the file."""
+        """Return the valid credentials by id. They are read again only after a process has written to the file."""
         (version,) = self._reader.execute("PRAGMA data_version").fetchone()
         if version != self._version:
             rows = self._reader.execute("SELECT id, tenant, key_hash, scopes FROM credentials")
@@ -86,7 +86,7 @@ class Keyring(contextlib.AbstractContextManager["Keyring"]):
         return credential, key
 
     def narrow(self, key_id: str, scopes: Iterable[str]) -> bool:
-        """Replace the scopes of a key by some that they include; False if there is no key with this id.
+        """Replace the scopes of a key by some that they include. Return False if there is no key with this id.
 
         Raises:
             ConfigError: If a scope does not exist, or the key does not have it.
@@ -101,12 +101,11 @@ class Keyring(contextlib.AbstractContextManager["Keyring"]):
         return True
 
     def revoke(self, key_id: str) -> bool:
-        """Revoke a key; False if there is none with this id."""
         with contextlib.closing(database.connect(self._path)) as connection:
             return connection.execute("DELETE FROM credentials WHERE id = ?", (key_id,)).rowcount > 0
 
     def listed(self, tenant: str | None = None) -> list[dict[str, Any]]:
-        """The public facts about the keys, oldest first."""
+        """Return the public facts about the keys, oldest first."""
         rows = self._reader.execute(
             "SELECT id, tenant, scopes, created_at FROM credentials WHERE tenant = coalesce(?, tenant) ORDER BY rowid",
             (tenant,),
@@ -115,7 +114,6 @@ class Keyring(contextlib.AbstractContextManager["Keyring"]):
 
 
 async def answer(keyring: Keyring, request: Request, body: bytes) -> Response:
-    """Answer a request to `PATH` or below it."""
     key_id = request.scope["path"].removeprefix(PATH).lstrip("/")
     match request.method, key_id:
         case "GET", "":
@@ -132,14 +130,13 @@ async def answer(keyring: Keyring, request: Request, body: bytes) -> Response:
 
 
 def check_tenant(tenant: str) -> None:
-    """Raise `ConfigError` if *tenant* is not a slug."""
     if not SLUG.fullmatch(tenant):
         hint = "Use 1 to 63 letters, digits, '.', '_' and '-', starting with a letter or digit."
         raise ConfigError("is not a tenant slug", where="tenant", hint=hint)
 
 
 def scope_text(wanted: Iterable[str]) -> str:
-    """The scopes sorted, separated by spaces; without any, to read and write everything.
+    """Return the scopes sorted, separated by spaces. Without any, they permit reading and writing everything.
 
     Raises:
         ConfigError: If one does not exist, or there are more than 100.
@@ -153,7 +150,7 @@ def scope_text(wanted: Iterable[str]) -> str:
 
 
 def narrowed(held: str, wanted: Iterable[str]) -> str:
-    """Like `scope_text`, of scopes that a credential with those *held* includes.
+    """Do the same as `scope_text` for scopes that a credential with those *held* includes.
 
     Raises:
         ConfigError: If one does not exist, or is not included.

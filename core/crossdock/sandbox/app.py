@@ -1,4 +1,4 @@
-"""The sandbox as an ASGI application: its settings, and how a request gets to its answer."""
+"""The sandbox as an ASGI application: its settings, and the way from a request to its answer."""
 
 from __future__ import annotations
 
@@ -147,11 +147,10 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         return self._keyring.current()
 
     def new_key(self, tenant: str = TENANT, *scopes: str) -> str:
-        """Create an API key, which is not stored. Do not call it in the thread of the event loop."""
+        """Create an API key, which is not stored. Do not call this in the thread of the event loop."""
         return self._keyring.add(tenant, scopes)[1]
 
     async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The ASGI application."""
         request, path = Request(scope, receive), scope["path"]
         own = path == "/" or path.startswith(_OWN_PREFIXES)
         try:
@@ -164,7 +163,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         await response(scope, receive, send)
 
     async def _answer_own(self, request: Request) -> Response:
-        """Answer a request to the sandbox itself; its page and ``/_sandbox`` only to this machine.
+        """Answer a request to the sandbox itself. Its page and ``/_sandbox`` are answered only to this machine.
 
         These endpoints need no credential, so Host and Origin are checked: a page of another site must not reach them
         through a browser on this machine. The platform's API needs a credential and can be used under any name.
@@ -274,7 +273,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         return await self._write(call, execute, without_body=not route.has_input and not call.body)
 
     async def _operate(self, tenant: str, method: str, path: str, query: Mapping[str, str], body: Any) -> Response:
-        """Carry out an operation on webhooks for the page: without a credential, rate limit, faults and log."""
+        """Execute an operation on webhooks for the page: without a credential, rate limit, faults and log."""
         content = b"" if body is None else json_codec.write(body).encode()
         call = Call(
             method, path, {"content-type": _JSON}, content, self._controls.clock(), {}, self._settings.max_items
@@ -305,7 +304,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
 
 
 async def _read_own_body(request: Request) -> bytes:
-    """A JSON body of at most 64 KiB, or none.
+    """Read a JSON body of at most 64 KiB, or none.
 
     The media type is checked because browsers send this one across sites only if the server allows it.
     """
@@ -318,7 +317,7 @@ async def _read_own_body(request: Request) -> bytes:
 
 
 def _idempotency_key(call: Call) -> str | None:
-    """The key, which may be quoted as a structured field string."""
+    """Return the key, which may be quoted as a structured field string."""
     header = call.headers.get("idempotency-key")
     if header is not None and not re.fullmatch(openapi_document.KEY_PATTERN, header):
         raise ProblemError(400, "Idempotency-Key must be 1 to 255 printable ASCII characters, quoted or not.")

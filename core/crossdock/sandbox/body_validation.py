@@ -58,7 +58,7 @@ class EmptyBody(ResourceModel):
 
 
 def validated(model: type[ResourceModel], body: Any) -> dict[str, Any]:
-    """The body as it is stored: exact numbers, no null members, the model's defaults filled in.
+    """Return the body as it is stored: with exact numbers, without null members, and with the model's defaults.
 
     Raises:
         ProblemError: 422 with a pointer to everything that is wrong.
@@ -71,7 +71,7 @@ def validated(model: type[ResourceModel], body: Any) -> dict[str, Any]:
 
 
 def references(body: Mapping[str, Any], pointer: str = "#") -> Iterator[tuple[str, str, str]]:
-    """Pointer, resource and id of every reference in a validated body."""
+    """Yield pointer, resource and id of every reference in a validated body."""
     for name, resource in REFERENCES.items():
         if name in body:
             yield f"{pointer}/{name}", resource, body[name]
@@ -80,7 +80,7 @@ def references(body: Mapping[str, Any], pointer: str = "#") -> Iterator[tuple[st
 
 
 def parsed(model: type[M], body: bytes) -> M:
-    """The body of a request to the sandbox itself; 400 for malformed JSON, 422 for anything that is not valid."""
+    """Parse the body of a request to the sandbox itself. Raises 400 for malformed JSON, 422 for anything invalid."""
     try:
         return model.model_validate_json(body)
     except ValidationError as error:
@@ -90,13 +90,13 @@ def parsed(model: type[M], body: bytes) -> M:
 
 
 def fits(number: int | Decimal) -> bool:
-    """Whether a number has at most 15 digits before and 4 after the point."""
+    """Return whether a number has at most 15 digits before and 4 after the point."""
     # Comparing is exact for every number, and quantizing for every number of so few digits.
     return -_LIMIT < number < _LIMIT and number == Decimal(number).quantize(_SMALLEST)
 
 
 def text_pattern(member: str) -> str:
-    """The regular expression of a *member*'s text, valid in JSON Schema and in Python."""
+    """Return the regular expression of a *member*'s text, valid in JSON Schema and in Python."""
     if member in _MULTILINE:
         return f"^[^{_CONTROLS_IN_LINES}{_INVISIBLE}]*$"
     return f"^[^{_CONTROLS}{_INVISIBLE}{'' if member in _PROSE else _JOINERS}]*$"
@@ -115,14 +115,14 @@ def _findings(model: type[ResourceModel], body: Any) -> list[Finding]:
 
 
 def _model_findings(error: ValidationError) -> list[Finding]:
-    """The findings of a model, without those about a list or object whose members have findings themselves."""
+    """Return the findings of a model, without those about a list or object whose members have findings themselves."""
     found = {each["loc"]: each["msg"].removeprefix("Value error, ") for each in error.errors(include_input=False)}
     outer = {path[:depth] for path in found for depth in range(1, len(path))}
     return [(_pointer(path), wrong) for path, wrong in found.items() if path not in outer]
 
 
 def _value_findings(value: Any, above: _Path, *, whole: bool) -> Iterator[Finding]:
-    """Numbers, dates and text that break a rule; every number of these resources is an amount or a quantity."""
+    """Yield numbers, dates and text that break a rule. Every number of these resources is an amount or a quantity."""
     for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
         path = (*above, name)
         if isinstance(inner, dict | list):
@@ -147,7 +147,6 @@ def _compiled(member: str) -> re.Pattern[str]:
 
 
 def _pointer(path: _Path) -> str:
-    """A JSON pointer as a URI fragment (RFC 6901 section 6)."""
     return "/".join(["#", *(quote(str(name).replace("~", "~0").replace("/", "~1"), safe="") for name in path)])
 
 

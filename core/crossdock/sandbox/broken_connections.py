@@ -1,4 +1,4 @@
-"""Breaking a connection on purpose. ASGI cannot do it, so the server gives each request access to its transport."""
+"""Deliberately broken connections. ASGI cannot break them, so the server gives each request access to its transport."""
 
 from __future__ import annotations
 

@@ -64,7 +64,9 @@ CREATE TABLE IF NOT EXISTS clock (one INTEGER PRIMARY KEY CHECK (one = 1), offse
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open a connection with explicit transactions whose commits wait for the disk; its files are its owner's only."""
+    """Open a connection with explicit transactions whose commits wait for the disk. Only the owner can read its
+    files.
+    """
     with contextlib.suppress(FileExistsError):  # opened here, it would lose the locks that SQLite holds on it
         create_private(path).close()
     path.chmod(0o600)  # SQLite gives its log the same mode
@@ -75,7 +77,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 class Writer:
-    """Runs writes one after another; those that arrive during a commit share the next one.
+    """Runs writes in sequence. Those that arrive during a commit share the next one.
 
     Each write is a savepoint. The statements run on the event loop, because two busy threads would pass the interpreter
     lock back and forth at every statement. Only the commit, which waits for the disk, runs in a thread.

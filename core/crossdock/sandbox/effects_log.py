@@ -19,7 +19,6 @@ _OPERATIONS = ("create", "update", "delete", "approve", "move", "post")
 def record_effect(
     connection: sqlite3.Connection, call: Call, operation: str, resource: str, resource_id: str, body: str
 ) -> int:
-    """Add an effect and return its sequence number."""
     values = (call.at, call.caller.tenant, call.caller.id, call.id, call.key, resource, operation, resource_id, body)
     cursor = connection.execute("INSERT INTO effects VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
     assert cursor.lastrowid is not None
@@ -27,7 +26,7 @@ def record_effect(
 
 
 def list_effects(connection: sqlite3.Connection, query: Mapping[str, str]) -> Response:
-    """The effects after ``after`` that match the filters, oldest first, at most ``limit``."""
+    """Return the effects after ``after`` that match the filters, oldest first, at most ``limit``."""
     filters = ("resource", "operation", "credential", "idempotencyKey")
     refuse_unknown(query, "after", "limit", *filters)
     one_of(query, "resource", RESOURCES)

@@ -1,4 +1,4 @@
-"""What can be changed while the sandbox runs: the injected faults, and the clock."""
+"""The controls of a running sandbox: the injected faults, and the clock."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class AdjustableClock:
         self.offset_s: float = row[0] if row else 0.0
 
     def __call__(self) -> float:
-        """Seconds since the epoch."""
+        """Return seconds since the epoch."""
         return self._source() + self.offset_s
 
     def unadjusted(self) -> float:
-        """Seconds since the epoch without the offset: the time of everyone else."""
+        """Return seconds since the epoch without the offset: the time of everyone else."""
         return self._source()
 
     async def advance(self, seconds: float, writer: Writer) -> None:

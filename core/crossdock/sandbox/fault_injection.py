@@ -78,7 +78,7 @@ class _ActiveFault:
 
 
 class FaultInjector:
-    """Draws the faults of each request. With equal sets and equal requests the same requests are struck."""
+    """Draws the faults of each request. Equal sets and equal requests give equal faults."""
 
     def __init__(self, given: FaultSet) -> None:
         self._seed = given.seed
@@ -89,7 +89,7 @@ class FaultInjector:
         return RequestFaults([each for each in self._active if each.fault.applies_to(method, path)], method)
 
     def as_json(self) -> dict[str, Any]:
-        """The set, with how many requests each fault ``met`` and how many it ``struck``."""
+        """Return the set, with how many requests each fault ``met`` and how many it ``struck``."""
         faults = [{**each.fault.model_dump(), "met": each.met, "struck": each.struck} for each in self._active]
         return {"seed": self._seed, "faults": faults}
 
@@ -113,7 +113,7 @@ class RequestFaults:
         return None
 
     def response_instead(self) -> Response | None:
-        """The response of a fault that prevents the request from being carried out."""
+        """Return the response of a fault that prevents the execution of the request."""
         if not self._applicable:
             return None
         if self._draw("reset_before"):
@@ -129,7 +129,7 @@ class RequestFaults:
         return None
 
     def delivery_delay_s(self, name: Literal["webhook_reorder", "webhook_late"]) -> float | None:
-        """How long a webhook is held back; None if this fault does not strike it."""
+        """Return how long a webhook is held back; None if this fault does not strike it."""
         drawn = self._draw(name)
         return None if drawn is None else drawn.fault.ms / 1000
 
@@ -141,12 +141,11 @@ class RequestFaults:
         return slow.fault.ms / 1000 if slow else 0.0
 
     def false_quota(self) -> Literal["full", "empty"] | None:
-        """What the rate limit headers claim instead of the truth, if anything."""
+        """Return what the rate limit headers claim instead of the truth, if anything."""
         active = self._draw("lying_headers")
         return None if active is None else "full" if active.random.random() < 0.5 else "empty"
 
     def after(self, response: Response) -> Response:
-        """The response that is sent in place of *response*."""
         if not self._applicable:
             return response
         if self._draw("lost_answer"):

@@ -34,7 +34,7 @@ _DEFAULT_ACCOUNTS: Sequence[Mapping[str, str]] = (
 
 
 def total(items: Iterable[Mapping[str, Any]]) -> Decimal:
-    """The exact sum of quantity x unitPrice, computed with integers."""
+    """Return the exact sum of quantity x unitPrice, computed with integers."""
     units = sum(_units(item["quantity"]) * _units(item["unitPrice"]) for item in items)
     return Decimal(f"{units}E-{2 * _DECIMALS}")
 
@@ -44,7 +44,7 @@ def _units(number: int | Decimal) -> int:
 
 
 def default_accounts(connection: sqlite3.Connection, tenant: str, now: float) -> list[str]:
-    """The ids of *tenant*'s receivable and revenue account, which are created if they do not exist."""
+    """Return the ids of *tenant*'s receivable and revenue account, and create them if they do not exist."""
     return [
         find_external_id(connection, tenant, _ACCOUNTS, account["externalId"]) or _open(connection, tenant, now, number)
         for number, account in enumerate(_DEFAULT_ACCOUNTS)
@@ -62,14 +62,13 @@ def _open(connection: sqlite3.Connection, tenant: str, now: float, number: int) 
 
 
 def check_may_post(connection: sqlite3.Connection, call: Call) -> None:
-    """403 if the scopes of the caller are narrowed to other accounts; ``invoices:write`` alone is sufficient."""
+    """Raise 403 if the scopes of the caller are narrowed to other accounts. ``invoices:write`` alone is sufficient."""
     permitted = record_access.permitted_ids(connection, call.caller, _ACCOUNTS.kind.name, "write")
     if permitted is not None and not permitted.issuperset(default_accounts(connection, call.caller.tenant, call.now)):
         raise insufficient_scope(" ".join(f"accounts:{each['code']}:write" for each in _DEFAULT_ACCOUNTS))
 
 
 def post(connection: sqlite3.Connection, call: Call, invoice: Mapping[str, Any]) -> None:
-    """Write both entries of *invoice* and their effects."""
     amount: Decimal = invoice["total"]
     sides = ("credit", "debit") if amount < 0 else ("debit", "credit")
     accounts = default_accounts(connection, call.caller.tenant, call.now)
@@ -89,7 +88,7 @@ def post(connection: sqlite3.Connection, call: Call, invoice: Mapping[str, Any])
 
 
 def refuse_change(collection: Collection, before: Mapping[str, Any]) -> None:
-    """409 for changes to the default accounts and to approved or posted invoices."""
+    """Raise 409 for changes to the default accounts and to approved or posted invoices."""
     name = collection.kind.name
     if name == "ledger_account" and before["externalId"] in {each["externalId"] for each in _DEFAULT_ACCOUNTS}:
         raise ProblemError(409, "The platform posts to this account: it cannot be changed or deleted.")

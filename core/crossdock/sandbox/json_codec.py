@@ -14,7 +14,7 @@ MAX_EXPONENT = 1_000  # of a number that is written, positive or negative; the l
 
 
 def read(body: bytes) -> Any:
-    """Read one JSON text; a number with a point or an exponent becomes a `Decimal`, any other an `int`.
+    """Read one JSON text. A number with a point or an exponent becomes a `Decimal`, any other an `int`.
 
     Raises:
         ValueError: For input that is not exact and unambiguous JSON. The message repeats nothing of it.
@@ -63,7 +63,7 @@ def _inspect(value: Any, room: int) -> None:
 
 
 def write(value: Any) -> str:
-    """The canonical text: sorted members, no white space, plain digits.
+    """Return the canonical text: sorted members, no white space, plain digits.
 
     Raises:
         TypeError: For a float or another type that `read` does not return.
@@ -86,7 +86,7 @@ def write(value: Any) -> str:
 
 
 def number_text(number: Decimal) -> str:
-    """The plain digits, assembled from sign, digits and exponent so that no context rounds them.
+    """Return the plain digits, assembled from sign, digits and exponent so that no context rounds them.
 
     Raises:
         TypeError: For NaN and infinities.

@@ -117,7 +117,6 @@ class OAuthClients(contextlib.AbstractContextManager["OAuthClients"]):
         return True
 
     def revoke(self, client_id: str) -> bool:
-        """Revoke a client and its tokens; False if there is none with this id."""
         with contextlib.closing(database.connect(self._path)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("DELETE FROM oauth_tokens WHERE client = ?", (client_id,))
@@ -126,7 +125,7 @@ class OAuthClients(contextlib.AbstractContextManager["OAuthClients"]):
         return found > 0
 
     def listed(self, tenant: str | None = None) -> list[dict[str, Any]]:
-        """The public facts about the clients, oldest first."""
+        """Return the public facts about the clients, oldest first."""
         rows = self._reader.execute(
             "SELECT id, tenant, scopes, created_at FROM oauth_clients WHERE tenant = coalesce(?, tenant)"
             " ORDER BY rowid",
@@ -135,7 +134,6 @@ class OAuthClients(contextlib.AbstractContextManager["OAuthClients"]):
         return [{"id": row[0], "tenant": row[1], "scopes": row[2].split(), "createdAt": row[3]} for row in rows]
 
     def authenticated(self, client_id: str, secret: str) -> OAuthClient | None:
-        """The client with this id and secret."""
         query = "SELECT id, tenant, secret_hash, scopes FROM oauth_clients WHERE id = ?"
         row = self._reader.execute(query, (client_id,)).fetchone()
         matches = hmac.compare_digest(row[2] if row else bytes(32), _hash(secret))
@@ -143,7 +141,6 @@ class OAuthClients(contextlib.AbstractContextManager["OAuthClients"]):
 
 
 async def answer(clients: OAuthClients, request: Request, body: bytes) -> Response:
-    """Answer a request to `PATH` or below it."""
     client_id = request.scope["path"].removeprefix(PATH).lstrip("/")
     match request.method, client_id:
         case "GET", "":

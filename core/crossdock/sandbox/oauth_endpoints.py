@@ -41,7 +41,7 @@ class OAuthEndpoints:
         self._clients, self._reader, self._writer, self._clock, self._life_s = clients, reader, writer, clock, life_s
 
     async def answer(self, request: Request) -> tuple[Response, str | None]:
-        """The response, and the id of the client if it could be authenticated."""
+        """Return the response, and the id of the client if it could be authenticated."""
         client = None
         try:
             form = await _form(request)
@@ -58,7 +58,7 @@ class OAuthEndpoints:
         return response, client.id if client else None
 
     def _authenticated(self, header: str | None, form: Mapping[str, str]) -> OAuthClient:
-        """The client, by HTTP Basic or by client_id and client_secret in the body (RFC 6749 section 2.3.1)."""
+        """Return the client, by HTTP Basic or by client_id and client_secret in the body (RFC 6749 section 2.3.1)."""
         if header is not None and "client_secret" in form:
             raise _OAuthError("invalid_request", "Send the credentials in the header or in the body, not in both.")
         given = _basic(header) if header is not None else (form.get("client_id", ""), form.get("client_secret", ""))
@@ -85,7 +85,7 @@ class OAuthEndpoints:
         return _json({"access_token": token, "token_type": "Bearer", "expires_in": life_s, "scope": granted})
 
     def _introspect(self, client: OAuthClient, token: str) -> Response:
-        """The facts about a token of *client*. Every other one is inactive: a client learns nothing about others."""
+        """Return the facts about a token of *client*. Any other is inactive: a client learns nothing about others."""
         found = oauth_tokens.find(self._reader, token, self._clock())
         if found is None or found.client != client.id:
             return _json({"active": False})
@@ -94,7 +94,7 @@ class OAuthEndpoints:
         return _json({"active": True, **names, **times})
 
     async def _revoke(self, client: OAuthClient, token: str) -> Response:
-        """200 also for a token that is not valid; one of another client is refused (RFC 7009 section 2.1)."""
+        """Return 200 also for an invalid token. One of another client is refused (RFC 7009 section 2.1)."""
         found = oauth_tokens.find(self._reader, token, self._clock())
         if found and found.client != client.id:
             raise _OAuthError("unauthorized_client", "The token was issued to another client.")
@@ -104,7 +104,7 @@ class OAuthEndpoints:
 
 
 async def _form(request: Request) -> dict[str, str]:
-    """The parameters of the body. One without a value is as if it were absent, and none may be repeated."""
+    """Parse the parameters of the body. One without a value counts as absent, and none may be repeated."""
     body = await read_body(request, _MAX_BODY_BYTES)
     if request.method != "POST":
         raise _OAuthError("invalid_request", "Send a POST request.", 405, allow="POST")
@@ -126,7 +126,7 @@ async def _form(request: Request) -> dict[str, str]:
 
 
 def _basic(header: str) -> tuple[str, str] | None:
-    """Id and secret of an Authorization header; each is form-encoded before they are joined."""
+    """Return id and secret of an Authorization header. Each is form-encoded before they are joined."""
     scheme, _, encoded = header.partition(" ")
     try:
         joined = base64.b64decode(encoded.strip(), validate=True).decode()

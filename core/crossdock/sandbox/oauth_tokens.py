@@ -21,7 +21,7 @@ class AccessToken(NamedTuple):
 
 
 def issue(connection: sqlite3.Connection, client: OAuthClient, scopes: str, now: float, life_s: int) -> str:
-    """Store a new token and return it. Tokens that have expired are deleted."""
+    """Store a new token and return it. Expired tokens are deleted."""
     token = f"sbt_{secrets.token_hex(32)}"
     connection.execute("DELETE FROM oauth_tokens WHERE expires_at <= ?", (now,))
     values = (_hash(token), client.id, scopes, now, now + life_s)
@@ -30,14 +30,12 @@ def issue(connection: sqlite3.Connection, client: OAuthClient, scopes: str, now:
 
 
 def find(connection: sqlite3.Connection, token: str, now: float) -> AccessToken | None:
-    """A valid token."""
     query = "SELECT client, scopes, issued_at, expires_at FROM oauth_tokens WHERE token_hash = ? AND expires_at > ?"
     row = connection.execute(query, (_hash(token), now)).fetchone()
     return AccessToken(*row) if row else None
 
 
 def caller(connection: sqlite3.Connection, token: str, now: float) -> Caller | None:
-    """Who presents a valid token."""
     row = connection.execute(
         "SELECT client.id, client.tenant, token.token_hash, token.scopes, client.scopes FROM oauth_tokens AS token"
         " JOIN oauth_clients AS client ON client.id = token.client WHERE token_hash = ? AND expires_at > ?",

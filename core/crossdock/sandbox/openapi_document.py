@@ -115,7 +115,6 @@ def _paths(collection: Collection) -> Iterator[tuple[str, Json]]:
 
 
 def _below_resource(collection: Collection, stored: Json) -> Iterator[tuple[str, str, Json]]:
-    """The actions, and the entries of a ledger account."""
     resource = collection.kind.name
     if resource == "invoice":
         approve = _operation(collection, "approveInvoice", "Approve an invoice", {"200": stored}, f"404 412 {_WRITES}")
@@ -134,7 +133,6 @@ def _below_resource(collection: Collection, stored: Json) -> Iterator[tuple[str,
 def _operation(
     collection: Collection, name: str, summary: str, success: Json, problems: str, method: str = "POST"
 ) -> Json:
-    """An operation without parameters and body."""
     statuses = f"401 403 429 {problems}".split()
     refused = {each: {"$ref": f"#/components/responses/Problem{each}"} for each in statuses}
     scope = required_scope(collection.kind.name, method)
@@ -152,7 +150,6 @@ def _tag(collection: Collection) -> str:
 
 
 def _noun(collection: Collection) -> str:
-    """The name of the resource with its article."""
     noun = collection.kind.name.replace("_", " ")
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
@@ -184,7 +181,6 @@ def _content(media_type: str, schema: str) -> Json:
 
 
 def _links(name: str) -> Json:
-    """OpenAPI links from a created resource to the operations on it."""
     found = {"id": "$response.body#/id"}
     return {f"{verb}It": {"operationId": f"{verb}{name}", "parameters": found} for verb in ("get", "update", "delete")}
 

@@ -60,7 +60,6 @@ ADDRESSES = ("Address", "ShippingAddress")
 
 @cache
 def components() -> Json:
-    """The schemas of the OpenAPI document by name."""
     inputs = [each.kind.wire for each in COLLECTIONS.values()]
     models = [(model, "validation") for model in (*inputs, Movement)]
     _, generated = models_json_schema(models, ref_template=_REFS + "{model}", schema_generator=DocumentedModel)  # type: ignore[arg-type]  # a wider Literal
@@ -76,7 +75,7 @@ def components() -> Json:
 
 
 def standalone(name: str, base_url: str) -> Json | None:
-    """A self-contained schema; *name* in any spelling: InventoryLot, inventory_lot, inventory-lot."""
+    """Return a self-contained schema. *name* may have any spelling: InventoryLot, inventory_lot, inventory-lot."""
     names = {_normalized(each): each for each in components()}
     if (found := names.get(_normalized(name))) is None:
         return None
@@ -105,7 +104,6 @@ def _normalized(name: str) -> str:
 
 
 def _referenced(name: str) -> set[str]:
-    """The names of all schemas that a schema refers to, directly or not."""
     found: set[str] = set()
     waiting = [name]
     while waiting:
@@ -121,7 +119,7 @@ def _with_example(name: str, schema: Json) -> Json:
 
 
 def _with_assumed_rules(schema: Json) -> Json:
-    """A documented schema; ``x-assumption`` lists the keywords of it and of its members that are assumed."""
+    """Return a documented schema. ``x-assumption`` lists the assumed keywords of it and of its members."""
     members = {name: _with_assumed_rules(inner) for name, inner in schema.get("properties", {}).items()}
     assumed = [each for each in schema if each not in _SHOWN or (each == "type" and isinstance(schema[each], list))]
     return {
@@ -132,14 +130,13 @@ def _with_assumed_rules(schema: Json) -> Json:
 
 
 def _object(schema: Json) -> Json:
-    """A model's schema without generated titles, its members refined."""
     kept_keys = ("type", "description", "properties", "required", "additionalProperties")
     kept = {key: schema[key] for key in kept_keys if key in schema}
     return {**kept, "properties": {name: _member(name, inner) for name, inner in schema["properties"].items()}}
 
 
 def _member(name: str, schema: Json) -> Json:
-    """One member, with the rules that the sandbox adds to the model: patterns, exact numbers, closed lists."""
+    """Return one member with the rules that the sandbox adds to the model: patterns, exact numbers, closed lists."""
     kept = {key: value for key, value in schema.items() if key not in {"title", "examples", "default"}}
     nullable = "anyOf" in kept
     if nullable:
@@ -168,7 +165,7 @@ def _refined(name: str, schema: Json) -> Json:
 
 
 def _or_null(schema: Json) -> Json:
-    """The same or null, which stands for an absent member."""
+    """Return the schema or null, which stands for an absent member."""
     if "$ref" in schema:
         return {"anyOf": [schema, {"type": "null"}]}
     return {**schema, "type": [schema["type"], "null"]}
@@ -183,7 +180,7 @@ def _not_null(schema: Json) -> Json:
 
 
 def _derived(name: str, collection: Collection, schema: Json) -> Iterator[tuple[str, Json]]:
-    """The schemas that follow from an input: the stored resource, its merge patch, a page of resources."""
+    """Yield the schemas that follow from an input: the stored resource, its merge patch, a page of resources."""
     members: Json = schema["properties"]
     own = {"id": identifier(collection.prefix), "createdAt": TIME, "updatedAt": TIME, "total": DECIMAL}
     own["status"] = {"type": "string", "enum": ["draft", "approved"]}
@@ -199,7 +196,7 @@ def _derived(name: str, collection: Collection, schema: Json) -> Iterator[tuple[
 
 
 def _patch(schema: Json) -> Json:
-    """A change to an input: no member is required, and an address may be incomplete."""
+    """Return the schema of a change: no member is required, and an address may be incomplete."""
     about = "JSON merge patch (RFC 7396): null removes a member, objects are merged, lists are replaced."
     members = {name: _without_default(inner) for name, inner in schema["properties"].items()}
     for name, inner in members.items():
@@ -219,7 +216,6 @@ def _page(name: str) -> Json:
 
 
 def _closed(members: Json, *optional: str, description: str = "") -> Json:
-    """An object schema that allows no other members; members without a description get that of their name."""
     described = {each: {**inner, **_description(each, inner)} for each, inner in members.items()}
     required = [each for each in members if each not in optional]
     about = {"description": description} if description else {}
@@ -231,7 +227,7 @@ def _description(name: str, schema: Json) -> Json:
 
 
 def _others() -> Iterator[tuple[str, Json]]:
-    """The schemas without a wire model: movements and entries as stored, problems, events."""
+    """Yield the schemas without a wire model: movements and entries as stored, problems, events."""
     lots_and_bins = {each: _reference(each) for each in ("lotId", "toLotId", "fromBinId", "toBinId")}
     movement = {"id": identifier("mov"), **lots_and_bins, "quantity": ref("Exact"), "createdAt": TIME}
     yield "StoredMovement", _closed(movement, "fromBinId", description="A movement as stored.")
@@ -259,7 +255,7 @@ def _others() -> Iterator[tuple[str, Json]]:
 
 
 def _whole_price_rule(schema: Json) -> Json:
-    """Prices are whole numbers if their currency has no minor unit."""
+    """Require whole prices if their currency has no minor unit."""
     members: Mapping[str, Any] = schema["properties"]
     then = _WHOLE_LINES if "items" in members else _WHOLE_PRICE if "unitPrice" in members else None
     if then is None:

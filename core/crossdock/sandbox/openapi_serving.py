@@ -12,7 +12,6 @@ PREFIXES = ("/openapi.json", "/schemas/")
 
 
 def answer(request: Request) -> Response:
-    """Answer a GET request to ``/openapi.json`` or ``/schemas/NAME.json``."""
     if request.method != "GET":
         raise method_not_allowed("GET")
     path, base_url = request.scope["path"], str(request.base_url).rstrip("/")

@@ -25,7 +25,7 @@ _NARROWABLE = {"accounts": "Only these ledger accounts", "bins": "Only these war
 
 
 class CredentialStore(Protocol):
-    """What `Keyring` and `OAuthClients` have in common."""
+    """The common interface of `Keyring` and `OAuthClients`."""
 
     def add(self, tenant: str, scopes: Iterable[str]) -> tuple[Caller | OAuthClient, str]: ...
 
@@ -41,11 +41,11 @@ class CredentialsPage:
     """The pages for one kind of credential.
 
     Attributes:
-        store: Where they are.
-        noun: What one is called.
-        secret: What its secret is called.
+        store: The store of the credentials.
+        noun: The word for one.
+        secret: The word for its secret.
         title: The heading of the list.
-        path: Of the forms, and above the page of each.
+        path: The path of the forms, and the prefix of the page of each.
         home: The path of the list.
     """
 
@@ -57,11 +57,6 @@ class CredentialsPage:
     home: str
 
     async def answer(self, session: Session, request: Request) -> Response:
-        """Answer a request to *home*, or to *path* or below it.
-
-        Raises:
-            FormError: If there is no such page or credential, or the form is refused.
-        """
         path = request.scope["path"]
         credential_id, _, action = path.removeprefix(self.path).lstrip("/").partition("/")
         match request.method, credential_id, action:
@@ -78,7 +73,7 @@ class CredentialsPage:
         raise FormError(404, "There is nothing at this path.")
 
     def refused(self, session: Session, request: Request, error: FormError) -> Response:
-        """The list with the reason why a form was refused."""
+        """Return the list with the reason why a form was refused."""
         return self._list(session, request, error.status, errors={"": error.message})
 
     async def _create(self, session: Session, request: Request) -> Response:
@@ -180,10 +175,10 @@ def _filled_in(fields: Fields) -> Mapping[str, Any]:
 
 
 def _wanted(fields: Fields) -> list[str]:
-    """The scopes of a form: those that are ticked, narrowed to the records that are named beside them.
+    """Return the scopes of a form: those that are ticked, narrowed to the records that are named beside them.
 
     Raises:
-        ConfigError: If nothing is ticked, or records are named of a resource that is not.
+        ConfigError: If nothing is ticked, or records of an unticked resource are named.
     """
     ticked = fields.all("scope")
     if not ticked:
@@ -201,7 +196,7 @@ def _wanted(fields: Fields) -> list[str]:
 
 
 def _scope_rows(held: str) -> list[Mapping[str, Any]]:
-    """The checkboxes, a row for each resource; those not *allowed* by the scopes *held* are left out."""
+    """Return the checkboxes, a row for each resource, as far as the scopes *held* allow."""
     rows: list[Mapping[str, Any]] = []
     for name, label in scopes.LABELS.items():
         boxes = [
@@ -215,14 +210,12 @@ def _scope_rows(held: str) -> list[Mapping[str, Any]]:
 
 
 def _may_tick(held: str, scope: str) -> bool:
-    """Whether *held* includes *scope*, or its narrowed form for a record."""
     name, _, access = scope.partition(":")
     records = {each.partition(":")[2].rpartition(":")[0] for each in held.split() if each.count(":") > 1}
     return scopes.include(held, scope) or any(scopes.include(held, f"{name}:{each}:{access}") for each in records)
 
 
 def _readable_path(held: str) -> str:
-    """The path of a collection that a credential with the scopes *held* may read."""
     collections = list(COLLECTIONS.values())
     readable = (
         each.path for each in collections if scopes.permitted_records(held, each.kind.name, "read") != frozenset()

@@ -33,7 +33,7 @@ _LIMITS = {
 
 @cache
 def text() -> str:
-    """The page; nothing in it depends on a request."""
+    """Return the page, which does not depend on a request."""
     document = openapi_document.document()
     return render(
         "documentation.html",
@@ -47,7 +47,6 @@ def text() -> str:
 
 
 def _groups(document: Json) -> Json:
-    """The operations by tag."""
     groups: dict[str, list[Json]] = {tag["name"]: [] for tag in document["tags"]}
     for path, item in document["paths"].items():
         for method in _METHODS:
@@ -121,7 +120,7 @@ def _schema(name: str, schema: Json) -> Json:
 
 
 def _type(schema: Json) -> Json:
-    """The type in words: *before*, the name of the schema that it is a *link* to, and *after*."""
+    """Describe the type: *before*, the name of the schema that it is a *link* to, and *after*."""
     if "$ref" in schema:
         return {"before": "", "link": schema["$ref"].removeprefix(_SCHEMAS), "after": ""}
     if "anyOf" in schema or "oneOf" in schema:
@@ -139,7 +138,7 @@ def _type(schema: Json) -> Json:
 
 
 def _rules(schema: Json) -> Json:
-    """The *words* of the rules for a value, its *values* if they are a short list, and its *pattern*."""
+    """Return the *words* of the rules for a value, its *values* if they are a short list, and its *pattern*."""
     words = [sentence.format(_plain(schema[name])) for name, sentence in _LIMITS.items() if name in schema]
     values = schema.get("enum", ())
     if len(values) > _MAX_LISTED:
@@ -153,7 +152,6 @@ def _plain(value: object) -> str:
 
 
 def _resolved(document: Json, part: Json) -> Json:
-    """*part*, or the component that it refers to."""
     found: Any = part
     while "$ref" in found:
         names = found["$ref"].removeprefix("#/").split("/")

@@ -39,11 +39,10 @@ class Fields:
         self._pairs = pairs
 
     def one(self, name: str) -> str:
-        """The value of a field without surrounding white space; "" if it was not sent."""
+        """Return the value of a field without surrounding white space; "" if it was not sent."""
         return next((value.strip() for field, value in self._pairs if field == name), "")
 
     def all(self, name: str) -> list[str]:
-        """The values of checkboxes with the same name."""
         return [value for field, value in self._pairs if field == name]
 
 
@@ -56,7 +55,6 @@ class Session:
         self._id = given if self._known else secrets.token_hex(32)
 
     def token(self) -> str:
-        """A new token for one form."""
         return self._tokens.issue(self._id)
 
     def keep(self, response: Response) -> Response:
@@ -66,7 +64,7 @@ class Session:
         return response
 
     async def fields(self, request: Request) -> Fields:
-        """The fields of a form that this session was given and has not sent before.
+        """Return the fields of a form that this session received and has not sent before.
 
         Raises:
             FormError: 403 without a valid token, 409 if it was used, 413 or 415 for another kind of body.

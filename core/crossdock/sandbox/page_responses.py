@@ -35,7 +35,6 @@ _TEMPLATES.globals["style_path"] = STYLE_PATH
 
 
 def render(template: str, /, **values: object) -> str:
-    """The HTML text of *template*, with every value escaped."""
     return _TEMPLATES.get_template(template).render(**values)
 
 

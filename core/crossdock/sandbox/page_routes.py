@@ -64,7 +64,6 @@ class Page:
 
 
 def answer_documentation(request: Request) -> Response:
-    """Answer a request to ``/docs``, which shows nothing secret."""
     if request.method != "GET":
         raise method_not_allowed("GET")
     return html(page_documentation.text())

@@ -22,7 +22,7 @@ from crossdock.sandbox.webhook_paths import SUBSCRIPTIONS
 PATH = "/page/webhooks"
 
 Operate = Callable[[str, str, str, Mapping[str, str], Any], Awaitable[Response]]
-"""Carry out an operation of the API: tenant, method, path, query and JSON body, or None."""
+"""Executes an operation of the API: tenant, method, path, query and JSON body, or None."""
 
 _STATUS_OF = {"enable": "enabled", "disable": "disabled"}
 _MESSAGES = {
@@ -41,11 +41,6 @@ class WebhooksPage:
         self._operate, self._tenants = operate, tenants
 
     async def answer(self, session: Session, request: Request) -> Response:
-        """Answer a request.
-
-        Raises:
-            FormError: If there is no such page, or the form is refused.
-        """
         parts = request.scope["path"].removeprefix(PATH).strip("/").split("/")
         if request.method == "GET":
             return await self._shown(session, request, parts)
@@ -180,7 +175,7 @@ class WebhooksPage:
     async def _found(
         self, tenant: str, method: str, path: str, query: Mapping[str, str] | None = None, body: Any = None
     ) -> Any:
-        """The document of a successful response; a `FormError` for another one."""
+        """Return the document of a successful response, or raise `FormError`."""
         response = await self._operate(_slug(tenant), method, path, query or {}, body)
         document = json.loads(bytes(response.body) or b"null")
         if response.status_code >= 400:
@@ -199,7 +194,7 @@ def _slug(tenant: str) -> str:
 
 
 def _findings(problem: Mapping[str, Any]) -> Mapping[str, str]:
-    """What is wrong by field; "" for what is wrong with the request."""
+    """Return what is wrong by field; "" for errors of the request."""
     found: Sequence[Mapping[str, str]] = problem.get("errors", ())
     sentences = {each["pointer"].split("/")[1]: f"{each['pointer'].split('/')[1]} {each['detail']}." for each in found}
     return sentences or {"": problem["detail"]}

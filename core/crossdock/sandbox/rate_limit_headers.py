@@ -19,7 +19,7 @@ class Quota(NamedTuple):
 
 
 def policy(dialect: Dialect, burst: int, window_s: int) -> dict[str, str]:
-    """The fields that are the same for every caller: *burst* requests at once, and again after *window_s*."""
+    """Return the fields that are the same for every caller: *burst* requests at once, and again after *window_s*."""
     match dialect:
         case "draft10":
             return {"ratelimit-policy": f'"default";q={burst};w={window_s}'}
@@ -29,7 +29,6 @@ def policy(dialect: Dialect, burst: int, window_s: int) -> dict[str, str]:
 
 
 def remaining(dialect: Dialect, quota: Quota) -> dict[str, str]:
-    """The fields about what is left."""
     match dialect:
         case "draft10":  # draft-ietf-httpapi-ratelimit-headers-10
             return {"ratelimit": f'"default";r={quota.left};t={quota.more_in_s}'}

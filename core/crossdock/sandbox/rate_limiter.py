@@ -33,7 +33,6 @@ class Bucket:
         return 0.0
 
     def seconds_to_next(self) -> float:
-        """Seconds until there is one more whole token."""
         return (1 - self.tokens % 1) / self.rate
 
 
@@ -46,7 +45,7 @@ class RateLimiter:
         self.policy_headers = rate_limit_headers.policy(dialect, burst, math.ceil(burst / self._rate))
 
     def take(self, caller: Caller, now: float) -> dict[str, str]:
-        """Take a token and return the header fields; 429 if there is none."""
+        """Take a token and return the header fields, or raise 429 if there is none."""
         bucket = self._buckets.setdefault(caller.id, Bucket(self._rate, self._burst, self._burst, now))
         wait_s = bucket.take(now)
         more_in_s = max(1, math.ceil(wait_s or bucket.seconds_to_next()))
@@ -58,7 +57,7 @@ class RateLimiter:
         return headers
 
     def false_headers(self, now: float, *, full: bool) -> dict[str, str]:
-        """Fields of a full bucket, or of one that is empty for an hour. Neither is ever true after a request."""
+        """Return fields of a full bucket, or of one that is empty for an hour. Neither is ever true after a request."""
         return self._headers(self._burst, 1, 0, now) if full else self._headers(0, 3600, 3600, now)
 
     def _headers(self, left: int, more_in_s: int, full_in_s: int, now: float) -> dict[str, str]:

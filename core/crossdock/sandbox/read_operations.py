@@ -24,7 +24,6 @@ _BEFORE_ALL = "-9"  # changes are numbered from 1; the accounts that exist from 
 
 
 def read(connection: sqlite3.Connection, route: Route, caller: Caller, query: Mapping[str, str]) -> Response:
-    """Answer a GET request of the API."""
     if route.operation == "list":
         return _list(connection, route.collection, caller, query)
     text, tag = resource_store.load(connection, route.collection, caller.tenant, route.resource_id)
@@ -35,7 +34,9 @@ def read(connection: sqlite3.Connection, route: Route, caller: Caller, query: Ma
 
 
 def _list(connection: sqlite3.Connection, collection: Collection, caller: Caller, query: Mapping[str, str]) -> Response:
-    """A page in the order of last change: a resource that changes meanwhile appears again and is never missed."""
+    """Return a page in the order of last change: a resource that changes meanwhile appears again and is never
+    missed.
+    """
     refuse_unknown(query, "limit", "cursor", "updatedSince", "externalId")
     name, limit, start = collection.kind.name, whole_number(query, "limit", 100, _PAGE_SIZES), _start(query)
     permitted, ids = record_access.list_filter(connection, caller, name)
@@ -53,7 +54,7 @@ def _list(connection: sqlite3.Connection, collection: Collection, caller: Caller
 
 
 def _entries(connection: sqlite3.Connection, account: str, query: Mapping[str, str]) -> Response:
-    """A page of the entries of one ledger account, oldest first."""
+    """Return a page of the entries of one ledger account, oldest first."""
     refuse_unknown(query, "limit", "cursor")
     limit = whole_number(query, "limit", 100, _PAGE_SIZES)
     rows = connection.execute(
@@ -70,7 +71,7 @@ def _page(rows: Iterable[tuple[Any, ...]], last: tuple[str, int] | None) -> Resp
 
 
 def _start(query: Mapping[str, str]) -> tuple[str, int]:
-    """Time and number of the change after which a page begins."""
+    """Return time and number of the change after which a page begins."""
     since = query.get("updatedSince", "1970-01-01T00:00:00Z")
     try:
         if not INSTANT.fullmatch(since):

@@ -1,4 +1,4 @@
-"""Which single records a credential may touch, if its scopes are narrowed to ledger accounts or warehouse bins.
+"""Access to single records, if the scopes of a credential are narrowed to ledger accounts or warehouse bins.
 
 A record that may not be read is answered like one that does not exist, so a narrowed credential learns nothing of it.
 A lot is reached through its bin: a credential that is narrowed to bins reaches only the lots in them. Narrowed
@@ -38,7 +38,7 @@ _REFERENCE_ACCESS: Mapping[str, str] = {"warehouse_bin": "write", "ledger_accoun
 
 
 def permitted_ids(connection: sqlite3.Connection, caller: Caller, resource: str, access: str) -> frozenset[str] | None:
-    """The ids of the accounts or bins that *caller* may touch; None for all."""
+    """Return the ids of the accounts or bins that *caller* may touch; None for all."""
     names = caller.permitted_records(resource, access)
     if names is None:
         return None
@@ -55,7 +55,7 @@ def permitted_ids(connection: sqlite3.Connection, caller: Caller, resource: str,
 def may_touch(
     connection: sqlite3.Connection, caller: Caller, resource: str, access: str, body: Mapping[str, Any]
 ) -> bool:
-    """Whether the narrowing of *caller* permits a record of *resource* with this *body*."""
+    """Return whether the narrowing of *caller* permits a record of *resource* with this *body*."""
     if resource not in _NARROWED_BY:
         return True
     owner, member = _NARROWED_BY[resource]
@@ -64,7 +64,7 @@ def may_touch(
 
 
 def list_filter(connection: sqlite3.Connection, caller: Caller, resource: str) -> tuple[str, Sequence[str]]:
-    """A condition in SQL, and its parameters, for the records that *caller* may read."""
+    """Return a condition in SQL, and its parameters, for the records that *caller* may read."""
     if resource not in _NARROWED_BY:
         return "", ()
     owner, member = _NARROWED_BY[resource]
@@ -93,7 +93,7 @@ def check_saved(
     before: Mapping[str, Any] | None,
     body: Mapping[str, Any],
 ) -> None:
-    """403 for a record that would leave the narrowing of *caller* or enter it."""
+    """Raise 403 for a record that would leave or enter the narrowing of *caller*."""
     resource = collection.kind.name
     if resource in _NAMED_BY:
         is_narrowed = caller.permitted_records(resource, "write") is not None
@@ -108,7 +108,7 @@ def check_saved(
 def hidden_references(
     connection: sqlite3.Connection, caller: Caller, before: Mapping[str, Any], body: Mapping[str, Any]
 ) -> set[tuple[str, str]]:
-    """The records that *body* names, *before* did not, and *caller* may not use: a bin to write, an account to read."""
+    """Return the new references in *body* that *caller* may not use: a bin to write, an account to read."""
     kept = {(resource, target) for _, resource, target in references(before)}
     named = {(resource, target) for _, resource, target in references(body)} - kept
     hidden = set()

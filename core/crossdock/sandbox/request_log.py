@@ -24,12 +24,12 @@ class RequestLog:
         self._by_status: Counter[int] = Counter()
 
     def add(self, status: int, **facts: object) -> None:
-        """Add a request; *status* is 0 if the connection was broken without a response."""
+        """Add a request. *status* is 0 if the connection was broken without a response."""
         self._by_status[status] += 1
         self._latest.append({"seq": self._by_status.total(), "status": status, **facts})
 
     def answer(self, query: Mapping[str, str]) -> Response:
-        """The kept requests after ``after`` that match the filters, at most ``limit``, and the counts of all."""
+        """Return the kept requests after ``after`` that match the filters, at most ``limit``, and the counts of all."""
         matches = _request_filter(query)
         total, limit = self._by_status.total(), whole_number(query, "limit", 1000, LOG_LIMITS)
         skipped = max(0, whole_number(query, "after", 0, SEQUENCE_NUMBERS) - (total - len(self._latest)))

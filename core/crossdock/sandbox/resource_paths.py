@@ -54,7 +54,7 @@ class Route(NamedTuple):
 
 
 def find_route(method: str, path: str) -> Route:
-    """The route of a request; 404 for an unknown path, 405 for an unknown method."""
+    """Return the route of a request. Raises 404 for an unknown path, 405 for an unknown method."""
     for depth in range(3):
         above, *below = path.rsplit("/", depth)
         collection = COLLECTIONS.get(above)

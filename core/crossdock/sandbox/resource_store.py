@@ -17,12 +17,12 @@ from crossdock.sandbox.resource_paths import Collection
 
 
 def new_id(prefix: str, now: float) -> str:
-    """An unguessable id; ids of later milliseconds sort behind it."""
+    """Return an unguessable id. Ids of later milliseconds sort behind it."""
     return f"{prefix}_{int(now * 1000):011x}{secrets.token_hex(7)}"
 
 
 def load(connection: sqlite3.Connection, collection: Collection, tenant: str, resource_id: str) -> tuple[str, str]:
-    """Body and entity tag (the number of the last effect) of one resource; 404 if there is none."""
+    """Return body and entity tag (the number of the last effect) of one resource, or raise 404."""
     row = connection.execute(
         "SELECT body, changed FROM stored WHERE id = ? AND tenant = ? AND resource = ?",
         (resource_id, tenant, collection.kind.name),
@@ -35,7 +35,7 @@ def load(connection: sqlite3.Connection, collection: Collection, tenant: str, re
 def load_for_change(
     connection: sqlite3.Connection, call: Call, collection: Collection, resource_id: str
 ) -> tuple[dict[str, Any], str]:
-    """The parsed body and the entity tag of a resource; 412 if If-Match names another version."""
+    """Return the parsed body and the entity tag of a resource. Raises 412 if If-Match names another version."""
     text, tag = load(connection, collection, call.caller.tenant, resource_id)
     body = json_codec.read(text.encode())
     record_access.check_stored(connection, call.caller, collection, body, "write")
@@ -55,7 +55,7 @@ def check_against_stored(
 ) -> None:
     """Refuse references to missing resources (422), and an externalId that another resource than *own_id* has (409).
 
-    A new reference to a record outside of the narrowing of *caller* is refused as if the record did not exist.
+    A new reference to a record outside the narrowing of *caller* is refused as if the record did not exist.
     """
     tenant = caller.tenant
     named = list(references(body))
@@ -74,7 +74,6 @@ def check_against_stored(
 def find_external_id(
     connection: sqlite3.Connection, tenant: str, collection: Collection, external_id: str | None
 ) -> str | None:
-    """The id of the resource that has this externalId."""
     query = "SELECT id FROM stored WHERE tenant = ? AND resource = ? AND external_id = ?"
     row = connection.execute(query, (tenant, collection.kind.name, external_id)).fetchone()
     return None if row is None else str(row[0])
@@ -83,7 +82,7 @@ def find_external_id(
 def save(
     connection: sqlite3.Connection, call: Call, operation: str, collection: Collection, body: Mapping[str, Any]
 ) -> tuple[str, str]:
-    """Store a validated *body* and record the effect; return its text and entity tag."""
+    """Store a validated *body* and record the effect. Return its text and entity tag."""
     tenant, name = call.caller.tenant, collection.kind.name
     text = json_codec.write({**body, "updatedAt": call.at})
     seq = record_effect(connection, call, operation, name, body["id"], text)

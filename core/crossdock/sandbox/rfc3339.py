@@ -11,7 +11,7 @@ INSTANT = re.compile(DAY.pattern + _TIME, re.ASCII)
 
 
 def instant_text(moment: datetime | float) -> str:
-    """The time in UTC with fixed width, so that text order is time order. A number is seconds since the epoch."""
+    """Format a time in UTC with fixed width, so that text order is time order. A number is seconds since the epoch."""
     if not isinstance(moment, datetime):
         moment = datetime.fromtimestamp(moment, UTC)
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -48,7 +48,6 @@ def required_scope(resource: str, method: str) -> str:
 
 
 def about_scope(scope: str) -> str:
-    """What a scope of `SCOPES` permits."""
     name, _, access = scope.partition(":")
     records = "everything" if name == "*" else name
     return f"Read {records}." if access == "read" else f"Read and change {records}."
@@ -56,7 +55,7 @@ def about_scope(scope: str) -> str:
 
 @lru_cache(4096)
 def permitted_records(scopes: str, resource: str, access: str) -> frozenset[str] | None:
-    """The names of the records that *scopes* permit; None for all of them."""
+    """Return the names of the records that *scopes* permit; None for all of them."""
     sufficient = [each for each in _parsed(scopes) if each.access in {access, "write"}]
     if any(each.name in {NAMES[resource], "*"} and not each.record for each in sufficient):
         return None
@@ -65,12 +64,11 @@ def permitted_records(scopes: str, resource: str, access: str) -> frozenset[str]
 
 @lru_cache(4096)
 def is_narrowed(scopes: str, resource: str) -> bool:
-    """Whether one of *scopes* names a single record of *resource*."""
     return any(each.name == NAMES[resource] and each.record for each in _parsed(scopes))
 
 
 def include(granted: str, wanted: str) -> bool:
-    """Whether the scopes *granted* permit everything that the one scope *wanted* does."""
+    """Return whether the scopes *granted* permit everything that the one scope *wanted* does."""
     name, record, access = _parse(wanted)
     return any(
         each.name in {name, "*"} and each.record in {"", record} and each.access in {access, "write"}

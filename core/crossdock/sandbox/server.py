@@ -116,12 +116,12 @@ class _Server(uvicorn.Server):
         self._ready()
 
     async def main_loop(self) -> None:
-        """As in uvicorn, with a shorter interval: tests stop hundreds of sandboxes."""
+        """Do the same as uvicorn, with a shorter interval: tests stop hundreds of sandboxes."""
         while not await self.on_tick(0):  # noqa: ASYNC110  uvicorn has only a flag
             await asyncio.sleep(0.02)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """As in uvicorn, without its pause if nobody is connected."""
+        """Do the same as uvicorn, without its pause if nobody is connected."""
         if self._webhooks is not None:
             self._webhooks.cancel()
             await asyncio.gather(self._webhooks, return_exceptions=True)
@@ -140,7 +140,7 @@ class _Server(uvicorn.Server):
 
 @contextlib.contextmanager
 def _locked(data_dir: Path) -> Iterator[None]:
-    """Two sandboxes on one folder would not share rate limits and running idempotency keys."""
+    """Lock the folder: two sandboxes on it would not share rate limits and running idempotency keys."""
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = open_private(data_dir / "lock")

@@ -34,12 +34,12 @@ _NOT_PUBLIC = (
 
 
 def url_fault(url: str) -> str | None:
-    """Why a webhook must not be sent to *url*; None if it may, as far as its text shows."""
+    """Return why a webhook must not be sent to *url*, as far as its text shows, or None."""
     return None if len(url) <= MAX_URL and _URL.fullmatch(url) else _WRONG_URL
 
 
 def is_allowed(address: str, host: str) -> bool:
-    """Whether a connection to *address* may be made for a URL with this *host*, in lower case without brackets.
+    """Return whether a connection to *address* may be made for a URL with this *host*, in lower case without brackets.
 
     Only hosts that say so lead to this machine: a public name that is resolved to 127.0.0.1 is refused.
     """

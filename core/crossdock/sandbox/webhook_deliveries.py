@@ -63,7 +63,7 @@ def _add(connection: sqlite3.Connection, to: Subscription, event: int, now: floa
 
 
 def next_due(connection: sqlite3.Connection, subscription_id: str, limit: int) -> list[DueDelivery]:
-    """The *limit* pending deliveries that are due first."""
+    """Return the *limit* pending deliveries that are due first."""
     rows = connection.execute(
         "SELECT deliveries.id, due, events.id, body FROM deliveries JOIN events ON events.seq = event"
         " WHERE subscription = ? AND status = 'pending' ORDER BY due, deliveries.seq LIMIT ?",
@@ -73,7 +73,7 @@ def next_due(connection: sqlite3.Connection, subscription_id: str, limit: int) -
 
 
 def record_attempt(connection: sqlite3.Connection, delivery_id: str, now: float, took_s: float, answer: Answer) -> None:
-    """Store an attempt and what follows from it: the delivery is done, due again or failed.
+    """Store an attempt and its consequence: the delivery is done, due again or failed.
 
     A subscription is disabled after 410, and after a delivery has failed for good while no other one succeeded.
     """
@@ -114,7 +114,7 @@ def _disable_if_failing(
 
 
 def list_page(connection: sqlite3.Connection, call: Call, subscription_id: str, query: Mapping[str, str]) -> Response:
-    """A page of the deliveries of a subscription, the newest first."""
+    """Return a page of the deliveries of a subscription, newest first."""
     webhook_subscriptions.load(connection, call.caller.tenant, subscription_id)
     rows, cursor = numbered_page(connection, _SHOWN, (subscription_id,), query)
     return _json({"data": [_shown(row) for row in rows], "nextCursor": cursor})
@@ -123,13 +123,13 @@ def list_page(connection: sqlite3.Connection, call: Call, subscription_id: str, 
 def get(
     connection: sqlite3.Connection, call: Call, subscription_id: str, delivery_id: str, query: Mapping[str, str]
 ) -> Response:
-    """One delivery with its attempts, oldest first."""
+    """Return one delivery with its attempts, oldest first."""
     refuse_unknown(query)
     return _json(_with_attempts(connection, call, subscription_id, delivery_id))
 
 
 def redeliver(connection: sqlite3.Connection, call: Call, subscription_id: str, delivery_id: str) -> Response:
-    """202: the event is sent again under its id, at once and on the whole schedule."""
+    """Answer 202: the event is sent again under its id, at once and on the whole schedule."""
     webhook_subscriptions.check_empty(call)
     _with_attempts(connection, call, subscription_id, delivery_id)  # 404 if it does not exist
     if webhook_subscriptions.load(connection, call.caller.tenant, subscription_id).status == "disabled":

@@ -28,6 +28,5 @@ def record_event(connection: sqlite3.Connection, call: Call, event: EventType, d
 
 
 def last_event(connection: sqlite3.Connection, tenant: str) -> int:
-    """The number of the latest event of a tenant; 0 if there is none."""
     (seq,) = connection.execute("SELECT max(seq) FROM events WHERE tenant = ?", (tenant,)).fetchone()
     return seq or 0

@@ -23,7 +23,6 @@ _SUBSCRIPTION = {"id": "$response.body#/id"}
 
 
 def schemas() -> Json:
-    """The schemas by name, each with an example."""
     examples = _DATA["examples"]["by_schema"]
     for schema in _DATA["schemas"].values():
         if "url" in schema["properties"]:

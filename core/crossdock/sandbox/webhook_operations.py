@@ -20,9 +20,9 @@ def required_scope(method: str) -> str:
 
 
 def authorize(call: Call) -> None:
-    """403 if the caller does not have the scope for a method, or is narrowed to single bins or accounts.
+    """Raise 403 if the caller does not have the scope for a method, or is narrowed to single bins or accounts.
 
-    Events are of all records of a tenant.
+    Events concern all records of a tenant.
     """
     access_control.require(call.caller, required_scope(call.method))
     narrowed: tuple[str, ...] = ("warehouse_bin", "ledger_account")
@@ -31,7 +31,6 @@ def authorize(call: Call) -> None:
 
 
 def read(connection: sqlite3.Connection, call: Call, route: WebhookRoute, query: Mapping[str, str]) -> Response:
-    """Answer a GET request."""
     match route.operation:
         case "list":
             return webhook_subscriptions.list_page(connection, call, query)

@@ -17,12 +17,12 @@ _BEHIND_ALL = 10**18 - 1  # the largest number that a cursor can hold
 def numbered_page(
     connection: sqlite3.Connection, select: str, values: tuple[object, ...], query: Mapping[str, str]
 ) -> tuple[list[tuple[Any, ...]], str | None]:
-    """The rows of a page, and the cursor of the next one or None.
+    """Return the rows of a page, and the cursor of the next one or None.
 
     Args:
         select: A query with a condition, whose first column is ``seq``.
         values: The parameters of *select*.
-        query: Of the request, with ``limit`` and ``cursor``; 400 for other or malformed parameters.
+        query: The query of the request, with ``limit`` and ``cursor``. Other or malformed parameters raise 400.
     """
     refuse_unknown(query, "limit", "cursor")
     limit = whole_number(query, "limit", 100, _PAGE_SIZES)

@@ -25,7 +25,7 @@ _PATHS: tuple[tuple[re.Pattern[str], Mapping[str, str]], ...] = tuple(
 
 
 class WebhookRoute(NamedTuple):
-    """An operation on subscriptions or deliveries; ids that the path does not have are empty."""
+    """An operation on subscriptions or deliveries. Ids that the path does not have are empty."""
 
     operation: str
     subscription_id: str = ""
@@ -33,12 +33,12 @@ class WebhookRoute(NamedTuple):
 
     @property
     def has_input(self) -> bool:
-        """Whether a request has a body of its own; that of an action is empty or ``{}``."""
+        """Whether a request has a body of its own. That of an action is empty or ``{}``."""
         return self.operation in {"create", "update"}
 
 
 def find_route(method: str, path: str) -> WebhookRoute:
-    """The route of a request below `PREFIX`; 404 for an unknown path, 405 for an unknown method."""
+    """Return the route of a request below `PREFIX`. Raises 404 for an unknown path, 405 for an unknown method."""
     for pattern, operations in _PATHS:
         if found := pattern.fullmatch(path):
             if method not in operations:

@@ -10,7 +10,7 @@ JITTER = 0.1  # a delay is at most this share longer, never shorter
 
 
 def next_attempt_s(made: int) -> float | None:
-    """Seconds until the next attempt after *made* failed ones; None if there is none."""
+    """Return the seconds until the next attempt after *made* failed ones; None if there is none."""
     if made >= len(DELAYS_S):
         return None
     return DELAYS_S[made] * uniform(1, 1 + JITTER)  # noqa: S311  spreads load, protects nothing

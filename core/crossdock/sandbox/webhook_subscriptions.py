@@ -1,4 +1,4 @@
-"""Webhook subscriptions: where events are sent, which, and the secrets that sign them.
+"""Webhook subscriptions: the addresses, the events, and the secrets that sign them.
 
 A subscription keeps the number of the last event that it has taken from the change log. It begins at the present, and
 one that is disabled keeps its place: once it is enabled again, it gets every event since.
@@ -39,7 +39,7 @@ def _is_allowed_url(url: str) -> str:
 
 
 def _whole(number: object) -> object:
-    """4.0 is an integer in JSON Schema."""
+    """Convert: 4.0 is an integer in JSON Schema."""
     return int(number) if isinstance(number, Decimal) and number % 1 == 0 else number
 
 
@@ -76,7 +76,7 @@ class Subscription(NamedTuple):
         return [self.secret, *previous]
 
     def public(self, now: float) -> dict[str, Any]:
-        """What a response shows; never a secret."""
+        """Return what a response shows, never a secret."""
         rotating = len(self.live_secrets(now)) > 1
         return {
             "id": self.id,
@@ -92,7 +92,7 @@ class Subscription(NamedTuple):
 
 
 def load(connection: sqlite3.Connection, tenant: str, subscription_id: str) -> Subscription:
-    """404 if the tenant has no such subscription."""
+    """Return the subscription, or raise 404 if the tenant does not have it."""
     query = "SELECT * FROM subscriptions WHERE id = ? AND tenant = ?"
     row = connection.execute(query, (subscription_id, tenant)).fetchone()
     if row is None:
@@ -106,7 +106,7 @@ def enabled(connection: sqlite3.Connection) -> list[Subscription]:
 
 
 def list_page(connection: sqlite3.Connection, call: Call, query: Mapping[str, str]) -> Response:
-    """A page of a tenant's subscriptions, the newest first."""
+    """Return a page of a tenant's subscriptions, newest first."""
     select = "SELECT * FROM subscriptions WHERE tenant = ?"
     rows, cursor = numbered_page(connection, select, (call.caller.tenant,), query)
     return _json({"data": [Subscription(*row).public(call.now) for row in rows], "nextCursor": cursor})
@@ -117,7 +117,7 @@ def get(connection: sqlite3.Connection, call: Call, subscription_id: str) -> Res
 
 
 def create(connection: sqlite3.Connection, call: Call) -> Response:
-    """201 with the secret, which no other response shows."""
+    """Answer 201 with the secret, which no other response shows."""
     body = _checked(call, call.json())
     tenant = call.caller.tenant
     (count,) = connection.execute("SELECT count(*) FROM subscriptions WHERE tenant = ?", (tenant,)).fetchone()
@@ -166,7 +166,7 @@ def delete(connection: sqlite3.Connection, call: Call, subscription_id: str) -> 
 
 
 def rotate(connection: sqlite3.Connection, call: Call, subscription_id: str) -> Response:
-    """200 with a new secret. Until the previous one expires, deliveries carry a signature of each."""
+    """Answer 200 with a new secret. Until the previous one expires, deliveries carry a signature of each."""
     check_empty(call)
     before, secret = load(connection, call.caller.tenant, subscription_id), new_secret()
     until = call.now + PREVIOUS_SECRET_LIFE_S
@@ -176,13 +176,12 @@ def rotate(connection: sqlite3.Connection, call: Call, subscription_id: str) -> 
 
 
 def check_empty(call: Call) -> None:
-    """422 for a body that is not an empty object."""
     if call.body:
         validated(EmptyBody, call.json())
 
 
 def _checked(call: Call, body: Any) -> dict[str, Any]:
-    """The validated body; 403 if the caller may not read what the events contain."""
+    """Return the validated body. Raises 403 if the caller may not read what the events contain."""
     found = validated(WebhookSubscription, body)
     if len(set(found["events"])) < len(found["events"]):
         findings = [("#/events", "must not repeat an event")]

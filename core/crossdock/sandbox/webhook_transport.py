@@ -112,12 +112,11 @@ class _CheckedNetwork(httpcore.AsyncNetworkBackend):
 
 @cache
 def _tls_context() -> ssl.SSLContext:
-    """The system's certificate authorities, or those of SSL_CERT_FILE."""
     return ssl.create_default_context()
 
 
 def _connection_problem(error: httpcore.ConnectError) -> str:
-    """Without the text of the error, which may contain what the receiver sent."""
+    """Describe the error without its text, which may contain what the receiver sent."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLError):

@@ -106,7 +106,6 @@ def _save(
     before: Mapping[str, Any] | None,
     body: dict[str, Any],
 ) -> tuple[str, str]:
-    """Save a validated body. An invoice gets its total, and is posted if ``autoPostLedger`` is set."""
     record_access.check_saved(connection, call.caller, collection, before, body)
     resource_store.check_against_stored(connection, call.caller, collection, before or {}, body, body["id"])
     if collection.kind.name != "invoice":

@@ -1,4 +1,5 @@
-"""Processes that stay: the scheduler, a fleet of tenants, the inbox of webhooks, notifications, health and metrics.
+"""Long-running services: the scheduler, a fleet of tenants, the inbox of webhooks, notifications, health and metrics.
 
-Comes in: projects with jobs, webhooks, and signals. Goes out: runs, notices, and metrics. May import runs and below.
+Input: projects with jobs, webhooks, and signals. Output: runs, notifications, and metrics. The package may import runs
+and the packages below.
 """

@@ -1,4 +1,4 @@
-"""Acceptance of a connector: ``crossdock sync`` as a process, disturbed and killed, judged by what really happened.
+"""Acceptance test of a connector: ``crossdock sync`` as a process, disturbed and killed, judged by the actual effects.
 
 The sandbox's effects log is compared with that of a sync that nothing disturbed, never with crossdock's own report.
 """
@@ -41,7 +41,7 @@ class SyncAcceptance(DisturbedCommands):
     config: Path | None = None
 
     def test_each_record_is_delivered_once_in_spite_of_faults_and_kills(self) -> None:
-        """Syncs that are disturbed and killed do what one undisturbed sync does, and the next one sends nothing."""
+        """Disturbed and killed syncs do what one undisturbed sync does, and the next one sends nothing."""
         with self._platforms() as (make, served):
             calm = make("calm")
             before = served.requests if served else 0
@@ -68,7 +68,7 @@ class SyncAcceptance(DisturbedCommands):
     def _kill_while_reading(
         self, platform: SyncedPlatform, served: ServedTransport | None, random: Random, requests: int
     ) -> None:
-        """Kill a sync when the source has received one of its requests, and has not answered it."""
+        """Kill a sync when the source has received one of its requests and not answered it."""
         if served is None or not requests:
             return
         last = served.requests + random.randint(1, requests)
@@ -76,7 +76,7 @@ class SyncAcceptance(DisturbedCommands):
             self._kill(f"request {last} to the source", platform, lambda: served.requests >= last)
 
     def _kill_after(self, faults: Sequence[str], times: int, platform: SyncedPlatform) -> None:
-        """Kill a sync when each of *faults* has happened so many times: each request has the first, then the next."""
+        """Kill a sync when each of *faults* has happened *times* times: each request has the first, then the next."""
         left = [*faults]
         platform.inject({left[0]: 1.0}, self.seed)
 
@@ -115,7 +115,7 @@ class SyncAcceptance(DisturbedCommands):
 
     @contextmanager
     def _platforms(self) -> Iterator[tuple[Callable[[str], SyncedPlatform], ServedTransport | None]]:
-        """A function that makes a platform with a state of its own, and the served source."""
+        """Yield a function that makes a platform with its own state, and the served source."""
         with ExitStack() as stack, mock.patch.dict(os.environ, self.environment):
             folder = Path(tempfile.mkdtemp(prefix="crossdock-acceptance-"))
             stack.callback(shutil.rmtree, folder, ignore_errors=True)

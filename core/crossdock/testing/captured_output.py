@@ -1,4 +1,4 @@
-"""What a block of code prints and logs."""
+"""Captures what a block of code prints and logs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 
 @contextmanager
 def captured() -> Iterator[io.StringIO]:
-    """Everything that is printed, or logged at any level to the root logger, while the context is open."""
+    """Capture everything that is printed, or logged at any level to the root logger, in the block."""
     output, root = io.StringIO(), logging.getLogger()
     handler, level = logging.StreamHandler(output), root.level
     root.addHandler(handler)

@@ -72,7 +72,7 @@ class CleanedTexts:
     # ---- what is collected
 
     def add_credential(self, value: str) -> None:
-        """Replace *value* by `MASK` wherever it occurs; there may be a few."""
+        """Replace *value* by `MASK` wherever it occurs. There may be several credentials."""
         if len(value) >= SHORTEST and value != MASK:
             forms = {value, quote(value, safe=""), quote_plus(value), b64encode(value.encode()).decode()}
             self._credentials |= {form for form in forms if form}
@@ -102,11 +102,11 @@ class CleanedTexts:
     # ---- JSON
 
     def json(self, value: Any) -> Any:
-        """*value*, as `exact_text.loads` reads it, without secrets and personal data."""
+        """Remove secrets and personal data from *value*, which `exact_text.loads` has read."""
         return self._members.replaced(value, self._leaf)
 
     def parameters(self, pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
-        """The parameters of a URL or form."""
+        """Clean the parameters of a URL or form."""
         return [(name, self._parameter(name, value)) for name, value in pairs]
 
     def _parameter(self, name: str, value: str) -> str:
@@ -162,10 +162,10 @@ class CleanedTexts:
     # ---- texts
 
     def text(self, text: str, *, names: bool = True, depth: int = 0) -> str:
-        """*text* without secrets and personal values.
+        """Remove secrets and personal values from *text*.
 
         Args:
-            names: Replace also single words of names.
+            names: Also replace single words of names.
         """
         text = self._without_credentials(text)
         if text[:1] in {"{", "["} and depth < _MOST_DEEP:
@@ -232,7 +232,7 @@ class CleanedTexts:
         return encoded if token.endswith("=") or "=" not in encoded else encoded.rstrip("=")
 
     def _known(self, text: str, *, names: bool) -> str:
-        """*text* with substitutes for the collected values that begin and end with its words."""
+        """Replace the collected values in *text* that begin and end with its words."""
         if self.collecting:
             return text
         made, at = "", 0
@@ -259,6 +259,5 @@ class CleanedTexts:
 
 
 def _core(text: str) -> str:
-    """*text* from its first to its last word."""
     words = list(WORD.finditer(text))
     return text[words[0].start() : words[-1].end()] if words else ""

@@ -40,7 +40,7 @@ def context(
     folder: Path | None = None,
     clock: Clock | None = None,
 ) -> Context[S]:
-    """A context for one connection of *connector*, without a state.
+    """Make a context for one connection of *connector*, without a state.
 
     Args:
         settings: Keys of a connection as in a config file; ``kind`` may be left out.
@@ -72,7 +72,7 @@ _NO_PLATFORM = Profile(
 
 
 def bound_stream(connector: Connector[S], ctx: Context[S], stream: str) -> BoundStream:
-    """The stream of this name, checked as when a config is loaded.
+    """Return the stream of this name, checked as when a config is loaded.
 
     Raises:
         ConfigError: If there is no such stream, or its attributes are wrong.
@@ -87,14 +87,13 @@ def bound_stream(connector: Connector[S], ctx: Context[S], stream: str) -> Bound
 
 
 def read(connector: Connector[S], ctx: Context[S], stream: str, *, since: str | None = None, most: int = 1000) -> Trial:
-    """Read the first *most* records of a stream, and map them; ``crossdock try`` does the same.
+    """Read the first *most* records of a stream and map them, as ``crossdock try`` does.
 
     Args:
         since: The cursor to continue from.
 
     Returns:
-        The records that were read, each with the members of its draft or with its problem, and the error that ended
-        reading, if there was one.
+        The records, each with the members of its draft or its problem, and the error that ended the reading, if any.
     """
     return trial_of(bound_stream(connector, ctx, stream), most, since=since)
 

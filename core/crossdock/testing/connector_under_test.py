@@ -1,4 +1,4 @@
-"""What an author says about a connector, so that it can be tested."""
+"""The description of a connector for its tests."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class ConnectorUnderTest:
         """Create what *settings* refer to in *folder*, such as files to read; nothing by default."""
 
     def network(self) -> httpx.BaseTransport | None:
-        """What replaces the network; None if the connector reads files."""
+        """Return the replacement of the network; None if the connector reads files."""
         return None
 
     @contextmanager
     def in_environment(self) -> Iterator[None]:
-        """`environment` as variables of this process."""
+        """Set `environment` as variables of this process."""
         with mock.patch.dict(os.environ, self.environment):
             yield
 
@@ -67,7 +67,7 @@ class StreamUnderTest(ConnectorUnderTest):
     stream: str
 
     def new_context(self) -> Context[Any]:
-        """A context as in a new run."""
+        """Make a context as in a new run."""
         with self.in_environment():
             ctx = context(self.connector, self.settings, transport=self.network())
         self.prepare(ctx.run.work.parent)
@@ -78,7 +78,7 @@ class StreamUnderTest(ConnectorUnderTest):
         return self.read_in(self.new_context(), since)
 
     def read_in(self, ctx: Context[Any], since: str | None = None) -> Trial:
-        """Read and map the stream with *ctx*; fails if a value of `environment` is printed or logged."""
+        """Read and map the stream with *ctx*. Fails if a value of `environment` is printed or logged."""
         with self.in_environment(), captured() as output:
             trial = read(self.connector, ctx, self.stream, since=since)
         self.no_secret_in("what the stream printed or logged", output.getvalue())

@@ -34,7 +34,6 @@ class StreamContract(SyncContract):
     """
 
     def example_records(self) -> tuple[BoundStream, list[Record]]:
-        """The records of the example data, and their stream."""
         trial = self.read()
         return trial.bound, [tried.record for tried in trial.records]
 
@@ -56,7 +55,8 @@ class StreamContract(SyncContract):
         assert first == second, "a second run over the same data reads other keys, rows or drafts"
 
     def test_a_record_is_fetched_as_it_is_pulled(self) -> None:
-        """`Stream.fetch` gives the rows that `pull` gives: else webhooks and runs would change records back and forth.
+        """`Stream.fetch` gives the rows that `pull` gives. Otherwise webhooks and runs would change records back and
+        forth.
 
         Keys that cannot be fetched by themselves are allowed, but not all of them.
         """
@@ -100,7 +100,9 @@ class StreamContract(SyncContract):
             assert draft == other_draft, f"record {key!r} has another draft in another process"
 
     def test_drift_of_a_record_never_breaks_the_mapping(self) -> None:
-        """A record with an unknown, missing, null or oddly typed member gives a draft or a `RecordError`."""
+        """A record with an unknown, missing or null member, or one of another type, gives a draft or a
+        `RecordError`.
+        """
         bound, records = self.example_records()
         for record in records:
             for change, changed in drifted(record):
@@ -134,7 +136,6 @@ class _Problem(NamedTuple):
 
 
 def _mapped(bound: BoundStream, record: Record) -> dict[str, Any] | _Problem:
-    """The members of the draft, or why there is none."""
     try:
         return drafted(bound, record)[0]
     except RecordError as error:
@@ -147,7 +148,7 @@ def _numbers(made: dict[str, Any] | _Problem) -> Collection[Decimal]:
 
 @contextmanager
 def _time_zone(name: str) -> Iterator[None]:
-    """The process in another time zone."""
+    """Set another time zone for the process."""
     try:
         with mock.patch.dict(os.environ, {"TZ": name}):
             time.tzset()

@@ -18,12 +18,11 @@ _POLL_S = 0.002
 
 
 def python_path() -> list[str]:
-    """Where this process finds modules, as absolute paths."""
     return [str(Path(path).absolute()) for path in sys.path]
 
 
 class Ended(NamedTuple):
-    """A command that has ended; *exit_code* is -9 after SIGKILL."""
+    """An ended command. *exit_code* is -9 after SIGKILL."""
 
     exit_code: int
     output: str
@@ -34,7 +33,7 @@ class Commands:
     """Runs commands with one config.
 
     Args:
-        environment: Variables besides those of this process.
+        environment: Variables in addition to those of this process.
         packages: A folder with the entry point of a connector; see `entry_point`.
     """
 
@@ -56,7 +55,7 @@ class Commands:
         )
 
     def run(self, *arguments: str) -> Ended:
-        """Run a command to its end; one that takes two minutes is killed.
+        """Run a command to its end. It is killed after two minutes.
 
         Raises:
             subprocess.TimeoutExpired: If it was killed.
@@ -69,7 +68,7 @@ class Commands:
         return Ended(process.returncode, output, errors)
 
     def kill(self, is_time: Callable[[], bool], *arguments: str) -> Ended:
-        """Run a command and send it SIGKILL as soon as *is_time*; it may end before that.
+        """Run a command and send it SIGKILL as soon as *is_time* returns True. It may end earlier.
 
         Raises:
             TimeoutError: If neither happens within two minutes.
@@ -88,10 +87,10 @@ class Commands:
 
 
 def entry_point(connector: Connector[Any], folder: Path, *, apart_from: str) -> None:
-    """Write into *folder* what pip writes about the entry point of an installed connector.
+    """Write the files into *folder* that pip writes for the entry point of an installed connector.
 
     Args:
-        apart_from: A module that may import the connector, and is not its home.
+        apart_from: A module that may import the connector but does not define it.
 
     Raises:
         LookupError: If no module has the connector as a constant.
@@ -101,7 +100,9 @@ def entry_point(connector: Connector[Any], folder: Path, *, apart_from: str) -> 
 
 
 def home_of(connector: Connector[Any], *, apart_from: str) -> tuple[str, str]:
-    """The module that has *connector* as a constant, and the constant's name; as `entry_point`."""
+    """Return the module with *connector* as a constant, and the constant's name. Arguments and errors are as in
+    `entry_point`.
+    """
     found = {
         (module, name)
         for module, content in list(sys.modules.items())
@@ -119,7 +120,7 @@ def home_of(connector: Connector[Any], *, apart_from: str) -> tuple[str, str]:
 
 
 def entry_points(folder: Path, places: Mapping[str, str]) -> None:
-    """As `entry_point`, for several connectors: ``MODULE:CONSTANT`` by name."""
+    """Do the same as `entry_point` for several connectors: ``MODULE:CONSTANT`` by name."""
     facts = folder / "connector_under_test-1.dist-info"
     facts.mkdir(parents=True)
     metadata = "Metadata-Version: 2.1\nName: connector-under-test\nVersion: 1\n"

@@ -1,4 +1,4 @@
-"""Commands of crossdock that are disturbed and killed: how they may end, and what they must not show."""
+"""Disturbed and killed commands of crossdock: how they may end, and what they must not show."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 from crossdock.testing.connector_under_test import ConnectorUnderTest
 from crossdock.testing.crossdock_process import Ended
 
-MOST_RUNS = 8  # within which disturbed syncs must deliver everything
+MOST_RUNS = 8  # the number of disturbed syncs within which everything must be delivered
 
 
 class DisturbedCommands(ConnectorUnderTest):
-    """A connector whose syncs are processes.
+    """A connector whose syncs run as processes.
 
     Attributes:
         seed: Decides when processes are killed.
@@ -20,7 +20,7 @@ class DisturbedCommands(ConnectorUnderTest):
     seed: int = 0
 
     def ends_well(self, what: str, ended: Ended, state_folder: Path, *, exit_code: int = 0) -> None:
-        """Fail unless a command ended with *exit_code* and has shown no secret, also not in its state."""
+        """Fail unless a command ended with *exit_code* and has shown no secret, not even in its state."""
         self.shown(what, ended)
         self.no_secret_in_files(state_folder)
         is_expected = ended.exit_code == exit_code

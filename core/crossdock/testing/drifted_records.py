@@ -1,4 +1,4 @@
-"""Variants of a record as a system changes: members that are unknown, missing, null, of another type or very long."""
+"""Variants of a record after changes of the source: unknown, missing, null or very long members, or other types."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ODD: tuple[tuple[str, Any], ...] = (
 
 
 def drifted(record: Record) -> Iterator[tuple[str, Record]]:
-    """Each variant of *record*, with what is changed."""
+    """Yield each variant of *record*, with a description of the change."""
     if JSON in record.row:
         for change, item in drifted_objects(exact_json.loads(record.row[JSON] or "null")):
             yield change, with_object(record, item)
@@ -37,7 +37,7 @@ def drifted(record: Record) -> Iterator[tuple[str, Record]]:
 
 
 def drifted_objects(item: Any) -> Iterator[tuple[str, Any]]:
-    """As `drifted`, for the object of a JSON record."""
+    """Do the same as `drifted` for the object of a JSON record."""
     if not isinstance(item, dict):
         return
     yield "an unknown member", {**item, "crossdock_unknown_member": {"a": [None]}}
@@ -50,12 +50,11 @@ def drifted_objects(item: Any) -> Iterator[tuple[str, Any]]:
 
 
 def with_object(record: Record, item: Any) -> Record:
-    """*record* with another JSON object."""
     return replace(record, rows=({**record.row, JSON: exact_json.dumps(item).decode()},))
 
 
 def with_numbers(record: Record) -> Iterator[tuple[str, Callable[[Decimal], Record]]]:
-    """The place of each number of *record*, and of each text that is one; with a function that puts another there."""
+    """Yield the place of each number of *record*, also in texts, with a function that replaces it."""
     if JSON in record.row:
         item = exact_json.loads(record.row[JSON] or "null")
         for path in _paths(item) if isinstance(item, dict) else ():
@@ -73,7 +72,6 @@ def _with_number(record: Record, item: Any, path: _Path, number: Decimal) -> Rec
 
 
 def numbers_in(value: Any) -> set[Decimal]:
-    """The numbers in the members of a draft."""
     if isinstance(value, dict | list):
         return set().union(*map(numbers_in, value.values() if isinstance(value, dict) else value))
     return {Decimal(value)} if isinstance(value, int | Decimal) and not isinstance(value, bool) else set()
@@ -89,7 +87,6 @@ def _is_number(value: Any) -> bool:
 
 
 def _paths(value: Any, path: _Path = ()) -> Iterator[_Path]:
-    """The path of each member and item inside of *value*."""
     if path:
         yield path
     members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -104,7 +101,6 @@ def _at(value: Any, path: _Path) -> Any:
 
 
 def _changed(item: Any, path: _Path, value: Any = None, *, remove: bool = False) -> Any:
-    """A copy of *item* with another value at *path*, or without it."""
     changed = copy.deepcopy(item)
     parent = _at(changed, path[:-1])
     if remove:

@@ -1,4 +1,4 @@
-"""JSON in which numbers stay the texts that they were, for files that people read."""
+"""JSON in files for people, in which numbers keep their original text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Number(str):
 
 
 def loads(text: str) -> Any:
-    """Read JSON; numbers as `Number`.
+    """Read JSON with numbers as `Number`.
 
     Raises:
         ValueError: As `exact_json.loads`.
@@ -29,7 +29,6 @@ def loads(text: str) -> Any:
 
 
 def dumps(value: Any) -> str:
-    """*value* in one line."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{dumps(name)}: {dumps(inner)}" for name, inner in value.items()) + "}"
     if isinstance(value, list):
@@ -38,7 +37,7 @@ def dumps(value: Any) -> str:
 
 
 def indented(value: Any, depth: int = 0) -> str:
-    """*value* in lines, as people read it; what fits is in one line."""
+    """Format *value* in lines for people. What fits is in one line."""
     line = dumps(value)
     if not isinstance(value, dict | list) or not value:
         return line
@@ -55,7 +54,7 @@ def indented(value: Any, depth: int = 0) -> str:
 
 
 def changed(text: str, change: Callable[[Any], Any]) -> str:
-    """*text*, with *change* made to its value; exactly *text* if that changes nothing.
+    """Apply *change* to the value of *text*. Returns exactly *text* if that changes nothing.
 
     Raises:
         ValueError: If it is not JSON.

@@ -1,4 +1,4 @@
-"""A source of example records for a target under test, and that target in a hurry."""
+"""A source of example records for a target under test, and a variant of that target without waits."""
 
 from __future__ import annotations
 
@@ -57,17 +57,14 @@ SOURCE = Connector(
 
 
 def key_member(number: int) -> str:
-    """The member of a record in the file that has part *number* of its key."""
     return f"key_{number}"
 
 
 def example_record(key: Sequence[str], members: Mapping[str, Any]) -> dict[str, Any]:
-    """A record of the file."""
     return {**{key_member(number): part for number, part in enumerate(key)}, "members": members}
 
 
 def reference_value(reference: Reference) -> dict[str, Any]:
-    """*reference* as JSON of the file."""
     return {_REFERENCE: [reference.resource, *reference.key_parts]}
 
 
@@ -84,7 +81,7 @@ def _with_references(value: Any) -> Any:
 
 
 def hurried(connector: Connector[Any]) -> Connector[Any]:
-    """*connector*, whose target waits neither long before it sends again nor before it looks up."""
+    """Return *connector* with a target that does not wait before it sends again or looks up."""
     make = connector.target
     assert make is not None, f"the connector {connector.name!r} declares no target"
 

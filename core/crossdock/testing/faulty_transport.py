@@ -23,7 +23,7 @@ FAULTS: dict[str, Callable[[httpx.Response], httpx.Response | None]] = {
     "another charset": lambda answer: httpx.Response(200, content=b'{"\xff": "\xe9"}', headers=_kept(answer)),
     "a broken connection": lambda _: None,
 }
-"""What replaces a proper answer, by name; None for a connection that breaks."""
+"""The replacements of a proper answer, by name; None for a connection that breaks."""
 
 
 class RecordedTransport(httpx.BaseTransport):
@@ -41,10 +41,10 @@ class RecordedTransport(httpx.BaseTransport):
 def faulty(
     transport: httpx.BaseTransport, fault: str, first: int, times: int | None, echoed: Sequence[str] = ()
 ) -> httpx.BaseTransport:
-    """*transport* with the requests from number *first* (from 0) answered with *fault*.
+    """Answer the requests to *transport* from number *first* (from 0) on with *fault*.
 
     Args:
-        times: How many of them; None for all.
+        times: The number of such answers; None for all.
         echoed: Texts that answers of 400 and above repeat, as systems do with credentials.
     """
     seen = 0

@@ -17,7 +17,8 @@ Rows = tuple[dict[str, Any], ...]
 
 
 def fetched_records(bound: BoundStream, keys: Sequence[str]) -> dict[str, Rows]:
-    """The rows of each record that `fetch` yields and no filter leaves out, by key; the last ones of each key.
+    """Return the rows of each record that `fetch` yields and no filter leaves out, by key. The last rows of a key
+    count.
 
     Args:
         keys: In their text form, at most `Stream.fetch_size`, each once.
@@ -32,7 +33,7 @@ def fetched_records(bound: BoundStream, keys: Sequence[str]) -> dict[str, Rows]:
 
 
 def _kept(bound: BoundStream, batch: RawBatch) -> list[dict[str, Any]]:
-    """The rows with a key that no filter leaves out, and that are not marked as deleted."""
+    """Keep the rows with a key that no filter leaves out and that are not marked as deleted."""
     frame = prepare(bound.stream, batch.source, batch.load())
     frame = frame.filter(pl.col(SKIP).is_null() & pl.col(KEY).is_not_null())
     if bound.stream.deleted is not None:

@@ -28,7 +28,7 @@ Reading = list[list[str]]
 
 
 def readings(case: type[StreamUnderTest]) -> list[Reading]:
-    """What a new process for each of `SEEDS` reads.
+    """Read in a new process for each of `SEEDS`.
 
     Args:
         case: A class at the top level of a module, or inside of one.
@@ -71,7 +71,7 @@ def _reading(case: StreamUnderTest) -> Reading:
 
 
 def _class(module: str, file: str, qualified_name: str) -> Any:
-    """The class, whose module pytest may have imported by its file alone."""
+    """Return the class, whose module pytest may have imported by its file alone."""
     try:
         found = importlib.import_module(module)
     except ImportError:

@@ -36,7 +36,7 @@ class HttpStreamContract(StreamContract):
     pages: Sequence[Any]
 
     def transport(self, pages: Sequence[Any]) -> httpx.BaseTransport:
-        """An API that returns *pages* in this order, whatever cursor it is asked for, with links as the real one has.
+        """Return an API that returns *pages* in this order, for any cursor, with links as in the real API.
 
         Give the bodies with ``json.dumps``; they are variants of `pages`.
         """
@@ -46,14 +46,14 @@ class HttpStreamContract(StreamContract):
         return self.transport(self.pages)
 
     def network_since(self, since: str | None) -> httpx.BaseTransport:
-        """An API that lists the records of `pages` from *since* on, if one of their members is the cursor."""
+        """Return an API that lists the records of `pages` from *since* on, if one of their members is the cursor."""
         is_asked_for = None if since is None else self._from_cursor(since)
         if is_asked_for is None:
             return self.network()
         return self.transport(refilled(self.pages, self._listed_records()[1], is_asked_for))
 
     def networks_in_another_order(self) -> Iterator[httpx.BaseTransport]:
-        """The records of each page in reverse order, unless the stream relies on their order."""
+        """Yield APIs with the records of each page in reverse order, unless the stream relies on their order."""
         trial = self.read()
         keys = [tried.record.key for tried in trial.records]
         cursor = trial.bound.stream.cursor
@@ -87,7 +87,9 @@ class HttpStreamContract(StreamContract):
         assert before == after, "records have other keys when the source lists them in another order"
 
     def test_one_bad_record_does_not_end_reading(self) -> None:
-        """If the first record has a missing, null or oddly typed member, it is read, and so are all the others."""
+        """If the first record has a missing or null member, or one of another type, it is read, and so are all
+        others.
+        """
         count = len(self.read().records)
         page_number, place, index, item = next(self._items())
         for change, changed in drifted_objects(item):
@@ -100,7 +102,7 @@ class HttpStreamContract(StreamContract):
     def test_a_record_that_moves_while_paging_is_read_in_its_last_form(self) -> None:
         """A record that changes, and is listed again on the last page, is read again there, or the list is in doubt.
 
-        Of pages that the API cuts off by position, one that comes again has taken the place of another.
+        In a list that is paged by position, a record that comes again has taken the place of another.
         """
         page_number, place, index, item = next(self._items())
         pages = copy.deepcopy(list(self.pages))
@@ -152,7 +154,9 @@ class HttpStreamContract(StreamContract):
                 assert all(value >= cursor for value in later), f"{message} is higher than {name} of a later record"
 
     def test_the_cursor_is_used_and_its_value_read_again(self) -> None:
-        """With a cursor, other requests are sent than without, and records with the cursor's value are not dropped."""
+        """With a cursor, other requests are sent than without one, and records with the cursor's value are not
+        dropped.
+        """
         batches = list(self._batches())
         cursor = next((cursor for cursor, _ in reversed(batches) if cursor is not None), None)
         if cursor is None:
@@ -171,7 +175,7 @@ class HttpStreamContract(StreamContract):
     # ---- where records are in pages
 
     def _batches(self) -> Iterator[tuple[str | None, list[Any]]]:
-        """The JSON objects of each batch, and the cursor or checkpoint after it."""
+        """Yield the JSON objects of each batch, and the cursor or checkpoint after it."""
         bound, read = self._bound(), list[tuple[str | None, list[Any]]]()
         declared = bound.stream.cursor
         with self.in_environment():
@@ -185,7 +189,7 @@ class HttpStreamContract(StreamContract):
         return iter(read)
 
     def _from_cursor(self, since: str) -> Callable[[Any], bool] | None:
-        """Whether a source lists a record to who asks from *since* on; None if no member is the cursor."""
+        """Return whether a source lists a record in a request from *since* on; None if no member is the cursor."""
         declared = self._bound().stream.cursor
         if declared is not None:
             return partial(_is_from, declared, since)
@@ -197,7 +201,9 @@ class HttpStreamContract(StreamContract):
         return bound_stream(self.connector, self.new_context(), self.stream)
 
     def _listed_records(self) -> tuple[list[tuple[int, Any]], set[ListPath]]:
-        """The records of `pages`, with the number of their page; and the paths of the lists that contain them."""
+        """Return the records of `pages` with the numbers of their pages, and the paths of the lists that contain
+        them.
+        """
         read = [item for _, items in self._batches() for item in items]
         exact = [exact_json.loads(json.dumps(page)) for page in self.pages]
         places = {place for page in exact for place, items in lists(page) if any(item in read for item in items)}
@@ -212,7 +218,7 @@ class HttpStreamContract(StreamContract):
         return listed, places
 
     def _items(self) -> Iterator[tuple[int, ListPath, int, Any]]:
-        """Page, path of the list, index and object of each record in `pages`."""
+        """Yield page, path of the list, index and object of each record in `pages`."""
         _, places = self._listed_records()
         for number, page in enumerate(self.pages):
             for place in sorted(places, key=str):

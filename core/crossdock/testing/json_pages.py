@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 ListPath = tuple[str | int, ...]
-"""Where a list is in the body of a page."""
+"""The path of a list in the body of a page."""
 
 
 def lists(value: Any, path: ListPath = ()) -> Iterator[tuple[ListPath, list[Any]]]:
-    """Each list inside of *value* that no other list contains, with its path."""
+    """Yield each list in *value* that no other list contains, with its path."""
     if isinstance(value, list):
         yield path, value
     elif isinstance(value, dict):
@@ -20,7 +20,7 @@ def lists(value: Any, path: ListPath = ()) -> Iterator[tuple[ListPath, list[Any]
 
 
 def at(value: Any, path: ListPath) -> Any:
-    """The value at *path*; None if a member of it is missing."""
+    """Return the value at *path*; None if a member of it is missing."""
     for name in path:
         if isinstance(value, list) and isinstance(name, int):
             value = value[name]
@@ -30,7 +30,7 @@ def at(value: Any, path: ListPath) -> Any:
 
 
 def in_reverse(pages: Sequence[Any], places: Iterable[ListPath]) -> list[Any]:
-    """A copy of *pages* whose lists at *places* are reversed."""
+    """Return a copy of *pages* whose lists at *places* are reversed."""
     changed = copy.deepcopy(list(pages))
     for place in places:
         for page in changed:
@@ -40,7 +40,7 @@ def in_reverse(pages: Sequence[Any], places: Iterable[ListPath]) -> list[Any]:
 
 
 def refilled(pages: Sequence[Any], places: Iterable[ListPath], is_kept: Callable[[Any], bool]) -> list[Any]:
-    """A copy of *pages* without some records; those after them move up, so that the last pages have fewer."""
+    """Return a copy of *pages* without some records. Later ones move up, so that the last pages have fewer."""
     changed = copy.deepcopy(list(pages))
     for place in places:
         found = [items for page in changed if isinstance(items := at(page, place), list)]

@@ -9,7 +9,7 @@ _START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class ManualClock:
-    """A thread-safe `crossdock.values.clock.Clock` that stands still until it is advanced; `sleep` advances it."""
+    """A thread-safe `crossdock.values.clock.Clock` that stands still until it is advanced. `sleep` advances it."""
 
     def __init__(self, start: datetime = _START) -> None:
         if start.tzinfo is None:
@@ -37,6 +37,6 @@ class ManualClock:
             self._passed += timedelta(seconds=seconds)
 
     def step(self, seconds: float) -> None:
-        """Change the time of day by *seconds*, forwards or back, as NTP does; the monotonic time stays."""
+        """Change the time of day by *seconds*, forwards or back, as NTP does. The monotonic time does not change."""
         with self._lock:
             self._start += timedelta(seconds=seconds)

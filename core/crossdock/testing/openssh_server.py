@@ -48,7 +48,7 @@ class OpenSshServer(ServerProcess):
 
     @staticmethod
     def available() -> bool:
-        """Whether ``sshd`` and ``ssh-keygen`` are installed."""
+        """Return whether ``sshd`` and ``ssh-keygen`` are installed."""
         return None not in {_program("sshd"), _program("ssh-keygen")}
 
     def prepare(self) -> None:

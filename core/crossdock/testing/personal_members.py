@@ -1,4 +1,4 @@
-"""Which members of JSON, parameters and headers are secrets or personal data, by their names and by drafts."""
+"""Recognizes secrets and personal data in JSON, parameters and headers, by names and by drafts."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _SHORTEST_PART = 4  # characters of a part of a name that is found in a record
 
 
 class Kind(Enum):
-    """What is done with a value."""
+    """The treatment of a value."""
 
     SECRET = auto()
     PERSONAL = auto()
@@ -64,12 +64,14 @@ Leaf = Callable[[Kind, Path, Any], Any]
 
 @cache
 def words_of(name: str) -> tuple[str, ...]:
-    """The words of a member's name, in lower case: ``shippingAddress``, ``shipping_address`` and so on."""
+    """Return the words of a member's name, in lower case: ``shippingAddress``, ``shipping_address`` and so on."""
     return tuple(part.lower() for part in WORD.findall(_BETWEEN.sub(" ", name)))
 
 
 def is_secret(name: str) -> bool:
-    """Whether a member, parameter or header of this name usually has a credential; the token of a page is none."""
+    """Return whether a member, parameter or header of this name usually has a credential. The token of a page is
+    none.
+    """
     words = words_of(name)
     text = "_".join(words)
     found = names_secret(f"{text}=") or bool(_SECRET.search(" ".join(words)))
@@ -89,7 +91,7 @@ def is_free_text(name: str) -> bool:
 
 
 class PersonalMembers:
-    """Knows the personal members of one recording.
+    """The personal members of one recording.
 
     Args:
         names: Further names, in any notation.
@@ -103,15 +105,14 @@ class PersonalMembers:
         self.learned = set[Path]()
 
     def is_named(self, name: str) -> bool:
-        """Whether the author named this member."""
         return words_of(name) in self._names
 
     def kind(self, path: Path, outer: Kind = Kind.PLAIN, siblings: Collection[str] = ()) -> Kind:
-        """The kind of the member at *path*.
+        """Return the kind of the member at *path*.
 
         Args:
-            outer: That of the object around it.
-            siblings: The names in that object, which tell whether its name is that of a person.
+            outer: The kind of the object around it.
+            siblings: The names in that object, which show whether its name is that of a person.
         """
         words = words_of(path[-1])
         last = words[-1:] and words[-1]
@@ -133,7 +134,7 @@ class PersonalMembers:
         return outer is not Kind.PLAIN or is_person or any(_tells_person(name) for name in siblings)
 
     def replaced(self, value: Any, leaf: Leaf, path: Path = ("",), outer: Kind = Kind.PLAIN) -> Any:
-        """*value* with the result of *leaf* in place of each value inside that contains no others."""
+        """Replace each value in *value* that contains no others by the result of *leaf*."""
         if isinstance(value, dict):
             return {
                 name if _IDENTIFIER.fullmatch(name) else leaf(Kind.KEPT, inside, name): self.replaced(
@@ -147,7 +148,7 @@ class PersonalMembers:
         return leaf(outer, path, value)
 
     def learn(self, item: Any, members: Mapping[str, Any]) -> None:
-        """Add the paths in *item*, a record, whose values are in the personal *members* of its draft."""
+        """Add the paths in the record *item* whose values are in the personal *members* of its draft."""
         texts = {text for text in (_folded(value) for name, value in _leaves(members) if "country" not in name) if text}
 
         def compare(kind: Kind, path: Path, value: Any) -> None:
@@ -173,7 +174,7 @@ def _folded(value: Any) -> str:
 
 
 def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """The values inside of *value* that contain no others, each with the name of its member."""
+    """Yield the values in *value* that contain no others, each with the name of its member."""
     if isinstance(value, Mapping):
         for inside, inner in value.items():
             yield from _leaves(inner, inside)

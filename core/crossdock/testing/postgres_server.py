@@ -36,7 +36,7 @@ class PostgresServer(ServerProcess):
 
     @staticmethod
     def available() -> bool:
-        """Whether PostgreSQL's server programs and a user who may run them exist."""
+        """Return whether PostgreSQL's server programs and a user who may run them exist."""
         return _programs() is not None and (os.getuid() != 0 or _other_user() is not None)
 
     def prepare(self) -> None:
@@ -51,7 +51,9 @@ class PostgresServer(ServerProcess):
         return [_program("postgres"), "-D", str(self.place / "data"), "-p", str(self.port), *settings]
 
     def answers(self) -> bool:
-        """Whether the last line of the server's lock file, which ``pg_ctl`` reads too, says so."""
+        """Return whether the last line of the server's lock file, which ``pg_ctl`` also reads, says that it is
+        ready.
+        """
         lock = self.place / "data" / "postmaster.pid"
         return lock.exists() and lock.read_text().split()[-1:] == ["ready"]
 
@@ -71,7 +73,7 @@ class PostgresServer(ServerProcess):
 
 
 def _programs() -> Path | None:
-    """The folder of the newest version; distributions install several side by side, outside PATH."""
+    """Return the folder of the newest version. Distributions install several in parallel, outside PATH."""
     installed = [path.parent for path in Path("/usr/lib/postgresql").glob("[0-9]*/bin/initdb")]
     if installed:
         return max(installed, key=lambda folder: float(folder.parent.name))

@@ -1,4 +1,4 @@
-"""A request with its answer, as it is in a file of a recording."""
+"""A request with its answer, in the form of a file of a recording."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class RecordedExchange:
     """A request with its answer.
 
     Attributes:
-        url: Without the query.
-        params: Those of the query, in their order.
-        body: Of the request; see `body_of`.
-        headers: Those of the answer.
+        url: The URL without the query.
+        params: The parameters of the query, in their order.
+        body: The body of the request; see `body_of`.
+        headers: The headers of the answer.
         answer: The body of the answer; see `body_of`.
         file: The name of its file; empty before it is written.
     """
@@ -47,17 +47,17 @@ class RecordedExchange:
         return f"{parts.scheme}://{parts.netloc}"
 
     def text(self) -> str:
-        """The content of its file."""
+        """Return the content of its file."""
         request = {"method": self.method, "url": self.url, "params": [*map(list, self.params)], **self.body}
         answer = {"status": Number(self.status), "headers": [*map(list, self.headers)], **self.answer}
         return exact_text.indented({"request": request, "answer": answer}) + "\n"
 
     @classmethod
     def read(cls, path: Path) -> RecordedExchange:
-        """The exchange in a file.
+        """Read the exchange in a file.
 
         Raises:
-            ConfigError: If it cannot be read, or is not one.
+            ConfigError: If the file cannot be read, or has another content.
         """
         try:
             document = exact_text.loads(path.read_text(encoding="utf-8"))
@@ -77,7 +77,7 @@ def _pairs(items: list[list[str]]) -> Pairs:
 
 
 def body_of(content: bytes, content_type: str) -> dict[str, Any]:
-    """The body of a request or answer as members of a file.
+    """Return the body of a request or answer as members of a file.
 
     ``json`` is a JSON value, ``lines`` are those of JSON Lines, and ``form`` are the fields of a form. ``left_out``
     describes another body, in which personal data could not be found. An empty body has no member.
@@ -106,7 +106,6 @@ def _json_of(text: str) -> dict[str, Any]:
 
 
 def content_of(body: Mapping[str, Any]) -> str:
-    """The text of an answer's body."""
     if "lines" in body:
         return "".join(f"{exact_text.dumps(line)}\n" for line in body["lines"])
     return exact_text.dumps(body["json"]) if "json" in body else ""

@@ -32,14 +32,14 @@ _LONGEST_SLUG = 40
 def record(
     folder: Path | str, transport: httpx.BaseTransport, *, personal: Iterable[str] = (), secrets: Iterable[str] = ()
 ) -> Iterator[httpx.BaseTransport]:
-    """A transport that passes requests on to *transport*; the folder is written when the context ends.
+    """Record the requests to *transport* and their answers. The folder is written when the context ends.
 
     ``crossdock try CONNECTION.STREAM --record FOLDER`` does so for a stream of a config.
 
     Args:
         folder: A new folder.
-        personal: Names of members and parameters that are personal, besides those that usually are.
-        secrets: Values that must not be recorded, besides those of headers and members with the names of secrets.
+        personal: Names of personal members and parameters, in addition to the usual ones.
+        secrets: Values that must not be recorded, in addition to those of headers and members with names of secrets.
 
     Raises:
         ConfigError: If the folder exists and is not empty, or cannot be written.
@@ -53,7 +53,7 @@ def record(
 
 
 class Recording:
-    """Exchanges in memory, to be written to a folder with a file for each.
+    """Exchanges in memory that are written to a folder, with a file for each.
 
     Personal data can be in an answer long before a member names it as such, so nothing is written before the end.
     For the arguments and errors see `record`.
@@ -82,11 +82,11 @@ class Recording:
         return len(self._exchanges)
 
     def around(self, transport: httpx.BaseTransport) -> httpx.BaseTransport:
-        """*transport*, recorded."""
+        """Return a transport that records *transport*."""
         return _RecordingTransport(transport, self)
 
     def learn(self, item: Any, members: Mapping[str, Any]) -> None:
-        """Learn from *item*, a record, which of its members are in the personal *members* of its draft."""
+        """Learn from the record *item* which of its members are in the personal *members* of its draft."""
         self._members.learn(item, members)
 
     def add(self, request: httpx.Request, response: httpx.Response, content: bytes) -> None:
@@ -121,7 +121,7 @@ class Recording:
             self._exchanges.append(exchange)
 
     def write(self) -> None:
-        """Write the files; nothing if there was no request.
+        """Write the files, if there was a request.
 
         Raises:
             ConfigError: If they cannot be written.
@@ -193,7 +193,7 @@ def _is_kept(name: str) -> bool:
 
 
 def _credentials(headers: httpx.Headers) -> Iterator[str]:
-    """The words of the headers of a request that usually have a credential, also those in Base64."""
+    """Yield the words of a request's headers that usually have a credential, also those in Base64."""
     for name, value in headers.multi_items():
         if not is_secret(name):
             continue

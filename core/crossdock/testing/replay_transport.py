@@ -1,4 +1,4 @@
-"""Replay of a recording: a transport that answers the requests that were recorded."""
+"""Replay of a recording: a transport that answers the recorded requests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class NotRecordedError(CrossdockError):
 
 
 def replay(folder: Path | str, *, ignore: Collection[str] = ()) -> ReplayTransport:
-    """A transport that answers as the recording in *folder*, for `crossdock.testing.context` or an `httpx.Client`.
+    """Return a transport that answers from the recording in *folder*, for `crossdock.testing.context` or an
+    `httpx.Client`.
 
     A request is answered if its method, path, parameters and body were recorded; the host and headers do not matter,
     and neither do the values of secrets. Equal requests get their answers in the recorded order, each one once.
@@ -42,7 +43,7 @@ def replay(folder: Path | str, *, ignore: Collection[str] = ()) -> ReplayTranspo
 
 
 class ReplayTransport(httpx.BaseTransport):
-    """See `replay`. Any other request raises `NotRecordedError`, which names the nearest recorded one."""
+    """The transport of `replay`. Any other request raises `NotRecordedError`, which names the nearest recorded one."""
 
     def __init__(self, folder: Path, ignore: Collection[str] = ()) -> None:
         self._folder, self._ignore, self._lock = folder, frozenset(ignore), threading.Lock()
@@ -88,7 +89,7 @@ class ReplayTransport(httpx.BaseTransport):
         raise NotRecordedError(message, where=str(self._folder), hint=hint)
 
     def _differences(self, recorded: RecordedExchange, request: httpx.Request) -> Iterator[str]:
-        """In which points *request* differs from the one that was recorded."""
+        """Yield the differences between *request* and a recorded one."""
         if recorded.method != request.method:
             yield f"its method is {recorded.method}"
         if not _fits(unquote(recorded.path), request.url.path):
@@ -110,7 +111,7 @@ class ReplayTransport(httpx.BaseTransport):
 
 
 def _distance(recorded: RecordedExchange, request: httpx.Request) -> int:
-    """0 for the same path, more for another one."""
+    """Return 0 for the same path, more for another one."""
     if _fits(unquote(recorded.path), request.url.path):
         return 0
     first, second = recorded.path.split("/"), request.url.path.split("/")
@@ -118,7 +119,7 @@ def _distance(recorded: RecordedExchange, request: httpx.Request) -> int:
 
 
 def _fits(recorded: str, sent: str) -> bool:
-    """Whether *sent* is *recorded*, in which each mask stands for any text."""
+    """Return whether *sent* matches *recorded*, in which each mask stands for any text."""
     first, *others = recorded.split(MASK)
     if not others:
         return recorded == sent
@@ -141,7 +142,7 @@ def _shown(name: str, recorded: list[str], sent: list[str]) -> str:
 
 
 def _body_differences(recorded: Any, sent: Any, pointer: str = "") -> Iterator[str]:
-    """The first place where two bodies differ."""
+    """Yield the first place where two bodies differ."""
     if isinstance(recorded, dict) and isinstance(sent, dict):
         for name in dict.fromkeys([*recorded, *sent]):
             if name not in recorded or name not in sent:

@@ -1,4 +1,4 @@
-"""What a sandbox contains: records that others refer to, put there before a test, and what is stored at its end."""
+"""The contents of a sandbox: referenced records that are put there before a test, and the result at its end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Name = tuple[str, str, str]
 
 
 def absent_records(trials: Iterable[Trial]) -> list[Name]:
-    """The records that drafts of *trials* refer to, and that none of *trials* has read."""
+    """Return the records that drafts of *trials* refer to, and that none of *trials* has read."""
     names: dict[Name, None] = {}
     read: set[tuple[str, str, str]] = set()
     for trial in trials:
@@ -57,7 +57,7 @@ def give(project: Project, names: Iterable[Name], file: Path, *, at: datetime) -
 
 
 def _created(platform: Profile, name: Name, number: int) -> str:
-    """The id of a new record with the members that its resource needs."""
+    """Create a record with the members that its resource needs, and return its id."""
     resource, namespace, key = name
     code = f"given-{number}"
     members: Mapping[str, dict[str, Any]] = {
@@ -76,7 +76,7 @@ def _created(platform: Profile, name: Name, number: int) -> str:
 
 
 def effects(platform: Profile, after: int = 0) -> Iterator[dict[str, Any]]:
-    """What happened to the platform's tenant after the first *after* effects of the sandbox, oldest first."""
+    """Yield the effects at the platform's tenant after the first *after* ones of the sandbox, oldest first."""
     with closing(PlatformTarget(platform).client()) as client:
         query = {"after": str(after), "limit": "1000"}
         while page := exact_json.loads(client.send("GET", "/_sandbox/effects", params=query).body)["data"]:
@@ -85,9 +85,9 @@ def effects(platform: Profile, after: int = 0) -> Iterator[dict[str, Any]]:
 
 
 def stored(happened: Iterable[Mapping[str, Any]]) -> Counter[str]:
-    """What is stored after these effects: resources and bodies, with external ids in place of ids.
+    """Count what is stored after these effects: resources and bodies, with external ids in place of ids.
 
-    Equal bodies are counted, such as those of invoices, which have no external id.
+    Equal bodies are possible, such as those of invoices, which have no external id.
     """
     happened, latest = list(happened), dict[str, str]()
     names = _names(happened)
@@ -100,14 +100,13 @@ def stored(happened: Iterable[Mapping[str, Any]]) -> Counter[str]:
 
 
 def done(happened: Iterable[Mapping[str, Any]]) -> Counter[str]:
-    """These effects: operations, resources and bodies, with external ids in place of ids."""
+    """Count these effects: operations, resources and bodies, with external ids in place of ids."""
     happened = list(happened)
     names = _names(happened)
     return Counter(f"{each['operation']} {each['resource']} {_canonical(each['body'], names)}" for each in happened)
 
 
 def _names(happened: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """The external id of each id."""
     return {each["id"]: each["body"]["externalId"] for each in happened if "externalId" in each["body"]}
 
 
@@ -125,7 +124,7 @@ def _named(value: Any, names: Mapping[str, str]) -> Any:
 
 
 def differences(expected: Counter[str], found: Counter[str]) -> str:
-    """How the resources of *found* differ from those of *expected*, with some bodies; empty if they are equal.
+    """Describe how the resources of *found* differ from *expected*, with some bodies; empty if they are equal.
 
     A record that is stored with another body counts as missing and as unexpected.
     """

@@ -39,11 +39,11 @@ _BETWEEN_SYNCS_S = 60.0
 STOPPED = "stopped by the test"
 
 Network = Callable[[str | None], "httpx.BaseTransport | None"]
-"""What replaces the network of a stream that continues from a cursor, or reads from the beginning if it is None."""
+"""Returns the replacement of a stream's network from a cursor on, or from the beginning for None."""
 
 
 def private_file(path: Path, text: str) -> str:
-    """Write *text* to a new file that only this user can read; returns a reference to it, as in a config file."""
+    """Write *text* to a new file that only this user can read. Return a reference to it, as in a config file."""
     path.touch(mode=0o600, exist_ok=False)
     path.write_text(text, encoding="utf-8")
     return f"file:{path}"
@@ -53,7 +53,7 @@ class SandboxSyncs(AbstractContextManager["SandboxSyncs"]):
     """A sandbox, and tenants in it: a `Tenant` has a state of its own.
 
     Args:
-        folder: Has the files of the sandbox and of the states.
+        folder: The folder for the files of the sandbox and of the states.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -68,7 +68,7 @@ class SandboxSyncs(AbstractContextManager["SandboxSyncs"]):
         self._server.__exit__(*exception)
 
     def tenant(self, connector: Connector[Any], context: Context[Any], trial: Trial) -> Tenant:
-        """A new tenant, which has the records that the drafts of *trial* refer to."""
+        """Create a tenant that has the records to which the drafts of *trial* refer."""
         self._tenants += 1
         name = f"tenant-{self._tenants}"
         folder = self._folder / name
@@ -99,7 +99,7 @@ class Tenant:
     """The state of one stream's syncs, and what they delivered.
 
     Attributes:
-        folder: Has the state's files.
+        folder: The folder with the state's files.
         pulled: The number of batches and checkpoints that the last sync read.
     """
 
@@ -125,12 +125,12 @@ class Tenant:
         return report
 
     def stored(self) -> Counter[str]:
-        """What the platform has; see `sandbox_contents.stored`."""
+        """Return the contents of the platform; see `sandbox_contents.stored`."""
         return sandbox_contents.stored(sandbox_contents.effects(self._project.platform))
 
 
 class _Pull:
-    """Watches `pull` of a stream in one run."""
+    """Observes `pull` of a stream in one run."""
 
     def __init__(self, network: Network, most: int | None) -> None:
         self._network, self._most = network, most
@@ -138,7 +138,7 @@ class _Pull:
         self._since: str | None = None
 
     def around(self, stream: Stream[Any]) -> Stream[Any]:
-        """A copy of *stream* that stops after so many batches and checkpoints."""
+        """Return a copy of *stream* that stops after the given number of batches and checkpoints."""
         read = stream.pull
 
         def pull(ctx: Context[Any], since: str | None) -> Iterator[RawBatch | Checkpoint]:
@@ -154,7 +154,7 @@ class _Pull:
         return watched
 
     def transport(self) -> httpx.BaseTransport | None:
-        """The network, chosen when the first request is sent: the cursor is known then."""
+        """Return the network, chosen when the first request is sent: the cursor is known then."""
         import httpx  # noqa: PLC0415  not every connector uses it
 
         if self._network(None) is None:
@@ -171,7 +171,7 @@ class _Pull:
 
 @dataclass(frozen=True, slots=True)
 class _TestProject(Project):
-    """A project whose streams are read over a transport, and watched."""
+    """A project whose streams are read over a transport and observed."""
 
     pull: _Pull | None = None
 

@@ -1,4 +1,4 @@
-"""An httpx transport served on this machine, so that other processes can read it as if it were the vendor's API."""
+"""An httpx transport served on this machine, so that other processes can read it like the vendor's API."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ServedTransport:
             raise self._error
 
     def local(self, text: str) -> str:
-        """*text* with the addresses that serve the origins."""
+        """Replace the origins in *text* by the addresses that serve them."""
         for origin, address in self._addresses.items():
             text = text.replace(origin, address)
         return text
@@ -93,7 +93,7 @@ class ServedTransport:
             self._released.set()
 
     def answer(self, request: httpx.Request) -> httpx.Response | Literal["reset"]:
-        """The answer to *request*, with addresses of this machine; one at a time."""
+        """Return the answer to *request*, with addresses of this machine. Requests are answered one at a time."""
         with self._lock:
             self.requests += 1
             if self._is_to_be_held(request):
@@ -142,7 +142,7 @@ class _Server(ThreadingHTTPServer):
         self.served, self.origin = served, origin
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that was killed is not an error."""
+        """Ignore the error: a client that was killed is not an error."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -181,11 +181,11 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = _answer  # noqa: N815  the base class calls them
 
     def log_message(self, *_: Any) -> None:
-        """Nothing is printed."""
+        """Print nothing."""
 
 
 def origins_in(value: Any) -> set[str]:
-    """Scheme and host of each text in *value* that is a web address."""
+    """Return scheme and host of each text in *value* that is a web address."""
     if isinstance(value, dict):
         return set().union(*map(origins_in, value.values()))
     if isinstance(value, list | tuple):

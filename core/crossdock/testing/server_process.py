@@ -39,7 +39,7 @@ class ServerProcess(ABC):
 
     @abstractmethod
     def answers(self) -> bool:
-        """Whether the server accepts connections."""
+        """Return whether the server accepts connections."""
 
     def start(self) -> None:
         """Start the server and wait until it answers.

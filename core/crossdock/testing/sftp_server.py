@@ -81,7 +81,6 @@ class SftpServer:
         self._host_key = paramiko.ECDSAKey.generate()
 
     def close(self) -> None:
-        """Close all connections and wait until every thread has ended."""
         self.stopping.set()
         with suppress(OSError):
             socket.create_connection((self.host, self.port)).close()  # wakes the thread that waits for clients
@@ -140,7 +139,7 @@ class _SshServer(paramiko.ServerInterface):
 
 
 def _with_sftp_codes(function: Callable[P, T]) -> Callable[P, T | int]:
-    """Return SFTP's error code where *function* raises `OSError`."""
+    """Return SFTP's error code if *function* raises `OSError`."""
 
     @wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> T | int:
@@ -153,7 +152,7 @@ def _with_sftp_codes(function: Callable[P, T]) -> Callable[P, T | int]:
 
 
 class _Folder(paramiko.SFTPServerInterface):
-    """The served folder as the root. Links out of it are refused, as is writing; files can be renamed."""
+    """The served folder as the root. Links out of it and writes are refused; files can be renamed."""
 
     def __init__(self, ssh_server: _SshServer) -> None:
         super().__init__(ssh_server)

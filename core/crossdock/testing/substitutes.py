@@ -27,20 +27,20 @@ class Substitutes:
         self._avoided = set[str]()
 
     def avoid(self, text: str) -> None:
-        """Use no word of *text* as a substitute, as far as there are others."""
+        """Avoid the words of *text* as substitutes, as far as there are others."""
         self._avoided.update(word.lower() for word in WORD.findall(text))
 
     def of(self, text: str) -> str:
-        """*text* with a substitute for each word.
+        """Return *text* with a substitute for each word.
 
-        Punctuation, the top-level domain of a mail address and a leading zero stay, and so do the first two of nine or
-        more digits.
+        Punctuation, the top-level domain of a mail address, a leading zero, and the first two of nine or more digits do
+        not change.
         """
         stays = {found.start(1) for found in EMAIL.finditer(text)}
         return WORD.sub(lambda found: found[0] if found.start() in stays else self._of(found[0]), text)
 
     def of_day(self, text: str) -> str:
-        """*text* with another day in place of a day in ISO 8601 at its beginning; else as `of`."""
+        """Replace a day in ISO 8601 at the beginning of *text* by another day; otherwise do the same as `of`."""
         found = _DAY.match(text)
         if not found:
             return self.of(text)
@@ -83,7 +83,7 @@ class Substitutes:
 
 @cache
 def _alike(character: str) -> str:
-    """Characters of the same kind, *character* among them; of ASCII, or of the same part of Unicode."""
+    """Return characters of the same kind, including *character*: from ASCII, or from the same part of Unicode."""
     if character in _DIGITS:
         return _DIGITS
     if character.isascii():

@@ -1,4 +1,4 @@
-"""Tests of a stream's syncs to a sandbox: they can end anywhere, and repeat nothing."""
+"""Tests of a stream's syncs to a sandbox: they may end anywhere, and repeat nothing."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _PREFIXES = 12  # at most so many points at which a run is stopped
 
 
 class SyncContract(StreamUnderTest):
-    """Tests of one stream in whole syncs; the sandbox contains the records that the example refers to."""
+    """Tests of one stream in whole syncs. The sandbox contains the records to which the example refers."""
 
     def network_since(self, since: str | None) -> httpx.BaseTransport | None:  # noqa: ARG002  a subclass uses it
-        """What replaces the network in a run that continues from *since*; by default `network`."""
+        """Return the replacement of the network in a run that continues from *since*; by default `network`."""
         return self.network()
 
     def networks_in_another_order(self) -> Iterator[httpx.BaseTransport]:
-        """The same records, as a source may list them next time; none by default."""
+        """Yield the same records, as a source may list them next time; none by default."""
         return iter(())
 
     # ---- tests
@@ -53,7 +53,7 @@ class SyncContract(StreamUnderTest):
             )
 
     def test_a_sync_continues_after_any_batch(self) -> None:
-        """A run that ends after any batch or checkpoint and the next one together deliver what one run delivers."""
+        """A run that ends after any batch or checkpoint, and the next one, together deliver what one run delivers."""
         with self._syncs() as new_tenant:
             whole = new_tenant()
             self._synced(whole, lambda _: self.network())
@@ -71,7 +71,7 @@ class SyncContract(StreamUnderTest):
 
     @contextmanager
     def _syncs(self) -> Iterator[Callable[[], Tenant]]:
-        """A function that makes a tenant of a new sandbox."""
+        """Yield a function that makes a tenant of a new sandbox."""
         folder = Path(tempfile.mkdtemp(prefix="crossdock-test-"))
         try:
             trial = self.read()
@@ -91,7 +91,7 @@ class SyncContract(StreamUnderTest):
             return syncs.tenant(self.connector, self.new_context(), trial)
 
     def _synced(self, tenant: Tenant, network: Network, *, most: int | None = None) -> Report:
-        """The report of a sync that ends, unless it is stopped, without an error and with no open record."""
+        """Sync without an error and without open records, unless it is stopped, and return the report."""
         with self.in_environment(), captured() as output:
             report = tenant.sync(network, most=most)
         self.no_secret_in("what a sync printed or logged", output.getvalue())
@@ -108,7 +108,6 @@ def _same(network: httpx.BaseTransport, _: str | None) -> httpx.BaseTransport:
 
 
 def _sampled(number: int) -> list[int]:
-    """All of 1 to *number*, or some of them if they are many."""
     if number <= _PREFIXES:
         return list(range(1, number + 1))
     return sorted({1 + index * (number - 1) // (_PREFIXES - 1) for index in range(_PREFIXES)})

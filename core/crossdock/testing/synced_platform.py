@@ -1,4 +1,4 @@
-"""A sandbox, and a config with which processes sync to it."""
+"""A sandbox, and a config for processes that sync to it."""
 
 from __future__ import annotations
 
@@ -34,17 +34,12 @@ Connections = Mapping[str, Any]
 
 
 def connections_of(config: Path) -> Connections:
-    """The connections of a config file.
-
-    Raises:
-        ConfigError: If it cannot be read.
-    """
+    """Return the connections of a config file, or raise ConfigError if it cannot be read."""
     connections: Connections = config_file.read(config).data["connections"]
     return connections
 
 
 def connection(connector: Connector[Any], settings: Mapping[str, Any]) -> Connections:
-    """One connection with *settings*."""
     members: dict[str, Any] = exact_json.loads(json.dumps(dict(settings), default=str))
     return {connector.name: {"kind": connector.name, **members}}
 
@@ -55,9 +50,9 @@ class SyncedPlatform(AbstractContextManager["SyncedPlatform"]):
     The sandbox contains the records that the streams refer to and do not read.
 
     Args:
-        folder: Also has the files that relative paths of *connections* refer to.
-        connector: If it need not be installed.
-        environment: For the commands.
+        folder: The folder, which also has the files for relative paths of *connections*.
+        connector: The connector, which need not be installed.
+        environment: The environment of the commands.
         author: The module of the test.
     """
 
@@ -128,7 +123,7 @@ class SyncedPlatform(AbstractContextManager["SyncedPlatform"]):
         return self._commands.kill(is_time, *arguments)
 
     def effects(self) -> Counter[str]:
-        """What the syncs did; see `sandbox_contents.done`."""
+        """Return what the syncs did; see `sandbox_contents.done`."""
         return sandbox_contents.done(sandbox_contents.effects(self._project.platform)) - self._given
 
     def inject(self, faults: Mapping[str, float], seed: int) -> None:
@@ -141,7 +136,7 @@ class SyncedPlatform(AbstractContextManager["SyncedPlatform"]):
         assert answer.status == 200, f"the sandbox does not accept the faults: status {answer.status}"
 
     def injected(self) -> Counter[str]:
-        """How often each fault has been injected since `inject`."""
+        """Count how often each fault has been injected since `inject`."""
         with closing(PlatformTarget(self._project.platform).client()) as client:
             content = exact_json.loads(client.send("GET", "/_sandbox/faults").body)
         return Counter({fault["name"]: int(fault["struck"]) for fault in content["faults"]})

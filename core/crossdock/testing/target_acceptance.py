@@ -1,4 +1,6 @@
-"""Acceptance of a target: ``crossdock sync`` as a process, disturbed and killed, judged by what the partner holds."""
+"""Acceptance test of a target: ``crossdock sync`` as a process, disturbed and killed, judged by what the partner
+holds.
+"""
 
 from __future__ import annotations
 
@@ -52,12 +54,14 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
 
     @abstractmethod
     def partner(self) -> tuple[httpx.BaseTransport, Held]:
-        """A new partner without records: what answers its requests, and what lists the records that it holds."""
+        """Return a new partner without records: the transport that answers its requests, and a function that lists its
+        records.
+        """
 
     def test_each_record_is_there_once_in_spite_of_faults_and_kills(self) -> None:
-        """Syncs that are disturbed and killed do what one undisturbed sync does, and the next one sends nothing.
+        """Disturbed and killed syncs do what one undisturbed sync does, and the next one sends nothing.
 
-        So does one of a state that was restored from a backup, if what it has forgotten can be looked up.
+        The same is true of a state that was restored from a backup, if forgotten records can be looked up.
         """
         self._check_that_doubt_ends()
         with self._delivery() as calm:
@@ -91,7 +95,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
     # ---- disturbances
 
     def _forget(self, delivery: _Delivery, expected: Counter[str]) -> None:
-        """Sync with a backup that has forgotten everything, to a partner without records and to one that has all."""
+        """Sync with a backup that lacks everything, to a partner without records and to one that has all."""
         for what in ("a sync to a partner without records", "a sync to a partner that has all records"):
             shutil.rmtree(delivery.state_folder)
             delivery.state_folder.mkdir()
@@ -102,13 +106,13 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
             assert not wrong, f"after a restored backup the partner holds something else than after a calm sync:{wrong}"
 
     def _kill_at(self, number: int, delivery: _Delivery, *, answered: bool) -> None:
-        """Kill a sync when the partner has its next request *number*, or has carried out a write if *answered*."""
+        """Kill a sync when the partner has its next request *number*, or has executed a write if *answered*."""
         with delivery.served.holding(delivery.served.requests + number, answered=answered):
             ended = delivery.kill(lambda: delivery.served.is_holding)
         self.was_killed(f"request {number} to the partner", ended)
 
     def _finish(self, delivery: _Delivery, faults: list[Fault], expected: Counter[str] | None = None) -> None:
-        """Sync until everything is delivered, at first with faults; the partner must then hold what is *expected*."""
+        """Sync until everything is delivered, at first with faults. The partner must then hold what is *expected*."""
         delivery.served.faults = faults
         runs = 1
         while (ended := delivery.sync()).exit_code != 0 and runs < MOST_RUNS:
@@ -153,7 +157,7 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
 
     @contextmanager
     def _delivery(self) -> Iterator[_Delivery]:
-        """A new partner, and a config file with which records are sent to it."""
+        """Yield a new partner, and a config file for sending records to it."""
         transport, held = self.partner()
         folder = Path(tempfile.mkdtemp(prefix="crossdock-acceptance-"))
         section = connection(self.connector, self.settings)[self.connector.name]
@@ -208,7 +212,7 @@ class _Delivery:
         case.ends_well("crossdock init", self.run("init"), self.state_folder)
 
     def write(self, changed: Mapping[str, Mapping[int, int]]) -> None:
-        """Write the example; some records have the members of another number."""
+        """Write the example. Some records have the members of another number."""
         target = self._case.new_target()
         examples: dict[str, list[dict[str, Any]]] = {}
         for resource in self.resources:
@@ -222,7 +226,7 @@ class _Delivery:
         self._examples.write_bytes(exact_json.dumps(examples))
 
     def held(self) -> Counter[str]:
-        """What the partner holds, one text for equal records."""
+        """Return what the partner holds, one text for equal records."""
         return Counter(json.dumps(each, sort_keys=True, default=str) for each in self._held())
 
     def run(self, *arguments: str) -> Ended:
@@ -232,12 +236,12 @@ class _Delivery:
         return self.run(*_SYNC)
 
     def kill(self, is_time: Callable[[], bool]) -> Ended:
-        """Run a sync and send it SIGKILL as soon as *is_time*."""
+        """Run a sync and send it SIGKILL as soon as *is_time* returns True."""
         return self._commands.kill(is_time, *_SYNC)
 
 
 def _install(connector: Connector[Any], packages: Path, author: str) -> None:
-    """The source of examples and the connector in a hurry, as if they were installed in *packages*."""
+    """Install the source of examples and the connector without waits in *packages*."""
     module, name = home_of(connector, apart_from=author)
     home = hurried.__module__
     entry_points(packages, {connector.name: f"{_MODULE}:CONNECTOR", SOURCE.name: f"{home}:SOURCE"})

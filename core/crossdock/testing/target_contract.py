@@ -19,19 +19,19 @@ _PROBLEM = b'{"message": "try again later"}'
 
 
 class TargetContract(TargetRequestContract):
-    """Tests of a target's requests and of what it makes of answers.
+    """Tests of a target's requests and of its interpretation of answers.
 
     Set the attributes of `TargetUnderTest`, and define `members`; describe the answers of the API by `stored`,
     `answered`, `listing`, `repeated` and `throttling`.
     """
 
     def records(self) -> Iterator[Example]:
-        """The first record of each resource."""
+        """Yield the first record of each resource."""
         for target, resource in self.targets():
             yield self.example(target, resource)
 
     def _written(self) -> Iterator[tuple[Example, str, Request]]:
-        """Each write of each record."""
+        """Yield each write of each record."""
         for one in self.records():
             operations = self.operations(one.resource)
             after = self.example(one.target, one.resource, 1, key=one.key).payload
@@ -42,7 +42,7 @@ class TargetContract(TargetRequestContract):
         return self.stored(one.resource, target_id, one.payload)
 
     def _asked(self, one: Example) -> Iterator[tuple[str, Request, str | None]]:
-        """The look-ups of a record, each with the id that it asks for."""
+        """Yield the look-ups of a record, each with the id that it requests."""
         if len(self.operations(one.resource)) > 1:
             yield "look_up by id", one.target.look_up(one.resource, None, _ID), _ID
         if one.target.can_look_up(one.resource):
@@ -51,7 +51,7 @@ class TargetContract(TargetRequestContract):
     # ---- writes
 
     def test_a_success_is_delivered(self) -> None:
-        """The answer to a write that was carried out gives the id of the record."""
+        """The answer to an executed write gives the id of the record."""
         for one, operation, request in self._written():
             body = self.answered(one.resource, operation, self._record(one))
             outcome = _outcome(one, operation, request, _json(_CREATED[operation], body))
@@ -60,7 +60,7 @@ class TargetContract(TargetRequestContract):
             assert outcome.target_id == _ID, f"{where}: the id is {outcome.target_id!r} instead of {_ID!r}"
 
     def test_a_false_success_is_in_doubt(self) -> None:
-        """A success of another record, without an id or with a broken body is never taken for a delivery."""
+        """A success of another record, without an id or with a broken body is never treated as a delivery."""
         for one, operation, request in self._written():
             for what, answer in self._false(one, operation):
                 outcome = _outcome(one, operation, request, answer)
@@ -95,7 +95,7 @@ class TargetContract(TargetRequestContract):
     def _decided(
         self, answers: Iterable[tuple[Answer, float | None]]
     ) -> Iterator[tuple[str, Answer, float | None, Outcome]]:
-        """What becomes of *answers* to each write and look-up."""
+        """Yield the outcome of *answers* to each write and look-up."""
         answers = list(answers)
         for one, operation, request in self._written():
             for answer, value in answers:
@@ -107,7 +107,7 @@ class TargetContract(TargetRequestContract):
                     yield f"{one.resource}, {what}", answer, value, found
 
     def test_an_ambiguous_answer_is_in_doubt(self) -> None:
-        """A write may have been carried out before a gateway answered 5xx or 408, or a redirect came."""
+        """A write may have been executed before a gateway answered 5xx or 408, or a redirect."""
         for one, operation, request in self._written():
             for status in (*_AMBIGUOUS, 503):
                 outcome = _outcome(one, operation, request, Answer(status, {}, _PROBLEM))
@@ -123,7 +123,7 @@ class TargetContract(TargetRequestContract):
                 assert outcome.kind == "rejected", what
 
     def test_a_repeat_is_a_conflict_of_the_name(self) -> None:
-        """The refusal of a second record of the same name says so, if the target relies on it."""
+        """The refusal of a second record with the same external id says so, if the target relies on it."""
         for one in self.records():
             endpoint, answer = one.target.resources[one.resource].endpoint, self.repeated(one.resource)
             by_name = endpoint.idempotent and endpoint.header is None
@@ -137,7 +137,7 @@ class TargetContract(TargetRequestContract):
                 assert found == wanted, f"{one.resource}: a refused repeat is {found} instead of {wanted}"
 
     def test_only_safe_repeats_are_resent(self) -> None:
-        """The rule after an ambiguous answer needs what the endpoint promises."""
+        """The rule after an ambiguous answer requires the guarantees of the endpoint."""
         for one in self.records():
             endpoint = one.target.resources[one.resource].endpoint
             for operation in self.operations(one.resource):

@@ -22,10 +22,10 @@ _SHORT = "4321"
 
 
 class TargetRequestContract(TargetUnderTest):
-    """Tests of requests; `TargetContract` has those of answers as well."""
+    """Tests of requests; `TargetContract` also tests answers."""
 
     def targets(self) -> Iterator[tuple[ApiTarget, str]]:
-        """A new target for each of its resources, and the resource."""
+        """Yield a new target for each of its resources, and the resource."""
         for resource in self.new_target().resources:
             yield self.new_target(), resource
 
@@ -50,7 +50,9 @@ class TargetRequestContract(TargetUnderTest):
             assert other == wanted, f"{resource}: a new instance of the target makes another request"
 
     def test_names_tell_records_apart(self) -> None:
-        """The payload holds our name, whole; two records have two names, and one that is too long is refused."""
+        """The payload holds the whole external id. Two records have two external ids, and one that is too long is
+        refused.
+        """
         for target, resource in self.targets():
             one = self.example(target, resource)
             if one.name is None:
@@ -72,7 +74,9 @@ class TargetRequestContract(TargetUnderTest):
         assert places[0] != places[1], f"{resource}: a name is cut, so that two records have the same one"
 
     def test_requests_are_well_formed(self) -> None:
-        """A path is a path, a body is JSON, and ids and names are in a request as they are, encoded where needed."""
+        """A path is a path, a body is JSON, and ids and external ids are in a request unchanged, encoded where
+        needed.
+        """
         for target, resource in self.targets():
             one, after = self.example(target, resource, key=_ODD_KEY), self.example(target, resource, 1, key=_ODD_KEY)
             operations = self.operations(resource)
@@ -106,7 +110,7 @@ class TargetRequestContract(TargetUnderTest):
         return target.create(resource, payload) if what == "create" else one.update_to(payload, _PLAIN_ID)
 
     def test_an_update_says_what_changes(self) -> None:
-        """Updates to different payloads are different requests."""
+        """Updates to different payloads have different requests."""
         for target, resource in self.targets():
             if "update" in self.operations(resource):
                 one, two, three = (self.example(target, resource, number, key="same") for number in range(3))
@@ -123,7 +127,7 @@ class TargetRequestContract(TargetUnderTest):
                     assert is_safe, f"{resource}, {what}: {_line(request)} may change something; see harmless"
 
     def test_a_look_up_asks_for_the_name(self) -> None:
-        """An endpoint that claims `look_up` asks for two names with two requests."""
+        """An endpoint that declares `look_up` looks up two external ids with two requests."""
         for target, resource in self.targets():
             if target.can_look_up(resource):
                 one, two = (self.example(target, resource, number) for number in (0, 1))
@@ -158,7 +162,6 @@ class TargetRequestContract(TargetUnderTest):
 
 
 def _longest_key(target: ApiTarget, resource: str) -> int:
-    """The most characters of a key that `check_key` accepts."""
     accepted, refused = 0, _LONGEST
     while refused - accepted > 1:
         middle = (accepted + refused) // 2
@@ -184,7 +187,7 @@ def _check_form(where: str, request: Request) -> None:
 
 
 def _check_path(where: str, request: Request, plain: Request) -> None:
-    """Fail if an odd id changes the path to another one."""
+    """Fail if an id with special characters changes the path to another one."""
     found, wanted = ([each.path.count(mark) for mark in "/?&="] for each in (request, plain))
     assert found == wanted, f"{where}: an id with / ? & or # leads to another path; encode it with quote(id, safe='')"
 
@@ -194,7 +197,7 @@ def _line(request: Request) -> str:
 
 
 def _with_numbers(value: Any, digits: str) -> Any:
-    """*value* with the same digits in each number; a number with decimals has four."""
+    """Replace each number by one with the same digits. A number with decimals has four."""
     match value:
         case dict():
             return {name: _with_numbers(inner, digits) for name, inner in value.items()}

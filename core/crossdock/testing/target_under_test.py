@@ -1,4 +1,4 @@
-"""What an author says about the target of a connector, so that it can be tested."""
+"""The description of a connector's target for its tests."""
 
 from __future__ import annotations
 
@@ -26,55 +26,60 @@ class TargetUnderTest(ConnectorUnderTest):
     """A target with example data; set the attributes of `ConnectorUnderTest` as well, and define `members`.
 
     Attributes:
-        harmless: Requests that change nothing although they are no GET, such as ``POST /graphql``.
-        throttling: Answers besides 429 by which the API limits the rate, each with the pause in seconds that it asks
-            for; None if it asks for none.
+        harmless: Requests other than GET that change nothing, such as ``POST /graphql``.
+        throttling: Answers other than 429 by which the API limits the rate, each with the requested pause in seconds,
+            or None.
     """
 
     harmless: Collection[str] = ()
     throttling: Sequence[tuple[Answer, float | None]] = ()
 
     def members(self, resource: str, number: int) -> Mapping[str, Any]:
-        """The members of a draft of *resource*, without our name; each *number* from 0 gives other ones.
+        """Return the members of a draft of *resource*, without the external id. Each *number* from 0 gives other
+        members.
 
         A reference is a `Reference` whose key is the number of the other record, as four digits.
         """
         raise NotImplementedError(f"{type(self).__name__} has no method members")
 
     def key(self, resource: str, number: int) -> tuple[str, ...]:  # noqa: ARG002  a subclass uses it
-        """The parts of the record key of *number*; by default its four digits.
+        """Return the parts of the record key of *number*; by default its four digits.
 
         A target that looks records up by the parts of their keys, such as an order and a tracking number, defines it.
         """
         return (f"{number:04}",)
 
     def operations(self, resource: str) -> Sequence[str]:
-        """What streams may do to records of *resource*: by default only ``create`` if they are written once."""
+        """Return what streams may do to records of *resource*: by default only ``create`` if they are written once."""
         written_once = self.new_target().resources[resource].write_once
         return ("create",) if written_once else ("create", "update", "delete")
 
     # ---- answers of the API
 
     def stored(self, resource: str, target_id: str, payload: Mapping[str, Any]) -> Any:  # noqa: ARG002  a subclass uses it
-        """The record as the API shows it after *payload* was sent; by default the payload with the member ``id``."""
+        """Return the record as the API shows it after *payload* was sent; by default the payload with the member
+        ``id``.
+        """
         return {"id": target_id, **payload}
 
     def answered(self, resource: str, operation: str, record: Any) -> Any:  # noqa: ARG002  a subclass uses it
-        """The JSON that answers an operation, or a ``look_up`` by id; by default the record itself."""
+        """Return the JSON that answers an operation, or a ``look_up`` by id; by default the record itself."""
         return record
 
     def listing(self, resource: str, records: Sequence[Any]) -> Any:  # noqa: ARG002  a subclass uses it
-        """The JSON that answers a look-up by name; by default the list is the member ``data``."""
+        """Return the JSON that answers a look-up by external id; by default the list is the member ``data``."""
         return {"data": list(records)}
 
     def repeated(self, resource: str) -> Answer | None:  # noqa: ARG002  a subclass uses it
-        """How the API refuses a second record of the same name; needed for a target that relies on it."""
+        """Return the API's refusal of a second record with the same external id. A target that relies on it needs
+        this.
+        """
         return None
 
     # ---- the target
 
     def new_target(self) -> ApiTarget:
-        """The target of a connection with *settings*."""
+        """Make the target of a connection with *settings*."""
         with self.in_environment():
             settings = context(self.connector, self.settings).settings
             made = Connection(self.connector.name, self.connector, settings, ()).target(_ACCOUNT, ManualClock())
@@ -82,7 +87,7 @@ class TargetUnderTest(ConnectorUnderTest):
         return made
 
     def example(self, target: ApiTarget, resource: str, number: int = 0, key: str | None = None) -> Example:
-        """A record with the members of *number*, under a key of its own unless another one is given."""
+        """Return a record with the members of *number*, under its own key unless another one is given."""
         draft = target.resources[resource].draft.model_validate(dict(self.members(resource, number)))
         members = json_value(draft.payload(), lambda reference: f"id-{reference.resource}-{reference.key}")
         return Example.of(target, resource, key_text(self.key(resource, number)) if key is None else key, members)
@@ -100,7 +105,6 @@ class Example:
 
     @classmethod
     def of(cls, target: ApiTarget, resource: str, key: str, members: dict[str, Any]) -> Example:
-        """The record of *key* with these members."""
         payload = target.payload(resource, NAMESPACE, key, members)
         return cls(target, resource, key, payload, target.name_of(resource, NAMESPACE, key))
 
@@ -111,20 +115,20 @@ class Example:
 
     @property
     def name_in_payload(self) -> str | None:
-        """Our name, as the engine finds it in the payload that was accepted."""
+        """The external id, as the engine finds it in the accepted payload."""
         return self.target.name_in(self.resource, self.payload)
 
     def create(self) -> Request:
         return self.target.create(self.resource, self.payload)
 
     def update_to(self, after: dict[str, Any], target_id: str) -> Request:
-        """The request that makes *after* of the payload."""
+        """Make the request that changes the payload to *after*."""
         return self.target.update(
             self.resource, target_id, Update(self.payload, difference(self.payload, after), after)
         )
 
     def requests(self, after: dict[str, Any], target_id: str, operations: Collection[str]) -> dict[str, Request]:
-        """Every request about the record, by what it does.
+        """Return every request about the record, by operation.
 
         Args:
             after: The payload that an update makes.
@@ -141,12 +145,11 @@ class Example:
         return found
 
     def expected(self, request: Request, target_id: str | None) -> ExpectedRecord:
-        """What the answer to *request* must be about."""
         return ExpectedRecord(request.path, target_id, self.name)
 
 
 def json_value(value: Any, of_reference: Callable[[Reference], Any]) -> Any:
-    """*value* as JSON, times as the engine writes them, with *of_reference* in place of references."""
+    """Convert *value* to JSON, with times as the engine writes them and the result of *of_reference* for references."""
     match value:
         case Reference():
             return of_reference(value)
@@ -160,7 +163,7 @@ def json_value(value: Any, of_reference: Callable[[Reference], Any]) -> Any:
 
 
 def texts_of(request: Request) -> Iterator[str]:
-    """What *request* says: the parts of its path, decoded, the values of its query, and the texts of its JSON body."""
+    """Yield the parts of the path, decoded, the values of the query, and the texts of the JSON body."""
     path, _, query = request.path.partition("?")
     yield unquote(path)
     yield from (value for _, value in parse_qsl(query, keep_blank_values=True))

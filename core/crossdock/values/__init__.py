@@ -1,4 +1,4 @@
-"""Leaves that know nothing of the rest: exact JSON, field types, addresses, clocks, texts, private files, tallies.
+"""Modules without knowledge of the rest: exact JSON, field types, addresses, clocks, texts, private files, tallies.
 
-May import `crossdock.errors` only.
+The package may import `crossdock.errors` only.
 """

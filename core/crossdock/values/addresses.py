@@ -24,15 +24,11 @@ _SECRET = re.compile("pass(?!file)|pwd|secret|token|credential|scram_|api_?key|a
 _SECRET_IN_QUERY = frozenset({"key", "sig", "code"})
 _NAMES_ADDRESS = re.compile("(^|_)(url|uri|address|endpoint)$", re.IGNORECASE)
 _WITH_USER = re.compile(r"https?://[^/?#\s]*@", re.IGNORECASE)
-_MOST_ENCODED = 5  # levels of percent-encoding that are undone
+_MOST_ENCODED = 5  # levels of percent-encoding that are decoded
 
 
 def host_name(text: str) -> str:
-    """*text*.
-
-    Raises:
-        ValueError: If it is not a host name or an IP address.
-    """
+    """Check that *text* is a host name or an IP address; otherwise raise ValueError."""
     if len(text) > 253 or not (_HOST.fullmatch(text) or _is_ip(text)):
         raise ValueError("must be a host name or an IP address")
     return text
@@ -42,18 +38,14 @@ HostName = Annotated[str, AfterValidator(host_name)]
 
 
 def mailbox(text: str) -> str:
-    """*text*.
-
-    Raises:
-        ValueError: If it is not a mail address, or has a display name.
-    """
+    """Check that *text* is a mail address without a display name; otherwise raise ValueError."""
     if not _MAILBOX.fullmatch(text):
         raise ValueError("must be a plain email address such as ops@example.com")
     return text
 
 
 def web_address(url: str) -> str:
-    """*url*, to which secrets and data may be sent.
+    """Check an address to which secrets and data may be sent.
 
     Raises:
         ValueError: If it is neither https nor http on this machine, or is malformed.
@@ -79,7 +71,7 @@ def _web_parts(url: str) -> SplitResult:
 
 
 def endpoint(url: str) -> str:
-    """*url*, to which paths are appended or forms are sent.
+    """Check an address to which paths are appended or forms are sent.
 
     Raises:
         ValueError: If it is not a `web_address`, or has a query.
@@ -105,7 +97,7 @@ BaseUrl = Annotated[str, AfterValidator(checked_base_url)]
 
 
 def proxy_address(url: str) -> str:
-    """*url*, to which connections are made through a proxy.
+    """Check the address of a proxy.
 
     Raises:
         ValueError: If it is neither http nor https, or has a user, a path or a query.
@@ -122,7 +114,7 @@ def proxy_address(url: str) -> str:
 
 
 def without_user(url: str) -> SplitResult:
-    """The parts of *url*.
+    """Split *url* into its parts.
 
     Raises:
         ValueError: If it has a user or a password, even an empty one, or cannot be parsed.
@@ -137,10 +129,10 @@ def without_user(url: str) -> SplitResult:
 
 
 def address_fault(name: str | None, text: str) -> str | None:
-    """Why *text* must not be the value of a setting; None if it may.
+    """Return why *text* must not be the value of a setting, or None.
 
     Args:
-        name: Of the setting. The value of one that is named like an address, such as ``login_url``, is an address.
+        name: The name of the setting. If it is that of an address, such as ``login_url``, the value is checked as one.
             Without a name, only a user and a password in an address are faults.
     """
     if _WITH_USER.search(_decoded(text)):
@@ -155,9 +147,9 @@ def address_fault(name: str | None, text: str) -> str | None:
 
 
 def address_faults(settings: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Where the settings of a connection hold an address that they must not, and why.
+    """Yield the places of forbidden addresses in the settings of a connection, with the reasons.
 
-    In streams, names are those of records' members, so that only users and passwords are looked for.
+    In streams, names are those of records' members, so that only users and passwords are faults.
     """
     if isinstance(settings, str):
         name = next((part for part in reversed(place) if isinstance(part, str)), None)
@@ -170,12 +162,12 @@ def address_faults(settings: Any, place: tuple[str | int, ...] = ()) -> Iterator
 
 
 def names_secret(address: str) -> bool:
-    """Whether *address* contains ``NAME=VALUE`` with a NAME that is usual for a secret, in any case or encoding."""
+    """Return whether *address* contains ``NAME=VALUE`` with a usual NAME of a secret, in any case or encoding."""
     return any(_SECRET.search(name) for name in _members(address))
 
 
 def asks_with_secret(url: str) -> bool:
-    """Whether the query of a web address has a parameter for a secret; such an address is a secret itself."""
+    """Return whether the query of a web address has a parameter for a secret. Such an address is itself a secret."""
     return names_secret(url) or any(name in _SECRET_IN_QUERY for name in _members(url))
 
 
@@ -184,7 +176,6 @@ def _members(address: str) -> list[str]:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether *host* is certainly this machine."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -192,7 +183,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _decoded(text: str) -> str:
-    """*text* without percent-encoding, even if it was encoded repeatedly."""
+    """Decode percent-encoding, even if it was applied repeatedly."""
     for _ in range(_MOST_ENCODED):
         if (plain := unquote(text)) == text:
             break

@@ -1,9 +1,8 @@
-"""The guard around all code that authors write: what it raises becomes one error, with its place and its masked text.
+"""The guard around all code of authors. Its exceptions become one error, with the place and a masked text.
 
-An author's code is that of connectors, of targets, and of functions beside a config file. It may raise anything; what
-it raises ends neither the process nor the run. Texts that an author writes are shown. What may be data in them is not
-(law 8): secrets, values of the record at hand, addresses of mail, telephone numbers, and quoted values that the code
-does not name itself.
+Authors write connectors, targets, and functions beside a config file. Their code may raise anything, which ends neither
+the process nor the run. Texts of authors are shown, but not what may be data in them (law 8): secrets, values of the
+record at hand, mail addresses, telephone numbers, and quoted values that the code does not contain itself.
 """
 
 from __future__ import annotations
@@ -32,31 +31,33 @@ from crossdock.values.finding_messages import message_of
 from crossdock.values.redaction import redacted
 
 MODULE_PREFIX = "crossdock_mapping_"
-"""Begins the names of modules that are loaded from files beside a config."""
+"""The prefix of modules that are loaded from files beside a config."""
 AUTH = "auth"
-"""The method in errors of an author's `httpx.Auth` that failed before the request was sent."""
+"""The method name in errors of an author's `httpx.Auth` that failed before the request was sent."""
 HINT = "fix the code at this place; nothing is lost, and the next run tries again"
 _ON_PURPOSE = ConfigError | ConnectorError | RefusedError | RemoteError
 _EXIT_CODES = {2, 3, 4}
-"""What the documentation lets authors raise. Anything else of ours is a mistake, unless our own code has raised it."""
+"""The exit codes of errors that authors may raise. Other errors of ours are mistakes unless our own code raised
+them.
+"""
 _MAX_LENGTH = 500  # characters of an author's text
-_READ_AT_MOST = 4_000  # characters of it that are masked
+_READ_AT_MOST = 4_000  # characters of a text that are masked
 _MASK = "(data)"
 _WORD = re.compile(r"[\w@.+-]{3,}")
 _QUOTED = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)\"""")
 _MAIL = re.compile(r"[^\s@<>\"']+@[^\s@<>\"']+")
 _TELEPHONE = re.compile(r"\+?\d[\d ()/.-]{6,}\d")
-_NAME = re.compile(r"[a-z_][a-z0-9_]*(?:[.-][a-z0-9_]+)*")  # of a member, of a column, of an encoding
+_NAME = re.compile(r"[a-z_][a-z0-9_]*(?:[.-][a-z0-9_]+)*")  # of a member, a column or an encoding
 
 
 class AuthorCodeError(ConnectorError):
-    """An author's code raised an exception, or returned what it must not.
+    """An author's code raised an exception or returned a wrong value.
 
     Args:
-        code, settings: As of `guarded`.
+        code, settings: As for `guarded`.
 
     Attributes:
-        method: That did so.
+        method: The method that failed.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class AuthorCodeError(ConnectorError):
         self.method, self._code, self._settings = method, code, settings
 
     def as_record_error(self, reason: str, data: Iterable[Any]) -> RecordError:
-        """The reason of the dead letter of the record with *data*, whose values are masked."""
+        """Return the reason for the dead letter of the record with *data*, whose values are masked."""
         cause = self.__cause__
         if cause is None:
             return RecordError(reason, brief(self.message))
@@ -85,19 +86,19 @@ def guarded(
     after: Callable[[], str | None] = lambda: None,
     only_authors: bool = False,
 ) -> Iterator[None]:
-    """Turn what an author's code raises into `AuthorCodeError`.
+    """Turn exceptions of an author's code into `AuthorCodeError`.
 
-    Errors that authors raise on purpose, those that our own code raises below theirs, and an interruption stay as they
-    are.
+    Errors that authors raise on purpose, errors of our code called by theirs, and interruptions are not changed.
 
     Args:
-        method: What runs.
-        where: Whose it is: a stream or a connection.
-        code: The function or the object with it; its first line is shown if the traceback has no frame of an author.
-        settings: Of the connection; their secrets are masked.
-        data: What the code was given; its values are masked.
+        method: The method that runs.
+        where: The stream or connection that it belongs to.
+        code: The function or its object. Its first line is shown if the traceback has no frame of an author.
+        settings: The settings of the connection, whose secrets are masked.
+        data: The input of the code, whose values are masked.
         after: Returns the file or page that was read last, or None.
-        only_authors: Our own code runs as well: what no frame of an author has raised is a defect of ours, and stays.
+        only_authors: Whether our own code runs as well. An exception without a frame of an author is then a defect of
+            ours, and is not changed.
     """
     try:
         yield
@@ -110,9 +111,9 @@ def guarded(
 
 
 def interrupts(error: BaseException) -> bool:
-    """Whether *error* is no failure of an author's code: an interruption, the end of a generator, or an error of ours.
+    """Return whether *error* is no failure of an author's code: an interruption, the end of a generator, or our error.
 
-    Our own code may run below that of an author. What it raises is an error of ours, unless it is about a record.
+    An exception of our code below an author's is our error, unless it is about a record.
     """
     if isinstance(error, GeneratorExit):
         return not is_by_author(error)
@@ -126,19 +127,18 @@ def _stays(error: BaseException) -> bool:
 
 
 def is_by_author(error: BaseException) -> bool:
-    """Whether a frame of an author's code is on the way of *error*."""
+    """Return whether the traceback of *error* has a frame of an author's code."""
     return any(_is_authors(module) for module, _, _ in _frames(error.__traceback__))
 
 
 def error_of_author(error: BaseException) -> AuthorCodeError | None:
-    """What is said of *error* if an author's code has raised it where no guard was; None if it is a defect of ours."""
+    """Return the error if an author's code raised *error* outside a guard; None if it is a defect of ours."""
     if isinstance(error, CrossdockError | KeyboardInterrupt) or not is_by_author(error):
         return None
     return AuthorCodeError("an author's code", f"raised {described(error, None, '')}")
 
 
 def _is_raised_by_author(error: BaseException) -> bool:
-    """Whether the innermost frame is not ours."""
     frames = list(_frames(error.__traceback__))
     return bool(frames) and not frames[-1][0].startswith("crossdock.")
 
@@ -146,10 +146,10 @@ def _is_raised_by_author(error: BaseException) -> bool:
 def described(
     error: BaseException, code: object, method: str, *, settings: object = None, data: Iterable[Any] = ()
 ) -> str:
-    """The class of *error*, with file and line of the author's code that raised it, and its masked text.
+    """Return the class of *error*, the file and line of the author's code that raised it, and its masked text.
 
     Args:
-        data: Of the record at hand.
+        data: The values of the record at hand.
     """
     name, text = brief(type(error).__name__), text_of(error, settings, data)
     text = f": {text}" if text else ""
@@ -162,13 +162,13 @@ def described(
 
 
 def place_of(code: object, method: str) -> str:
-    """Where the code of *method* is, in words; empty if it is unknown."""
+    """Describe where the code of *method* is; empty if that is unknown."""
     inner = _code_of(code, method)
     return f"; see line {inner.co_firstlineno} of {brief(inner.co_filename)}" if inner else ""
 
 
 def shortened(error: RecordError) -> RecordError:
-    """*error* with texts that the state can store."""
+    """Shorten the texts of *error* so that the state can store them."""
     pointer = None if error.pointer is None else brief(str(error.pointer))
     short = RecordError(error.code, brief(str(error.message)), pointer=pointer)
     short.line = error.line
@@ -176,7 +176,6 @@ def shortened(error: RecordError) -> RecordError:
 
 
 def brief(text: str) -> str:
-    """The start of *text*, printable."""
     return printable(text[:_MAX_LENGTH])
 
 
@@ -193,11 +192,10 @@ _LIBRARIES = frozenset({
     "opentelemetry", "paramiko", "polars", "prometheus_client", "psycopg", "pydantic", "pydantic_core",
     "python_calamine", "rich", "sqlalchemy", "starlette", "tornado", "uvicorn", "yaml",
 })  # fmt: skip
-"""Packages whose code is no author's, besides those of the standard library."""
+"""Packages whose code is not an author's, in addition to the standard library."""
 
 
 def _frames(traceback: TracebackType | None) -> Iterator[tuple[str, str, int]]:
-    """Module, file and line of each frame."""
     for frame, line in walk_tb(traceback):
         yield _module(frame), frame.f_code.co_filename, line
 
@@ -207,7 +205,7 @@ def _module(frame: FrameType) -> str:
 
 
 def _frame_of_author(error: BaseException, code: object) -> tuple[str, str, int] | None:
-    """The innermost frame of the package of *code*; else of any author, and else of any library."""
+    """Return the innermost frame of the package of *code*, otherwise of any author, and otherwise of any library."""
     frames = list(_frames(error.__traceback__))
     packages = {package for package in _packages(code) if package != "crossdock"}
     choices = (
@@ -242,7 +240,7 @@ def _code_of(code: object, method: str) -> CodeType | None:
 
 
 def text_of(error: BaseException, settings: object = None, data: Iterable[Any] = ()) -> str:
-    """The start of the text of *error*, masked; also of one whose text cannot be read."""
+    """Return the start of the masked text of *error*, also if its text cannot be read."""
     try:
         text = _text(error)[:_READ_AT_MOST]
     except KeyboardInterrupt:
@@ -258,7 +256,7 @@ def text_of(error: BaseException, settings: object = None, data: Iterable[Any] =
 
 
 def _text(error: BaseException) -> str:
-    if isinstance(error, ValidationError):  # whose own text quotes the values
+    if isinstance(error, ValidationError):  # its own text quotes the values
         findings = error.errors(include_url=False, include_input=False)[:3]
         return "; ".join(f"{'.'.join(map(str, each['loc']))}: {message_of(each)}" for each in findings)
     if isinstance(error, RecordError):
@@ -273,7 +271,7 @@ def _quoted(found: re.Match[str], known: str) -> str:
 
 
 def _texts_in_code(traceback: TracebackType | None) -> Iterator[str]:
-    """The texts that the code of the frames names: they are no data."""
+    """Return the texts in the code of the frames, which are no data."""
     for frame, _ in walk_tb(traceback):
         if not _module(frame).startswith("crossdock."):
             yield from _texts_of(frame.f_code)
@@ -289,7 +287,7 @@ def _texts_of(code: CodeType) -> Iterator[str]:
 
 def _secrets(settings: object) -> Iterator[str]:
     for secret in secrets_in(settings):
-        with suppress(ConfigError):  # one that cannot be read is in no text
+        with suppress(ConfigError):  # a secret that cannot be read is in no text
             yield secret.reveal()
 
 
@@ -309,7 +307,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _without_words(text: str, words: frozenset[str], known: str) -> str:
-    """*text* without *words* that the code does not name itself."""
+    """Remove *words* that the code does not contain itself."""
     if not words:
         return text
 

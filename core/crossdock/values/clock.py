@@ -1,4 +1,4 @@
-"""Time as an argument: everything that reads the time or waits is given a clock."""
+"""Clocks: everything that reads the time or waits gets one as an argument."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ class Clock(Protocol):
     """A source of time."""
 
     def now(self) -> datetime:
-        """The present instant, aware, in UTC."""
+        """Return the present instant, aware, in UTC."""
 
     def monotonic(self) -> float:
-        """Seconds from an arbitrary start; they never decrease, and include time while the machine is suspended."""
+        """Return seconds from an arbitrary start. They never decrease, and include time while the machine is
+        suspended.
+        """
 
     def sleep(self, seconds: float) -> None:
-        """Return after *seconds*; at once if they are not positive."""
+        """Return after *seconds*, or at once if they are not positive."""
 
 
 # macOS has no CLOCK_BOOTTIME; its CLOCK_MONOTONIC counts suspended time, unlike time.monotonic() there and on Linux
@@ -25,7 +27,7 @@ _SINCE_BOOT: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class SystemClock:
-    """The machine's clock; `monotonic` is the time since its start, the same for all processes."""
+    """The machine's clock. `monotonic` is the time since its start, the same for all processes."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""A config file -> models; every finding has file, line and column.
+"""Reading of a config file into models. Every finding has file, line and column.
 
 Unknown and repeated keys are refused; secrets are references, never literals.
 """
@@ -35,12 +35,12 @@ from crossdock.values.yaml_reader import Content, Place
 
 M = TypeVar("M", bound=BaseModel)
 MAX_BYTES = 1 << 20
-"""Of a config file."""
+"""The limit for a config file."""
 MAX_SECRET_BYTES = 64 << 10
 MAX_S = 1_000_000_000
 """The most seconds of any setting, within the range of clocks and sockets."""
 IGNORED = "x-"
-"""How keys begin that a section ignores; they hold what other sections repeat by anchors."""
+"""The prefix of keys that a section ignores. They hold anchors for other sections."""
 _SHOWN_FINDINGS = 50
 NAME_FORM = "a name has 1 to 63 letters (a to z, A to Z), digits, _ and -, and begins with a letter or a digit"
 _NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
@@ -74,7 +74,7 @@ class ConfigModel(BaseModel):
 
 
 def unknown(name: str, known: list[str]) -> str:
-    """A message for an unknown *name*, with the nearest known name or all of them."""
+    """Make a message for an unknown *name*, with the nearest known name or all of them."""
     spelled = {each.lower(): each for each in known}
     close = get_close_matches(name, known, n=1) or get_close_matches(name.lower(), spelled, n=1)
     return (
@@ -92,7 +92,7 @@ class Secret:
     folder: Path
 
     def reveal(self) -> str:
-        """The secret.
+        """Read the secret.
 
         Raises:
             ConfigError: If the variable is not set, or the file is missing, empty, readable by others, not a regular
@@ -124,7 +124,7 @@ class Secret:
         return text
 
     def reveal_token(self) -> str:
-        """The secret, checked for use in an HTTP header: one word of printable ASCII.
+        """Read the secret and check it for use in an HTTP header: one word of printable ASCII.
 
         Raises:
             ConfigError: See `reveal`; or if it is not such a word.
@@ -136,7 +136,7 @@ class Secret:
 
 
 def secrets_in(value: object) -> Iterator[Secret]:
-    """The secrets that a config model, or what it contains, refers to."""
+    """Yield the secrets to which a config model, or a value in it, refers."""
     if isinstance(value, Secret):
         yield value
     elif isinstance(value, BaseModel):
@@ -183,12 +183,12 @@ def _given(value: Any) -> Any:
 
 
 NOT_NULL = BeforeValidator(_given)
-"""For texts that may be left out, but not null: YAML reads an unquoted NULL, which may be meant as text, as null."""
+"""For texts that may be missing, but not null: YAML reads an unquoted NULL, which may be meant as text, as null."""
 GivenText = Annotated[str | None, NOT_NULL, WithJsonSchema({"type": "string"})]
 
 
 def is_name(text: str) -> bool:
-    """Whether *text* is valid as the name of a connection, stream, job or namespace: see `Name`."""
+    """Return whether *text* is valid as the name of a connection, stream, job or namespace: see `Name`."""
     return _NAME.fullmatch(text) is not None
 
 
@@ -203,17 +203,13 @@ Name = Annotated[str, AfterValidator(_name), WithJsonSchema({"type": "string", "
 
 
 def misplaced(place: Place, message: str) -> PydanticCustomError:
-    """A finding about the key at *place*, for a validator of the model around it."""
+    """Make a finding about the key at *place*, for a validator of the model around it."""
     return PydanticCustomError("unknown_key", "{advice}", {"key": place, "advice": message})
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A parsed config file.
-
-    Attributes:
-        path: The file; of several, the first.
-    """
+    """A parsed config file."""
 
     path: Path
     content: Content
@@ -227,7 +223,7 @@ class Document:
         return self.path.parent
 
     def where(self, place: Place) -> str:
-        """``file:line:column`` of *place*, or of the nearest place around it."""
+        """Return ``file:line:column`` of *place*, or of the nearest place around it."""
         while place not in self.content.places:
             place = place[:-1]
         return ":".join(map(str, self.content.places[place]))
@@ -236,7 +232,7 @@ class Document:
         """Make a *model* of the values at *place*.
 
         Args:
-            context: For its validators, besides the ``folder`` of the file.
+            context: Values for its validators, in addition to the ``folder`` of the file.
 
         Raises:
             FindingsError: With every finding, each with its place.
@@ -247,7 +243,7 @@ class Document:
             raise _findings(self._finding(place, item) for item in error.errors(include_url=False)) from None
 
     def check_quoting(self) -> None:
-        """Refuse plain scalars that YAML reads as something else than people mean.
+        """Refuse plain scalars that YAML reads differently from what people mean.
 
         Raises:
             FindingsError: With every finding, each with its place.
@@ -264,7 +260,7 @@ class Document:
     def _finding(self, place: Place, item: Any) -> str:
         key = item["ctx"]["key"] if item["type"] == "unknown_key" else ()
         parts = (*item["loc"], *(key if isinstance(key, tuple) else (key,)))
-        parts = tuple(part for part in parts if part != "[key]")  # added by pydantic where a key itself is wrong
+        parts = tuple(part for part in parts if part != "[key]")  # pydantic adds it where a key itself is wrong
         for number, part in enumerate(parts, 1):
             if place in self.content.plain:
                 break  # what follows names a choice: nothing is inside of a scalar
@@ -276,7 +272,7 @@ class Document:
         return f"{self.where(place)}: {_named(place)}{message}"
 
     def _is_choice(self, place: Place, part: str | int, following: str | int) -> bool:
-        """Whether *part* of pydantic's path names a choice of a union, and is not in the file."""
+        """Return whether *part* of pydantic's path names a choice of a union, and is not in the file."""
         here = (*place, part)
         places = self.content.places
         return here not in places or ((*here, following) not in places and (*place, following) in places)
@@ -293,7 +289,7 @@ def _findings(found: Iterable[str]) -> FindingsError:
 
 
 def _is_form(item: Any) -> bool:
-    """Whether text or a section is expected, as for a member of ``map``."""
+    """Return whether text or a section is expected, as for a member of ``map``."""
     return item["type"] == "union_tag_not_found" and str(item["ctx"]["discriminator"]).endswith("()")
 
 

@@ -31,7 +31,7 @@ class DocumentedModel(GenerateJsonSchema):
 
 
 def field_docstrings(model: type[BaseModel]) -> dict[str, str]:
-    """The docstring below each field of *model* and of its bases, by the field's name."""
+    """Return the docstring below each field of *model* and of its bases, by the field's name."""
     found: dict[str, str] = {}
     for base in reversed(model.__mro__):
         if base is BaseModel or not model.model_fields.keys() & inspect.get_annotations(base).keys():

@@ -11,7 +11,7 @@ _FORM = re.compile(r"\$\$|\$\{(?:([A-Za-z_][A-Za-z0-9_]{0,199})(?::-([^{}]*))?\}
 
 
 def substituted(text: str, environment: Mapping[str, str]) -> str:
-    """*text* with each ``${NAME}`` replaced by that variable, and ``$$`` by a dollar.
+    """Replace each ``${NAME}`` in *text* by that variable, and ``$$`` by a dollar.
 
     ``${NAME:-default}`` is *default* if the variable is unset or empty. Values are not searched for further variables.
 
@@ -32,7 +32,7 @@ def substituted(text: str, environment: Mapping[str, str]) -> str:
 
 
 def escaped(text: str) -> str:
-    """What `substituted` makes *text* of."""
+    """Escape *text* so that `substituted` returns it."""
     return re.sub(r"\$(?=[${])", "$$", text)
 
 

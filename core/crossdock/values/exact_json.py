@@ -3,8 +3,8 @@
 Each value has one text: keys are sorted, no white space, decimals without exponent or trailing zeros (``6``, not
 ``6.0`` or ``6E0``). These bytes are request bodies and the input of fingerprints.
 
-Numbers (`MAX_EXPONENT`), nesting (`MAX_DEPTH`) and size (`MAX_VALUES`) are limited, as RFC 8259 section 9 allows: else
-a small text could take gigabytes, hours or the whole stack.
+Numbers (`MAX_EXPONENT`), nesting (`MAX_DEPTH`) and size (`MAX_VALUES`) are limited, as RFC 8259 section 9 allows.
+Otherwise a small text could take gigabytes, hours or the whole stack.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _BOUNDED = Context(
 
 
 def decimal_text(value: Decimal) -> str:
-    """The canonical text of a decimal: plain digits, no exponent, no trailing zeros, no minus zero.
+    """Return the canonical text of a decimal: plain digits, no exponent, no trailing zeros, no minus zero.
 
     Raises:
         ValueError: If *value* is NaN or infinite, or `BEYOND` the bounds.
@@ -65,7 +65,7 @@ def _integer_text(value: int) -> str:
 
 
 def time_text(value: date) -> str:
-    """A day in ISO 8601, or an instant in RFC 3339, in UTC with ``Z``.
+    """Format a day in ISO 8601, or an instant in RFC 3339, in UTC with ``Z``.
 
     Raises:
         ValueError: If *value* is an instant without zone.
@@ -78,7 +78,7 @@ def time_text(value: date) -> str:
 
 
 def dumps(value: JsonValue) -> bytes:
-    """Canonical JSON, UTF-8.
+    """Return canonical JSON in UTF-8.
 
     Raises:
         ValueError: For NaN, infinities, naive times, lone surrogates, and values beyond the limits of this module.
@@ -96,7 +96,7 @@ def dumps(value: JsonValue) -> bytes:
 
 
 def inexact_in(value: JsonValue, pointer: str = "") -> tuple[str, str] | None:
-    """JSON pointer and type of the first value in *value* that has no exact form, such as a float; None without any."""
+    """Return JSON pointer and type of the first value without an exact form, such as a float, or None."""
     if not isinstance(value, tuple(_WRITERS)):
         return pointer, type(value).__name__
     if isinstance(value, dict):
@@ -146,7 +146,7 @@ _WRITERS: dict[type, Callable[[Any], str]] = {
 
 
 def loads(body: bytes | str) -> JsonValue:
-    """Read JSON; numbers with a point or exponent come as `Decimal`, others as `int`.
+    """Read JSON. Numbers with a point or exponent become `Decimal`, others `int`.
 
     Raises:
         ValueError: If *body* is not UTF-8 JSON, repeats a member name, has NaN, an infinity or a lone surrogate, or is
@@ -167,7 +167,7 @@ def loads(body: bytes | str) -> JsonValue:
 
 
 def loads_own(text: str) -> JsonValue:
-    """Read what `dumps` has written, in half the time of `loads`, as it needs fewer checks.
+    """Read what `dumps` has written. With fewer checks, it takes half the time of `loads`.
 
     Raises:
         ValueError: If *text* is beyond the limits; other texts that `dumps` did not write may be accepted.
@@ -181,7 +181,7 @@ def loads_own(text: str) -> JsonValue:
 
 
 def _brackets(text: str) -> int:
-    """The number of opening brackets in *text*, those in strings included; brackets and commas limit its values."""
+    """Count the opening brackets in *text*, including those in strings. Brackets and commas limit its values."""
     brackets = text.count("[") + text.count("{")
     if brackets + text.count(",") > MAX_VALUES:
         raise ValueError(TOO_MANY)
@@ -189,7 +189,7 @@ def _brackets(text: str) -> int:
 
 
 def _check_depth(value: JsonValue, brackets: int) -> None:
-    """Check level by level, without recursion; most values have too few *brackets* to be deep."""
+    """Check the depth level by level, without recursion. Most values have too few *brackets* to be deep."""
     if brackets <= MAX_DEPTH:
         return
     level = [value]

@@ -40,7 +40,7 @@ def _exact(value: object) -> Decimal:
 
 @cache
 def minor_unit(code: str) -> int | None:
-    """Digits after the point of an ISO 4217 currency; None where the standard gives none (gold, test codes).
+    """Return the digits after the point of an ISO 4217 currency; None where the standard gives none (gold, test codes).
 
     Raises:
         ValueError: If *code* is not in ISO 4217.
@@ -64,14 +64,14 @@ def _country(code: str) -> str:
 
 
 def whole(value: object) -> object:
-    """A decimal without a fraction as an integer; other values are left to pydantic."""
+    """Convert a decimal without a fraction to an integer. Other values are left to pydantic."""
     if isinstance(value, Decimal) and value.is_finite() and value == value.to_integral_value():
         return int(value)
     return value
 
 
 def is_target_id(text: str) -> bool:
-    """Whether *text* has 1 to 64 printable characters and is not a dot segment (RFC 3986, 5.2.4)."""
+    """Return whether *text* has 1 to 64 printable characters and is not a dot segment (RFC 3986, 5.2.4)."""
     return 1 <= len(text) <= MAX_ID_LENGTH and text.isprintable() and text not in {".", ".."}
 
 

@@ -42,7 +42,7 @@ _MESSAGES = {
 
 
 def message_of(item: Any) -> str:
-    """What is wrong, from an item of `pydantic.ValidationError.errors`; never with the value."""
+    """Return the message for an item of `pydantic.ValidationError.errors`, never with the value."""
     if item["type"] in _MESSAGES:
         return _MESSAGES[item["type"]].format(**item.get("ctx", {}))
     message: str = item["msg"].removeprefix("Value error, ")

@@ -21,25 +21,25 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class JsonAccess(ABC):
-    """Something that was read as JSON. Every method raises `RecordError` with the pointer, and without the value."""
+    """A value that was read as JSON. Every method raises `RecordError` with the pointer, and without the value."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def _document(self) -> Any:
-        """The value that pointers begin at."""
+        """The value at which pointers begin."""
 
     @abstractmethod
     def _shown(self, pointer: str) -> str:
-        """*pointer* as it is in the object that was read."""
+        """Return *pointer* as it is in the object that was read."""
 
     @overload
     def at(self, pointer: str, kind: type[J]) -> J: ...
     @overload
     def at(self, pointer: str, kind: type[J], *, default: D) -> J | D: ...
     def at(self, pointer: str, kind: type[Any], *, default: Any = MISSING) -> Any:
-        """The value at *pointer*.
+        """Return the value at *pointer*.
 
         Args:
             pointer: RFC 6901, such as ``/customer/id`` or ``/lines/0/sku``.
@@ -55,7 +55,7 @@ class JsonAccess(ABC):
         return json_values.checked(value, kind, self._shown(pointer))
 
     def identifier(self, pointer: str) -> str:
-        """The identifier at *pointer* as a column of a record key has it: a text, or the text of a whole number.
+        """Return the identifier at *pointer*: a text, or the text of a whole number.
 
         Raises:
             RecordError: If there is neither, or the text is empty.
@@ -73,7 +73,7 @@ class JsonAccess(ABC):
     @overload
     def decimal(self, pointer: str, *, minor_units: int = 0, default: D) -> Decimal | D: ...
     def decimal(self, pointer: str, *, minor_units: int = 0, default: Any = MISSING) -> Any:
-        """The exact number at *pointer*, written as a JSON number or as text: ``19.90`` or ``"19.90"``.
+        """Return the exact number at *pointer*, a JSON number or text: ``19.90`` or ``"19.90"``.
 
         Args:
             minor_units: Digits after the decimal point if the source counts cents or the like: with 2, ``1990`` and
@@ -93,7 +93,7 @@ class JsonAccess(ABC):
     @overload
     def day(self, pointer: str, *, layout: str | None = None, default: D) -> date | D: ...
     def day(self, pointer: str, *, layout: str | None = None, default: Any = MISSING) -> Any:
-        """The day at *pointer*.
+        """Return the day at *pointer*.
 
         Args:
             layout: A format of `datetime.strptime`, such as ``%Y%m%d``; None for ISO 8601, ``2026-03-01``.
@@ -133,7 +133,7 @@ class JsonAccess(ABC):
         ambiguous: Ambiguous | None = None,
         default: Any = MISSING,
     ) -> Any:
-        """The instant at *pointer*, in UTC.
+        """Return the instant at *pointer*, in UTC.
 
         Args:
             layout: A format of `datetime.strptime`; ``unix`` or ``unix_ms``, which may be numbers; None for ISO 8601,
@@ -150,7 +150,7 @@ class JsonAccess(ABC):
         return default if text is None else times.instant(text, self._shown(pointer))
 
     def _text(self, pointer: str, default: Any, *, or_number: bool = False) -> str | None:
-        """The text at *pointer*; None if it is missing or empty, and there is a *default*."""
+        """Return the text at *pointer*; None if it is missing or empty, and there is a *default*."""
         value = json_values.at_pointer(self._document, pointer, shown=self._shown) if or_number else None
         if type(value) in {int, Decimal}:
             return json_values.text_of(value)
@@ -159,7 +159,7 @@ class JsonAccess(ABC):
         return self.at(pointer, str, default=None) or None
 
     def each(self, pointer: str, *, default: Sequence[Any] = MISSING) -> list[JsonElement]:
-        """The elements of the list at *pointer*, with the same methods.
+        """Return the elements of the list at *pointer*, which have the same methods.
 
         Args:
             default: Elements to return if the list is missing or null, such as ``()``.
@@ -171,11 +171,11 @@ class JsonAccess(ABC):
         return [JsonElement(element, f"{self._shown(pointer)}/{index}") for index, element in enumerate(elements)]
 
     def place(self, pointer: str) -> str:
-        """*pointer* as it is in the object that was read, for a `RecordError`."""
+        """Return *pointer* as it is in the object that was read, for a `RecordError`."""
         return self._shown(pointer)
 
     def part(self, pointer: str) -> JsonElement:
-        """The object at *pointer*, with the same methods.
+        """Return the object at *pointer*, which has the same methods.
 
         Raises:
             RecordError: If there is no object.
@@ -183,7 +183,7 @@ class JsonAccess(ABC):
         return JsonElement(self.at(pointer, dict), self._shown(pointer))
 
     def parse(self, model: type[M]) -> M:
-        """The whole as a pydantic *model*.
+        """Parse the whole value as a pydantic *model*.
 
         Raises:
             RecordError: If it does not fit; with the pointers of the first errors.

@@ -19,7 +19,7 @@ from crossdock.errors import RecordError
 from crossdock.values import exact_json, list_members
 
 MISSING: Final[Any] = object()
-"""Stands for a member that does not exist."""
+"""A marker for a member that does not exist."""
 
 _INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 _POINTER = re.compile(r"(?:/(?:[^/~]|~[01])*)*")
@@ -45,12 +45,11 @@ _PYDANTIC_ERRORS = frozenset(get_args(ErrorType))
 
 
 def is_pointer(text: str) -> bool:
-    """Whether *text* is a JSON pointer (RFC 6901)."""
     return _POINTER.fullmatch(text) is not None
 
 
 def at_pointer(document: Any, pointer: str, *, shown: Callable[[str], str] = str) -> Any:
-    """The value at *pointer* (RFC 6901); `MISSING` if it is missing, or what contains it is missing or null.
+    """Return the value at *pointer* (RFC 6901); `MISSING` if it is missing, or its container is missing or null.
 
     Args:
         shown: Returns the form of a pointer for errors.
@@ -74,12 +73,12 @@ def at_pointer(document: Any, pointer: str, *, shown: Callable[[str], str] = str
 
 
 def member_name(part: str) -> str:
-    """What a part of a JSON pointer names (RFC 6901, section 4)."""
+    """Decode a part of a JSON pointer (RFC 6901, section 4)."""
     return part.replace("~1", "/").replace("~0", "~")
 
 
 def checked(value: Any, kind: type[Any], pointer: str) -> Any:
-    """*value* if it is of *kind*; a whole number is a `Decimal` too, a boolean is no number.
+    """Return *value* if it is of *kind*. A whole number is also a `Decimal`; a boolean is no number.
 
     Raises:
         TypeError: If *kind* is not a type of JSON values.
@@ -95,7 +94,7 @@ def checked(value: Any, kind: type[Any], pointer: str) -> Any:
 
 
 def number(value: Any, pointer: str, minor_units: int) -> Decimal:
-    """A JSON number, or the text of one, in canonical form.
+    """Return a JSON number, or the text of one, in canonical form.
 
     Args:
         minor_units: The number of digits after the decimal point if *value* counts minor units such as cents.
@@ -125,7 +124,7 @@ def _wrong(value: Any, expected: str, pointer: str) -> RecordError:
 
 
 def described(value: Any) -> str:
-    """What *value* is, such as ``is text``."""
+    """Describe the kind of *value*, such as ``is text``."""
     return "is missing" if value is MISSING else f"is {_NAMES.get(type(value), 'of another type')}"
 
 
@@ -133,7 +132,7 @@ def described(value: Any) -> str:
 
 
 def model_errors(error: ValidationError, document: Any) -> list[tuple[str, str]]:
-    """Pointer and message of the first errors; a message that may quote a value is replaced by its type."""
+    """Return pointer and message of the first errors. A message that may quote a value is replaced by its type."""
     found = error.errors(include_url=False, include_input=False)
     listed = [(_pointer(item, document), _message(item)) for item in found[:_SHOWN_ERRORS]]
     if more := len(found) - len(listed):
@@ -142,7 +141,7 @@ def model_errors(error: ValidationError, document: Any) -> list[tuple[str, str]]
 
 
 def _pointer(item: ErrorDetails, document: Any) -> str:
-    """The place of an error without what pydantic adds to it, such as the members of a union."""
+    """Return the place of an error without parts that pydantic adds, such as the members of a union."""
     value, pointer, last = document, "", len(item["loc"]) - 1
     for number_of_part, part in enumerate(item["loc"]):
         inner = member(value, str(part))
@@ -163,7 +162,7 @@ def _message(item: ErrorDetails) -> str:
 
 
 def at_path(value: Any, path: str) -> Any:
-    """The value at a dotted *path* such as ``customer.id`` or ``lines.0.sku``; `MISSING` if there is none.
+    """Return the value at a dotted *path* such as ``customer.id`` or ``lines.0.sku``, or `MISSING`.
 
     A member whose name is the whole *path* comes first. A path may be a JSON pointer: ``/fields/com.acme.sku``.
     """
@@ -173,17 +172,17 @@ def at_path(value: Any, path: str) -> Any:
 
 
 def text_of(value: Any) -> str | None:
-    """A value as the text of a column: text as it is, other values as canonical JSON, null for null and `MISSING`."""
+    """Return a value as the text of a column: text unchanged, null for null and `MISSING`, others as canonical JSON."""
     if value is None or value is MISSING:
         return None
     return value if isinstance(value, str) else exact_json.dumps(value).decode()
 
 
 def exploded(item: Any, path: str) -> Iterator[tuple[Any, str | None]]:
-    """*item* once for each element of its list at *path*, with the element instead of the list.
+    """Yield *item* once for each element of its list at *path*, with the element in place of the list.
 
-    An empty list or null gives nothing. If there is no list, or it is cut, *item* is given as it is, so that it is not
-    lost.
+    An empty list or null yields nothing. If there is no list, or it is cut, *item* is yielded unchanged, so that it is
+    not lost.
 
     Returns:
         The objects, each with the JSON pointer of the element in *item*, or None without a list.
@@ -201,7 +200,7 @@ def exploded(item: Any, path: str) -> Iterator[tuple[Any, str | None]]:
 
 
 def is_cut(item: Any, path: str) -> bool:
-    """Whether members beside the list at *path* in *item* say that it has more elements than are listed."""
+    """Return whether members beside the list at *path* in *item* state that it has more elements than are listed."""
     return list_members.is_cut(item, _names(item, path))
 
 
@@ -212,7 +211,7 @@ def _names(value: Any, path: str) -> Sequence[str]:
 
 
 def found_at(document: Any, pointer: str) -> Any:
-    """The value at a JSON pointer (RFC 6901); `MISSING` if there is none. ``""`` is *document*."""
+    """Return the value at a JSON pointer (RFC 6901), or `MISSING`. ``""`` is *document*."""
     for name in _names_of(pointer):
         document = member(document, name)
     return document
@@ -224,7 +223,7 @@ def _names_of(pointer: str) -> tuple[str, ...]:
 
 
 def member(value: Any, name: str) -> Any:
-    """The member or element *name* of *value*; `MISSING` if it has none."""
+    """Return the member or element *name* of *value*, or `MISSING`."""
     if isinstance(value, dict):
         return value.get(name, MISSING)
     if isinstance(value, list) and _INDEX.fullmatch(name) and int(name) < len(value):
@@ -233,18 +232,17 @@ def member(value: Any, name: str) -> Any:
 
 
 def replaced_at(document: Any, path: str, value: Any) -> Any:
-    """A copy of *document* with *value* at a dotted path or JSON pointer, with the objects that are missing around it.
+    """Return a copy of *document* with *value* at a dotted path or JSON pointer. Missing objects around it are created.
 
     A member whose name is the whole *path* comes first.
 
     Raises:
-        ValueError: If what is around it has no members, or is a list without that element.
+        ValueError: If its container has no members, or is a list without that element.
     """
     return _with(document, _names(document, path), value)
 
 
 def _with(value: Any, names: Sequence[str], element: Any) -> Any:
-    """A copy of *value* that has *element* at *names*."""
     if not names:
         return element
     name, *rest = names

@@ -1,4 +1,4 @@
-"""Members that APIs put beside a list in JSON: how many elements there are, and whether more follow than are listed."""
+"""Members that APIs put beside a list in JSON: the number of elements, and whether more follow than are listed."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ _DIGITS = 18
 
 @lru_cache(4096)
 def plain(name: str) -> str:
-    """*name* in lower case, without what separates its words."""
+    """Return *name* in lower case, without separators between its words."""
     return _OTHER.sub("", name).lower()
 
 
 @lru_cache(4096)
 def kind_of(name: str) -> Kind | None:
-    """What a member with this name says of a list; None if it may be anything."""
+    """Return what a member with this name states about a list, or None."""
     return next((kind for kind, names in _NAMES.items() if names.fullmatch(plain(name))), None)
 
 
 @lru_cache(4096)
 def is_envelope(name: str) -> bool:
-    """Whether an object with this name describes a list or has one, or both."""
+    """Return whether an object with this name describes a list or has one, or both."""
     return _ENVELOPE.fullmatch(plain(name)) is not None
 
 
 def whole(value: Any) -> int | None:
-    """The whole number that *value* is, has as its ``value``, or says as text; None for anything else.
+    """Return *value* or its ``value`` as a whole number, also from text; None for anything else.
 
-    With a ``relation`` of ``gte`` there are as many or more, so it is one more than that.
+    With a ``relation`` of ``gte`` there may be more, so the result is increased by one.
     """
     if isinstance(value, dict):
         number = whole(value.get("value"))
@@ -63,9 +63,9 @@ def whole(value: Any) -> int | None:
 
 
 def follows(kind: Kind, value: Any) -> bool:
-    """Whether a member of *kind* ``next``, ``more`` or ``last`` says that something follows.
+    """Return whether a member of *kind* ``next``, ``more`` or ``last`` states that something follows.
 
-    A *kind* of ``previous`` says so of what comes before.
+    For the *kind* ``previous``, return whether something precedes.
     """
     if kind == "more":
         return value is True or (isinstance(value, str) and value.lower() == "true")
@@ -81,7 +81,7 @@ def follows(kind: Kind, value: Any) -> bool:
 
 
 def tells_of_next(name: str, value: Any) -> bool:
-    """Whether a member with this name says that something follows."""
+    """Return whether a member with this name states that something follows."""
     if plain(name) == "offset":  # a number is that of the request
         return isinstance(value, str) and not value.isdigit() and follows("next", value)
     if plain(name) == "lastevaluatedkey":
@@ -91,10 +91,10 @@ def tells_of_next(name: str, value: Any) -> bool:
 
 
 def is_cut(item: Any, names: Sequence[str]) -> bool:
-    """Whether members beside the list at *names* in *item* say that it has more elements than are listed.
+    """Return whether members beside the list at *names* in *item* state that it has more elements than are listed.
 
-    Members of the object around it count if that describes the list alone, as a connection of GraphQL does; else only
-    what is named after the list and tells that more follow: a number may be that of ordered pieces.
+    Members of the object around it count if that describes only the list, as a connection of GraphQL does. Otherwise
+    only members that are named after the list and announce more elements count: a number may be that of ordered pieces.
     """
     around: Any = item
     for depth, name in enumerate(names):
@@ -112,7 +112,7 @@ def is_cut(item: Any, names: Sequence[str]) -> bool:
 
 
 def _described(around: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The members of an object around a list, and of those in it that describe the list."""
+    """Yield the members of an object around a list, and of objects in it that describe the list."""
     for name, value in around.items():
         yield name, value
         if isinstance(value, dict) and is_envelope(name):
@@ -120,7 +120,7 @@ def _described(around: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _named_after(around: Mapping[str, Any], name: str) -> Iterator[tuple[str, Any]]:
-    """The members that are named after the member *name*, such as ``lines_has_more``: the rest of their names."""
+    """Yield the members named after the member *name*, such as ``lines_has_more``, with the rest of their names."""
     own = plain(name)
     for other, value in around.items():
         if own and other != name and own in (text := plain(other)):
@@ -128,10 +128,10 @@ def _named_after(around: Mapping[str, Any], name: str) -> Iterator[tuple[str, An
 
 
 def _is_cut_by(name: str, value: Any) -> bool:
-    """As `tells_of_next`, in a record, where ``done`` or ``last`` may be about the record."""
+    """Do the same as `tells_of_next` in a record, where ``done`` or ``last`` may be about the record."""
     return kind_of(name) != "last" and tells_of_next(name, value)
 
 
 def _exceeds(name: str, value: Any, number: int) -> bool:
-    """Whether a member is a number of elements that is higher than *number*."""
+    """Return whether a member is a number of elements that is higher than *number*."""
     return kind_of(name) == "total" and (whole(value) or 0) > number

@@ -1,4 +1,4 @@
-"""Local files and folders: opened only if regular, created for their owner only, replaced atomically."""
+"""Local files and folders: opened only if regular, created only for their owner, replaced atomically."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def read_regular(path: Path, limit: int) -> bytes:
-    """The content of a regular file.
+    """Read a regular file.
 
     Raises:
         OSError: See `open_regular`; or if it is larger than *limit* bytes.
@@ -41,7 +41,7 @@ def read_regular(path: Path, limit: int) -> bytes:
 
 
 def read_bounded(file: BinaryIO, limit: int) -> bytes:
-    """The rest of *file*.
+    """Read the rest of *file*.
 
     Raises:
         OSError: If it cannot be read or is longer than *limit* bytes.
@@ -53,7 +53,7 @@ def read_bounded(file: BinaryIO, limit: int) -> bytes:
 
 
 def create_private(path: Path) -> BinaryIO:
-    """Create a file that only its owner may read and write (mode 0600), whatever the umask is.
+    """Create a file that only its owner may read and write (mode 0600), regardless of the umask.
 
     Raises:
         OSError: If it cannot be created; `FileExistsError` if the path exists, even as a broken link.
@@ -96,7 +96,7 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def check_replaceable(path: Path) -> None:
-    """Check that `replace_file` could write *path* now; nothing is left behind.
+    """Check that `replace_file` could write *path* now, without leaving a file.
 
     Raises:
         OSError: If it could not.
@@ -112,7 +112,6 @@ def _part_of(path: Path) -> Path:
 
 
 def _refuse_others(path: Path) -> None:
-    """Refuse what is neither a regular file nor missing."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
@@ -124,7 +123,7 @@ def _refuse_others(path: Path) -> None:
 
 
 def private_folder(path: Path) -> None:
-    """Create *path* with its parents, if it does not exist.
+    """Create *path* with its parents if it does not exist.
 
     Raises:
         StateError: If it exists and others can enter it, or it belongs to another user, or it is a link of another user
@@ -142,7 +141,7 @@ def private_folder(path: Path) -> None:
 
 
 def _objection(path: Path) -> str | None:
-    """Why other users could reach files in the folder *path*; None if they cannot."""
+    """Return why other users could reach files in the folder *path*, or None."""
     found, user = path.lstat(), os.geteuid()
     if stat.S_ISLNK(found.st_mode):
         if found.st_uid not in {user, 0}:  # links of root are trusted
@@ -158,7 +157,6 @@ def _objection(path: Path) -> str | None:
 
 
 def is_alive(process: int) -> bool:
-    """True if a process with this id is running on this machine."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:

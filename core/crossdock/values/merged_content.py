@@ -1,4 +1,4 @@
-"""The contents of several YAML files as one."""
+"""Merging of several YAML files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ V = TypeVar("V")
 
 
 def merged(content: Content, later: Content) -> Content:
-    """*content* with the values of *later*: sections are merged, everything else is replaced, lists as a whole.
+    """Merge *later* into *content*: sections are merged, everything else is replaced, lists as a whole.
 
     The origin of a section that both have is that in *content*.
     """
@@ -31,7 +31,6 @@ def _merge(data: dict[str, Any], later: Mapping[str, Any]) -> None:
 
 
 def _replaced(data: Mapping[str, Any], later: Mapping[str, Any], place: Place) -> Iterator[Place]:
-    """The places in *data* whose values are replaced."""
     for key in data.keys() & later.keys():
         if isinstance(data[key], dict) and isinstance(later[key], dict):
             yield from _replaced(data[key], later[key], (*place, key))
@@ -40,7 +39,6 @@ def _replaced(data: Mapping[str, Any], later: Mapping[str, Any], place: Place) -
 
 
 def _kept(values: Mapping[Place, V], replaced: set[Place]) -> dict[Place, V]:
-    """Those of *values* that are not at or below a replaced place."""
     return {
         place: value
         for place, value in values.items()

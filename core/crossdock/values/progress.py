@@ -1,4 +1,4 @@
-"""How long-running work reports what it does."""
+"""Progress reports of long-running work."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ from datetime import timedelta
 from typing import Literal, Protocol
 
 Unit = Literal["records", "bytes", "requests"]
-"""What the steps of a stage are."""
+"""The unit of a stage's steps."""
 
 
 class Progress(Protocol):
-    """A listener; every call returns at once."""
+    """A listener. Every call returns at once."""
 
     def begin(self, stage: str, total: int | None, unit: Unit = "records") -> None:
-        """A stage begins; *total* is None if its size is unknown."""
+        """Begin a stage; *total* is None if its size is unknown."""
 
     def advance(self, steps: int = 1) -> None:
-        """Some steps of the stage are done."""
+        """Report that some steps of the stage are done."""
 
     def allowance(self, tokens: int | None) -> None:
-        """The number of requests that could be sent now; None if unknown."""
+        """Report the number of requests that could be sent now; None if unknown."""
 
     def waiting(self, wait: timedelta) -> None:
-        """The rate limit of an API that is read makes the run wait; zero: it does no longer."""
+        """Report that the rate limit of a source makes the run wait; zero ends the wait."""
 
     def warn(self, text: str) -> None:
-        """Something that needs attention, though the work continues."""
+        """Report something that needs attention, though the work continues."""
 
 
 class Silent:
-    """No listener."""
+    """A listener that ignores all reports."""
 
     def begin(self, stage: str, total: int | None, unit: Unit = "records") -> None:
         """Ignore it."""

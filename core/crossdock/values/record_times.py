@@ -1,7 +1,7 @@
-"""Texts of records -> days and instants; errors never quote the text.
+"""Conversion of texts of records to days and instants. Errors never quote the text.
 
-What was parsed is formatted again and compared with the text, because `datetime.strptime` reads more than it is told:
-digits of the next number, days that a year does not have, names of other days of the week.
+What was parsed is formatted again and compared with the text, because `datetime.strptime` accepts too much: digits of
+the next number, days that a year does not have, wrong names of weekdays.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from crossdock.errors import RecordError
 Ambiguous = Literal["earlier", "later", "reject"]
 
 UNIX = {"unix": 1, "unix_ms": 1_000}
-"""Formats that count from 1970 in UTC, and their units in a second."""
+"""Formats that count from 1970 in UTC, with their units in a second."""
 CENTURY_DIGIT = {
     "cyymmdd": (re.compile(r"([0-9])([0-9]{2})([0-9]{4})"), "%m%d"),  # IBM i
     "cyyddd": (re.compile(r"([0-9])([0-9]{2})([0-9]{3})"), "%j"),  # JD Edwards
 }
-"""Formats whose first digit is the number of centuries after 1900, and what follows the year."""
+"""Formats whose first digit is the number of centuries after 1900, with the part after the year."""
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _INSTANT = re.compile(
@@ -40,13 +40,13 @@ _DAY_LENGTH = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class TimeFormat:
-    """How the days or instants of a column are written. Nothing of it is guessed.
+    """The notation of the days or instants in a column. Nothing is guessed.
 
     Attributes:
         layout: A format of `datetime.strptime`, ``unix``, ``unix_ms``, ``cyymmdd`` or ``cyyddd``; None for ISO 8601.
         timezone: The IANA zone of a time without an offset.
-        ambiguous: What is read of a local time that occurs twice, or never, when clocks change: of both instants that
-            it may be, one; by default it is refused.
+        ambiguous: Which of the two possible instants is read for a local time that occurs twice, or never, when clocks
+            change; by default it is refused.
         hour_24: Whether 24:00 is the end of a day.
     """
 
@@ -56,7 +56,7 @@ class TimeFormat:
     hour_24: bool | None = None
 
     def day(self, text: str, place: str) -> date:
-        """The day that *text* is.
+        """Convert *text* to a day.
 
         Args:
             place: The column or JSON pointer, for errors.
@@ -74,11 +74,11 @@ class TimeFormat:
         raise self._not("a date", place)
 
     def instant(self, text: str, place: str) -> datetime:
-        """The instant in UTC that *text* is, to the microsecond; see `instant_and_fraction`."""
+        """Convert *text* to an instant in UTC, to the microsecond; see `instant_and_fraction`."""
         return self.instant_and_fraction(text, place)[0]
 
     def instant_and_fraction(self, text: str, place: str) -> tuple[datetime, str]:
-        """The instant in UTC that *text* is, and the digits of the fraction of its second, at most nine.
+        """Convert *text* to an instant in UTC. Also return the digits of the fraction of its second, at most nine.
 
         Args:
             place: The column or JSON pointer, for errors.
@@ -161,11 +161,11 @@ def check_layout(layout: str) -> None:
 
 
 def _parsed(text: str, layout: str, *, hour_24: bool = False) -> datetime:
-    """What *text* is, in *layout*.
+    """Parse *text* in *layout*.
 
     Raises:
-        ValueError: If it is not what the layout gives for that moment; case, the number of spaces, and a zero before a
-            single digit that stands alone do not matter.
+        ValueError: If formatting the moment in the layout does not give *text* again. Case, the number of spaces, and a
+            zero before a separate single digit do not matter.
     """
     if layout in CENTURY_DIGIT:
         form, rest = CENTURY_DIGIT[layout]
@@ -203,7 +203,7 @@ def _same(text: str, layout: str, moment: datetime) -> bool:
 
 
 def _without_24(text: str, layout: str) -> tuple[str, bool]:
-    """*text* with the hour 00 if it is 24:00; and whether it was."""
+    """Replace the hour 24 in 24:00 by 00. Also return whether it was."""
     shape, directives = _shape(layout)
     match = shape.fullmatch(text)
     if match is None or "H" not in directives or match[directives.index("H") + 1] != "24":
@@ -216,12 +216,12 @@ def _without_24(text: str, layout: str) -> tuple[str, bool]:
 
 @cache
 def _shape(layout: str) -> tuple[re.Pattern[str], Sequence[str]]:
-    """The form of texts in *layout*, with a group for each of its directives.
+    """Compile the form of texts in *layout*, with a group for each directive.
 
-    Numbers without anything between them have all of their digits, so that there is one way to read them.
+    Adjacent numbers must have all of their digits, so that there is one way to read them.
 
     Raises:
-        ValueError: For a directive that is not read, or not alike on all machines.
+        ValueError: For a directive that is not supported, or depends on the machine.
     """
     tokens = list(_TOKEN.finditer(layout))
     parts, directives = list[str](), list[str]()
@@ -238,7 +238,7 @@ def _shape(layout: str) -> tuple[re.Pattern[str], Sequence[str]]:
 
 
 def _beside(tokens: Sequence[re.Match[str]], number: int) -> Iterator[bool]:
-    """Whether digits come directly before and after the directive *number*."""
+    """Return whether digits come directly before and after the directive *number*."""
     for other, end in ((number - 1, -1), (number + 1, 0)):
         if 0 <= other < len(tokens):
             token = tokens[other]
@@ -261,7 +261,7 @@ def _group(directive: str, *, alone: bool) -> str:
 
 
 def _unix(text: str, units: int) -> tuple[datetime, str]:
-    """The moment that *text* counts to, and the digits of the fraction of its second."""
+    """Return the moment of a count, and the digits of the fraction of its second."""
     if not _UNIX.fullmatch(text) or (units > 1 and "." in text):
         raise ValueError
     whole, _, fraction = text.lstrip("-").partition(".")
@@ -272,7 +272,7 @@ def _unix(text: str, units: int) -> tuple[datetime, str]:
 
 
 def _below_24(clock: str) -> str:
-    """*clock*, of which newer versions of Python would read 24:00 too."""
+    """Reject 24:00, which newer versions of Python also read."""
     if clock.startswith("24"):
         raise ValueError
     return clock

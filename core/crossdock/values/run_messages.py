@@ -1,6 +1,6 @@
-"""What a run has to say: what stopped it or one of its streams, warnings and notes.
+"""The messages of a run: errors that stopped it or one of its streams, warnings and notes.
 
-The rows of the state, and all that shows them: the terminal, JSON, reports, lists, logs and notifications.
+The state stores them. The terminal, JSON, reports, lists, logs and notifications show them.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ MOST = 1_000  # warnings and notes of one run that are kept
 
 @dataclass(frozen=True, slots=True)
 class RunMessage:
-    """One of them.
+    """One message of a run.
 
     Attributes:
         level: ``error`` stopped a stream or the run; people are notified about a ``warning``, and not about a ``note``.
-        stream: Or the connection or target; empty for the run itself.
-        message: What happened, without the place; without secrets and personal data.
+        stream: The stream, connection or target; empty for the run itself.
+        message: What happened, without the place, secrets and personal data.
         code: `CrossdockError.code` of an error, which scripts can compare; None for others.
-        place: Where: ``file:line:column``, a config path, a host.
+        place: The place, such as ``file:line:column``, a config path or a host.
         advice: What to do.
     """
 
@@ -39,19 +39,18 @@ class RunMessage:
 
     @classmethod
     def of_error(cls, stream: str, error: CrossdockError) -> RunMessage:
-        """What stopped *stream*; with an empty name the run."""
+        """Make the message for an error that stopped *stream*, or the run if the name is empty."""
         message = "\n".join(error.lines) if isinstance(error, FindingsError) else error.message
         return cls("error", stream, message, error.code, error.where, error.hint)
 
     @property
     def text(self) -> str:
-        """The message after its place, and the advice on a line of its own."""
+        """The message after its place, with the advice on a line of its own."""
         text = f"{self.place}: {self.message}" if self.place else self.message
         return f"{text}\n  {self.advice}" if self.advice else text
 
     @property
     def in_full(self) -> str:
-        """`text` after the name of the stream."""
         return f"{self.stream}: {self.text}" if self.stream else self.text
 
     def as_json(self) -> dict[str, Any]:
@@ -59,10 +58,10 @@ class RunMessage:
 
 
 class RunMessages:
-    """Those of one run, each once, in order.
+    """The messages of one run, each once, in order.
 
     Args:
-        earlier: Those of the run that is continued.
+        earlier: The messages of the run that is continued.
     """
 
     def __init__(self, earlier: Iterable[RunMessage] = ()) -> None:
@@ -75,19 +74,19 @@ class RunMessages:
             yield RunMessage("note", "", f"{more:,} more warnings and notes of this run are not kept")
 
     def fail(self, stream: str, error: CrossdockError) -> None:
-        """*error* stopped *stream*; with an empty name the run. It counts for the exit code."""
+        """Record that *error* stopped *stream*, or the run if the name is empty. It counts for the exit code."""
         self._said.setdefault(RunMessage.of_error(stream, error), without_locals(error))
 
     def warn(self, stream: str, text: str) -> None:
-        """People are notified about *text*."""
+        """Add a warning, about which people are notified."""
         self._remark(RunMessage("warning", stream, printable_lines(text)))
 
     def note(self, stream: str, text: str) -> None:
-        """*text* is part of the run's report."""
+        """Add a note to the run's report."""
         self._remark(RunMessage("note", stream, printable_lines(text)))
 
     def forget_errors(self) -> None:
-        """Errors so far are kept elsewhere."""
+        """Forget the errors so far, which are kept elsewhere."""
         self._said = {message: None for message in self._said if message.level != "error"}
 
     @property
@@ -105,7 +104,7 @@ class RunMessages:
 
     @property
     def exit_code(self) -> int:
-        """Of the most severe error; 0 without any."""
+        """The exit code of the most severe error; 0 without errors."""
         return most_severe(self.all_errors)
 
     def _remark(self, message: RunMessage) -> None:
@@ -117,7 +116,7 @@ class RunMessages:
 
 
 def error_texts(messages: Iterable[RunMessage]) -> list[str]:
-    """Each error once, after the names of the streams that it stopped; its advice is on a line of its own."""
+    """Return each error once, after the names of the streams that it stopped, with its advice on a line of its own."""
     streams: dict[str, list[str]] = {}
     for each in messages:
         if each.level == "error":
@@ -126,7 +125,7 @@ def error_texts(messages: Iterable[RunMessage]) -> list[str]:
 
 
 def errors_of(messages: Iterable[RunMessage]) -> dict[str, str]:
-    """The errors by stream, ``run`` for the run itself; several of one stream are lines of one text."""
+    """Return the errors by stream, ``run`` for the run itself. Several errors of one stream are lines of one text."""
     found: dict[str, list[str]] = {}
     for each in messages:
         if each.level == "error":
@@ -135,7 +134,7 @@ def errors_of(messages: Iterable[RunMessage]) -> dict[str, str]:
 
 
 def notes_of(messages: Iterable[RunMessage]) -> dict[str, list[str]]:
-    """Warnings and notes by stream, without those of the run itself."""
+    """Return warnings and notes by stream, without those of the run itself."""
     found: dict[str, list[str]] = {}
     for each in messages:
         if each.level != "error" and each.stream:
@@ -144,7 +143,9 @@ def notes_of(messages: Iterable[RunMessage]) -> dict[str, list[str]]:
 
 
 def document_of(accounts: Mapping[str, Any], messages: Iterable[RunMessage]) -> dict[str, Any]:
-    """Members of the JSON of a run: the *accounts* of its streams with their notes, ``errors`` and ``messages``."""
+    """Return members for the JSON of a run: the *accounts* of its streams with their notes, ``errors`` and
+    ``messages``.
+    """
     said = list(messages)
     notes = notes_of(said)
     return {
@@ -155,10 +156,10 @@ def document_of(accounts: Mapping[str, Any], messages: Iterable[RunMessage]) -> 
 
 
 def remarks(messages: Iterable[RunMessage]) -> list[str]:
-    """Warnings and notes as sentences, each after the name of its stream."""
+    """Return warnings and notes as sentences, each after the name of its stream."""
     return [each.in_full for each in messages if each.level != "error"]
 
 
 def warnings_of(messages: Iterable[RunMessage]) -> list[str]:
-    """Warnings as sentences, each after the name of its stream."""
+    """Return warnings as sentences, each after the name of its stream."""
     return [each.in_full for each in messages if each.level == "warning"]

@@ -1,8 +1,8 @@
-"""CSV that a spreadsheet may open: cells that it would take for formulas begin with an apostrophe.
+"""CSV for spreadsheets: cells that would be read as formulas begin with an apostrophe.
 
 A spreadsheet evaluates a cell of CSV that begins with one of ``=+-@``, and such a formula may start programs or send
 cells elsewhere. Which character separates cells depends on the country that the spreadsheet is set to, so the part of a
-cell after a comma, a semicolon, a tab, a quote or a line break counts as well. Numbers such as -5 are no formulas.
+cell after a comma, a semicolon, a tab, a quote or a line break counts as well. Numbers such as -5 are not formulas.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _NUMBER = re.compile(r"-[0-9]+(?:\.[0-9]+)?", re.ASCII)
 
 
 def write_rows(out: TextIO, rows: Iterable[Iterable[str]], *, raw: bool = False) -> int:
-    """Write *rows* as CSV, with apostrophes before formulas unless *raw*; returns their number."""
+    """Write *rows* as CSV, with apostrophes before formulas unless *raw*. Return their number."""
     writer, number = csv.writer(out, lineterminator="\n"), 0
     for row in rows:
         writer.writerow(row if raw else map(guarded, row))
@@ -29,10 +29,10 @@ def write_rows(out: TextIO, rows: Iterable[Iterable[str]], *, raw: bool = False)
 
 
 def guarded(cell: str) -> str:
-    """*cell* with an apostrophe before each formula; `unguarded` returns it."""
+    """Add an apostrophe before each formula; `unguarded` reverts it."""
     return cell if _NUMBER.fullmatch(cell) else _UNGUARDED.sub("'", cell)
 
 
 def unguarded(cell: str) -> str:
-    """What *cell* was before `guarded`."""
+    """Revert `guarded`."""
     return _GUARDED.sub("", cell)

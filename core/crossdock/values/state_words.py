@@ -1,7 +1,7 @@
 """The states of runs, records and files and the terms of a tally: one name and one sentence each.
 
-The terminal, reports and help take their words from here, and all that has states is compared with them by a test, as
-are the tables of the documentation. The names are stored, and are those of JSON.
+The terminal, reports and help use these words. A test compares them with all code that has states, and with the tables
+of the documentation. The names are stored in the state and used in JSON.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Self
 
 
 class StateWord(StrEnum):
-    """A name and what it says."""
+    """A name and its sentence."""
 
     meaning: str
 
@@ -22,12 +22,12 @@ class StateWord(StrEnum):
 
     @property
     def shown(self) -> str:
-        """As people read it."""
+        """The name for people."""
         return self.value.replace("_", " ")
 
     @property
     def option(self) -> str:
-        """As a command line has it."""
+        """The name in a command line."""
         return self.value.replace("_", "-")
 
 
@@ -61,7 +61,7 @@ class RecordState(StateWord):
 
 
 class RowTerm(StateWord):
-    """What became of a row."""
+    """The decision about a row."""
 
     READ = "read", "it was read from the source"
     FILTERED = "filtered", "a filter of `skip` left it out; counted by filter"
@@ -71,7 +71,7 @@ class RowTerm(StateWord):
 
 
 class RecordTerm(StateWord):
-    """Where a record of a run came from, and what became of it."""
+    """The origin of a record in a run, and the decision about it."""
 
     CARRIED_OVER = "carried_over", "an earlier run left it open, and this run took it up"
     READ = "read", "it was read from the source"
@@ -92,7 +92,7 @@ class RecordTerm(StateWord):
 
 
 class InputState(StateWord):
-    """What a stream of files found."""
+    """The result of looking for files."""
 
     NEW = "new", "files with new content came"
     UNCHANGED = "unchanged", "a file came again with the content that was read before"

@@ -1,6 +1,6 @@
 """The tally of a run, which must balance for rows and for records (law 3); no term is computed by subtraction.
 
-What is open when a run ends is counted separately, in the state.
+Open records at the end of a run are counted separately, in the state.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ class Tally:
 
     @classmethod
     def of_json(cls, document: Mapping[str, Any]) -> Self:
-        """From `as_json`."""
         rows, records = document["rows"], document["records"]
         terms = Counter({term: records[term] for term in (*IN, *OUT) if records.get(term)})
         counts = rows["read"], dict(rows["filtered"]), rows["superseded"], rows["rejected"], rows["in_records"]
@@ -51,7 +50,6 @@ class Tally:
         self.records[term] += number
 
     def take_rows(self, other: Tally) -> None:
-        """Add what *other* counted."""
         self.rows_read += other.rows_read
         for name, number in other.rows_filtered.items():
             self.rows_filtered[name] = self.rows_filtered.get(name, 0) + number
@@ -90,8 +88,8 @@ class OpenCounts:
     """Records that are not delivered and need a person or another run, by the states of ``crossdock records list``.
 
     Attributes:
-        pending: An operation is stored that the next run sends, or sends again.
-        unverified: The state was restored, or the record was imported, and what its target holds was not compared yet.
+        pending: Records with a stored operation that the next run sends, or sends again.
+        unverified: Restored or imported records that were not compared with their target yet.
     """
 
     rejected: int = 0
@@ -102,7 +100,7 @@ class OpenCounts:
 
     @classmethod
     def of_json(cls, document: Mapping[str, int]) -> Self:
-        """From `as_json`; what is missing is 0."""
+        """Read the result of `as_json`. Missing counts are 0."""
         return cls(**{each.name: document.get(each.name, 0) for each in fields(cls)})
 
     def as_json(self) -> dict[str, int]:
@@ -117,12 +115,12 @@ class OpenCounts:
         return OpenCounts(**{name: number + theirs[name] for name, number in self.as_json().items()})
 
     def exceeds(self, other: OpenCounts) -> bool:
-        """True if more records are open than in *other*, in any state."""
+        """Return whether more records are open than in *other*, in any state."""
         theirs = other.as_json()
         return any(number > theirs[name] for name, number in self.as_json().items())
 
     def __str__(self) -> str:
-        """For example ``6 rejected, 45 waiting, 1 in doubt``; ``none`` without any."""
+        """Format the counts, for example ``6 rejected, 45 waiting, 1 in doubt``, or ``none``."""
         counts = (f"{number:,} {RecordState(name).shown}" for name, number in self.as_json().items() if number)
         return ", ".join(counts) or "none"
 

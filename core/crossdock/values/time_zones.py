@@ -1,4 +1,4 @@
-"""Local times and instants, also where the clocks are changed."""
+"""Local times and instants, including clock changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _known() -> frozenset[str]:
 
 
 def zone_name(name: str) -> str:
-    """*name*, if it is an IANA time zone.
+    """Check that *name* is an IANA time zone.
 
     Raises:
         ValueError: If it is not, with the nearest names.
@@ -31,17 +31,17 @@ def zone_name(name: str) -> str:
 
 
 def shown(instant: datetime, zone: ZoneInfo) -> datetime:
-    """The local time in *zone* at *instant*, without a zone."""
+    """Return the local time in *zone* at *instant*, without a zone."""
     return instant.astimezone(zone).replace(tzinfo=None, fold=0)
 
 
 def first_showing(local: datetime, zone: ZoneInfo) -> datetime:
-    """The first instant at which the clocks show *local* or later, in UTC.
+    """Return the first instant at which the clocks show *local* or later, in UTC.
 
     For a repeated time, the first of the two instants; for a skipped one, the end of the gap.
 
     Args:
-        local: Without a zone, in whole seconds.
+        local: A time without a zone, in whole seconds.
     """
     instant = local.replace(tzinfo=zone, fold=0).astimezone(UTC)
     if shown(instant, zone) == local:
@@ -55,6 +55,6 @@ def first_showing(local: datetime, zone: ZoneInfo) -> datetime:
 
 
 def last_showing(local: datetime, zone: ZoneInfo) -> datetime:
-    """The last instant at which the clocks show *local*, in UTC; the end of the gap where it was skipped."""
+    """Return the last instant at which the clocks show *local*, in UTC; for a skipped time, the end of the gap."""
     instant = local.replace(tzinfo=zone, fold=1).astimezone(UTC)
     return instant if shown(instant, zone) == local else first_showing(local, zone)

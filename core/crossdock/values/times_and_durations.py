@@ -1,4 +1,4 @@
-"""Times of day and durations as config files give them."""
+"""Times of day and durations in config files."""
 
 from __future__ import annotations
 
@@ -19,11 +19,7 @@ def is_time(value: Any) -> bool:
 
 
 def time_of_day(value: Any) -> str:
-    """*value*, if it is a time of day.
-
-    Raises:
-        ValueError: If it is not.
-    """
+    """Check that *value* is a time of day, or raise ValueError."""
     if not is_time(value):
         raise ValueError(f"{str(value)!r} is not a {A_TIME}")
     return str(value)
@@ -33,12 +29,12 @@ TimeOfDay = Annotated[str, BeforeValidator(time_of_day), WithJsonSchema(TIME_SCH
 
 
 def is_duration(value: Any, units: str) -> bool:
-    """True for a number from 1 to 99999 and one of *units*, of s, m, h and d."""
+    """Return whether *value* is a number from 1 to 99999 and one of *units*, of s, m, h and d."""
     return isinstance(value, str) and re.fullmatch(_duration(units), value) is not None
 
 
 def duration_schema(units: str) -> WithJsonSchema:
-    """The JSON Schema of what `is_duration` accepts."""
+    """Return the JSON Schema of what `is_duration` accepts."""
     return WithJsonSchema({"type": "string", "pattern": f"^{_duration(units)}$"})
 
 
@@ -47,5 +43,4 @@ def _duration(units: str) -> str:
 
 
 def span(duration: str) -> timedelta:
-    """The length of a *duration* such as ``15m``."""
     return int(duration[:-1]) * _UNITS[duration[-1]]

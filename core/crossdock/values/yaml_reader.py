@@ -1,6 +1,6 @@
-"""YAML -> plain values with their places, within limits; every fault is an error with file, line and column.
+"""Reading of YAML into plain values with their places, within limits. Errors have file, line and column.
 
-PyYAML limits neither nesting nor what aliases repeat, and raises errors of many classes for wrong scalars.
+PyYAML limits neither nesting nor repetitions by aliases, and raises errors of many classes for wrong scalars.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Origin = tuple[str, int, int]
 """A file, a line and a column, both from 1."""
 
 MAX_DEPTH = 50
-"""Levels of sections and lists; a config has about ten."""
+"""Nested sections and lists; a config has about ten levels."""
 MAX_VALUES = 100_000
 """Keys and values of a file, including repetitions by aliases."""
 MAX_TEXT = 4 << 20
@@ -46,7 +46,7 @@ class Content:
     Attributes:
         data: Plain values; numbers with a point are `Decimal`. Keys are texts.
         places: The origin of the key or item at each place.
-        plain: How each boolean, number, date and null is written.
+        plain: The text of each boolean, number, date and null.
     """
 
     data: dict[str, Any] = field(default_factory=dict)
@@ -55,9 +55,9 @@ class Content:
 
 
 def parse(text: str, name: str, environment: Mapping[str, str]) -> Content:
-    """The mapping in *text*.
+    """Parse the mapping in *text*.
 
-    Keys are unique in their mapping. Merge keys (``<<``) add what a mapping does not have itself.
+    Keys are unique in their mapping. Merge keys (``<<``) add keys that a mapping lacks.
 
     Args:
         name: The path of its file, for errors.
@@ -88,7 +88,7 @@ def parse(text: str, name: str, environment: Mapping[str, str]) -> Content:
 
 
 def place_in(text: str, index: int, name: str) -> str:
-    """``name:line:column`` of the character at *index*."""
+    """Return ``name:line:column`` of the character at *index*."""
     before = text[:index].replace("\r\n", "\n").replace("\r", "\n")
     return f"{name}:{before.count(chr(10)) + 1}:{len(before.rpartition(chr(10))[2]) + 1}"
 
@@ -128,7 +128,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Reader:
-    """Turns nodes into values; what an alias repeats is read and counted again."""
+    """Turns nodes into values. Repetitions by aliases are read and counted again."""
 
     def __init__(self, name: str, loader: yaml.SafeLoader, environment: Mapping[str, str]) -> None:
         self._name, self._loader, self._environment = name, loader, environment
@@ -147,7 +147,7 @@ class _Reader:
         return result
 
     def _members(self, node: yaml.MappingNode, depth: int) -> dict[str, tuple[yaml.Node, yaml.Node]]:
-        """The members of a mapping: its own, and at the place of a merge key those that it does not have itself."""
+        """Return the members of a mapping: its own, and those of a merge key that it lacks."""
         members: dict[str, tuple[yaml.Node, yaml.Node]] = {}
         own = set()
         for key_node, value_node in node.value:
@@ -162,7 +162,7 @@ class _Reader:
         return members
 
     def _merged(self, node: yaml.Node, depth: int) -> dict[str, tuple[yaml.Node, yaml.Node]]:
-        """The members of one section, or of several; those of an earlier one apply."""
+        """Return the members of one section, or of several; those of an earlier one have priority."""
         self._check_depth(node, depth)
         self._count(node, "")
         if isinstance(node, yaml.MappingNode):
@@ -175,7 +175,7 @@ class _Reader:
         return merged
 
     def _key(self, node: yaml.Node) -> str:
-        """The text of a key as it is written: no key is a number or a boolean, as ``on`` is in YAML 1.1."""
+        """Return the text of a key as it is written. No key is a number or a boolean, as ``on`` is in YAML 1.1."""
         if not isinstance(node, yaml.ScalarNode):
             raise self._refused(node, "a key must be text")
         if len(node.value) > MAX_KEY:
@@ -245,7 +245,6 @@ class _Reader:
         return value
 
     def _count(self, node: yaml.Node, text: str) -> None:
-        """Count a value, and check the limits."""
         if _UNFIT.search(text):
             raise self._refused(node, "contains a NUL or a lone surrogate, which is not allowed")
         self._values += 1

@@ -1,4 +1,4 @@
-"""Plain YAML scalars that people mean as text, and YAML 1.1 reads as something else: which quoting is needed."""
+"""Plain YAML scalars that people mean as text and YAML 1.1 reads differently, with the needed quoting."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NUMBERS = (  # forms that no setting needs as a number, each with how the other
 
 
 def number_trap(text: str) -> str | None:
-    """What is wrong with a plain scalar that is such a number; None if nothing is. It never quotes *text*."""
+    """Return what is wrong with a plain scalar that is such a number, or None. The message never quotes *text*."""
     for form, problem, example in _NUMBERS:
         if form.fullmatch(text):
             return f"{problem}: quote it if it is text, as in {example}"
@@ -22,7 +22,7 @@ def number_trap(text: str) -> str | None:
 
 
 def boolean_trap(text: str) -> str | None:
-    """What is wrong with a plain boolean where text may be meant; None unless it is a word such as ``NO``."""
+    """Return what is wrong with a plain boolean that may be meant as text, such as ``NO``, or None."""
     if text.lower() not in _TRUE | _FALSE:
         return None
     meant = "true" if text.lower() in _TRUE else "false"
@@ -30,10 +30,10 @@ def boolean_trap(text: str) -> str | None:
 
 
 def must_be_text(text: str | None) -> str:
-    """A message for a value that is not text.
+    """Make a message for a value that is not text.
 
     Args:
-        text: How the plain scalar is written; None for a section or a list. Only words are repeated in the message.
+        text: The plain scalar as written; None for a section or a list. Only words are repeated in the message.
     """
     if text is None:
         return "must be text"

@@ -1,4 +1,4 @@
-"""What Shopify's answers to GraphQL requests of a target mean; errors are in answers with the status 200."""
+"""The interpretation of Shopify's answers to GraphQL requests of a target. Errors are in answers with status 200."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from crossdock.targets import Answer, Outcome, RateHeaders, body_of
 from crossdock.values.json_values import at_path
 
 POINTS = 25
-"""What a request of a target is counted as: a mutation costs 10, a look-up of stock 10, of an order up to 38."""
+"""The points counted for a request of a target: a mutation costs 10, a look-up of stock 10, of an order up to 38."""
 _NOT_NOW = frozenset({402, 423, 430})  # the shop is frozen or locked, or took the request for an attack
 _CHANGED = frozenset({"CHANGE_FROM_QUANTITY_STALE"})
 _RUNNING = frozenset({"IDEMPOTENCY_CONCURRENT_REQUEST"})
@@ -18,7 +18,9 @@ _LONGEST = 2_000  # characters of a message
 
 
 def failure(answer: Answer) -> Outcome | None:
-    """What an answer without data means; None for one with data, and for an HTTP status that targets know."""
+    """Return the outcome of an answer without data; None for one with data, and for an HTTP status that targets
+    know.
+    """
     if answer.status in _NOT_NOW:
         return Outcome("unavailable", f"HTTP {answer.status}: the shop is closed to the app for now", answer.status)
     if answer.status != 200:
@@ -44,7 +46,7 @@ def _of_errors(body: Mapping[str, Any], errors: list[Any]) -> Outcome:
 
 
 def refusal(payload: Any) -> Outcome | None:
-    """What the ``userErrors`` of a mutation's payload mean; None if there are none."""
+    """Return the outcome of the ``userErrors`` in a mutation's payload, or None."""
     errors = at_path(payload, "userErrors")
     if not isinstance(errors, list):
         return Outcome("in_doubt", "the answer says nothing of the mutation", 200)
@@ -57,7 +59,7 @@ def refusal(payload: Any) -> Outcome | None:
 
 
 def limit(answer: Answer) -> RateHeaders | None:
-    """The bucket of points as one of requests of `POINTS` each."""
+    """Return the bucket of points as a bucket of requests with `POINTS` each."""
     status = at_path(body_of(answer), "extensions.cost.throttleStatus")
     names = ("currentlyAvailable", "maximumAvailable", "restoreRate")
     numbers = [_number(at_path(status, name)) for name in names] if isinstance(status, dict) else []
@@ -68,7 +70,7 @@ def limit(answer: Answer) -> RateHeaders | None:
 
 
 def _wait_s(body: Mapping[str, Any]) -> float:
-    """Seconds until the bucket has the points that a refused query needs."""
+    """Return seconds until the bucket has the points that a refused query needs."""
     cost = "extensions.cost"
     wanted, left, per_s = (
         _number(at_path(body, f"{cost}.{name}"))

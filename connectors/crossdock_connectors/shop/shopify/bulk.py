@@ -19,7 +19,7 @@ from crossdock_connectors.shop.shopify.pages import Item, ShopifyContext, asked,
 from crossdock_connectors.shop.shopify.queries import ShopList
 
 REUSED = timedelta(hours=6)
-"""An operation of an earlier run that is younger than this is used again, so that a killed first load continues."""
+"""An operation of an earlier run that is younger than this is reused, so that a killed first load continues."""
 _RUNNING = frozenset({"CREATED", "RUNNING"})
 _BUSY = frozenset({"LIMIT_REACHED", "OPERATION_IN_PROGRESS"})
 _LONGEST_PAUSE_S = 10.0
@@ -30,8 +30,8 @@ class BulkRead:
     """A finished operation.
 
     Attributes:
-        begun: When the shop began it: what changed later may be missing.
-        pages: Its records with their children, and where they are from.
+        begun: When the shop began it. Later changes may be missing.
+        pages: Its records with their children, and their sources.
     """
 
     begun: datetime
@@ -39,7 +39,7 @@ class BulkRead:
 
 
 def read(ctx: ShopifyContext, shop_list: ShopList, found: str = "", *, reuse: bool) -> BulkRead:
-    """Read all records of a list that the search *found* finds.
+    """Read all records of a list that match the search *found*.
 
     Args:
         reuse: Whether the records may be as old as `REUSED`.
@@ -66,7 +66,7 @@ def read(ctx: ShopifyContext, shop_list: ShopList, found: str = "", *, reuse: bo
 
 
 def _earlier(ctx: ShopifyContext, query: str) -> Item | None:
-    """An operation with the same query that an earlier run has begun not long ago."""
+    """Return a recent operation with the same query that an earlier run has begun."""
     oldest = ctx.run.clock.now() - REUSED
     search = f"operation_type:query created_at:>='{oldest.isoformat(timespec='seconds')}'"
     for operation in asked(ctx, queries.RECENT_BULK, query=search).items("/data/bulkOperations/nodes"):
@@ -97,7 +97,7 @@ def _number(operation: Item, name: str) -> int:
 
 
 def _started(ctx: ShopifyContext, query: str) -> Item:
-    """A new operation; waits while others of the app take all places."""
+    """Begin a new operation, waiting while other operations of the app take all slots."""
     deadline, pause_s = ctx.run.clock.monotonic() + ctx.settings.bulk_timeout_s, 1.0
     while True:
         answer = asked(ctx, queries.RUN_BULK, query=query)

@@ -1,4 +1,4 @@
-"""Results of bulk operations: one object a line, children with the id of their parent, in any order."""
+"""Results of bulk operations: one object per line, children with the id of their parent, in any order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from crossdock_connectors.shop.shopify.pages import Item, ShopifyContext, with_c
 from crossdock_connectors.shop.shopify.queries import ShopList
 
 PART_BYTES = 32 << 20
-"""As much of a file is held in memory at a time: it is divided by the ids of its records."""
+"""The part of a file that is held in memory at a time. The file is divided by the ids of its records."""
 PER_PAGE = 250
 _PARENT = "__parentId"
 
@@ -21,15 +21,15 @@ _PARENT = "__parentId"
 def assembled(
     ctx: ShopifyContext, shop_list: ShopList, path: Path, objects: int, roots: int
 ) -> Iterator[tuple[list[Any], str]]:
-    """The records of the file, with their children, in pages.
+    """Yield the records of the file, with their children, in pages.
 
     Args:
         objects: The number of lines that the shop names.
-        roots: The number of those that are no children.
+        roots: The number of lines that are not children.
 
     Raises:
-        RefusedError: If the file has others, or a line that is no object with an id. It is checked before the first
-            page.
+        RefusedError: If the file has other numbers, or a line that is no object with an id. This is checked before the
+            first page.
     """
     parts = _divided(path, objects, roots)
 
@@ -49,7 +49,7 @@ def assembled(
 
 
 def _divided(path: Path, objects: int, roots: int) -> list[Path]:
-    """Files with the same lines, those of one record in one of them."""
+    """Divide the lines into files; those of one record are in one file."""
     names = [path.with_suffix(f".part{number}") for number in range(path.stat().st_size // PART_BYTES + 1)]
     files, read, own = [name.open("wb") for name in names], 0, 0
     try:
@@ -82,9 +82,9 @@ def _object(line: bytes, where: str) -> Item:
 
 
 def _records(shop_list: ShopList, part: Path) -> tuple[list[Any], int]:
-    """The records of *part* with their children, and the number of children of others.
+    """Return the records of *part* with their children, and the number of children of other records.
 
-    Records without an id are left as they are, so that they are rejected.
+    Records without an id are not changed, so that they are rejected.
     """
     records: dict[str, Item] = {}
     without_id: list[Any] = []

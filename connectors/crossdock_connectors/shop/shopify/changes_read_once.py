@@ -1,4 +1,4 @@
-"""What changed in a list of the shop since a run, read once for all streams of a connection."""
+"""The changes in a list of the shop since a run, read once for all streams of a connection."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def changes(
     more: Callable[[], Pages] = lambda: iter(()),
     complete: Complete = lambda _, page: page,
 ) -> Feed:
-    """The records that changed since *since*, the cursor of an earlier run; all of them without one.
+    """Return the records that changed since *since*, the cursor of an earlier run, or all without one.
 
     Args:
         more: Further pages of a run that is not the first.
-        complete: Adds to the records of a page what is requested apart.
+        complete: Adds separately requested parts to the records of a page.
     """
 
     def pages() -> Pages:
@@ -40,8 +40,8 @@ def changes(
 
 
 def _pages(ctx: ShopifyContext, shop_list: ShopList, since: str | None) -> Pages:
-    """The changed records; after a bulk operation also those that changed since it began."""
-    first = ctx.settings.first if shop_list is ORDERS else None  # orders name products and customers of any age
+    """Yield the changed records; after a bulk operation also those that changed since it began."""
+    first = ctx.settings.first if shop_list is ORDERS else None  # orders refer to products and customers of any age
     begin = datetime.fromisoformat(since) - OVERLAP if since else first
     if since is None and ctx.settings.bulk:
         found = bulk.read(ctx, shop_list, search_from(first) or "", reuse=True)
@@ -51,7 +51,7 @@ def _pages(ctx: ShopifyContext, shop_list: ShopList, since: str | None) -> Pages
 
 
 def search_from(moment: datetime | None) -> str | None:
-    """A search for records that changed at *moment* or later; None finds all."""
+    """Return a search for records that changed at *moment* or later; None finds all."""
     return changed_since(_written(moment))
 
 

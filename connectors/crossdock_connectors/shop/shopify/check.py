@@ -1,4 +1,4 @@
-"""``crossdock check`` of a Shopify shop: what it is, what the token may read, and how long a first load takes."""
+"""``crossdock check`` of a Shopify shop: its properties, the rights of the token, and the duration of a first load."""
 
 from __future__ import annotations
 
@@ -16,18 +16,14 @@ from crossdock_connectors.shop.shopify.scopes import granted, hides_orders, miss
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
 _NOTICE = timedelta(days=60)
-"""How long before the end of an API version it is a failure."""
+"""The time before the end of an API version from which the check fails."""
 _WRITTEN_PER_MINUTE = 10_000
 """The most requests that the platform accepts, one for each record."""
 _LOCATIONS = 250  # in a page
 
 
 def check(ctx: ShopifyContext) -> Iterator[Finding]:
-    """Say what the shop is, and what a sync lacks.
-
-    Raises:
-        RemoteError: If the shop cannot be asked.
-    """
+    """Describe the shop, and what a sync lacks. Raises RemoteError if the shop cannot be read."""
     shop = asked(ctx, queries.SHOP)
     yield Finding(ok=True, text=f"{shop.at('/data/shop/name')}, {shop.at('/data/shop/currencyCode')}")
     yield from _version(shop, ctx.run.clock.now())
@@ -68,7 +64,7 @@ def _order_age(ctx: ShopifyContext, scopes: frozenset[str]) -> Iterator[Finding]
 
 
 def _locations(ctx: ShopifyContext) -> Iterator[Finding]:
-    """Compare the setting ``locations`` with the shop's."""
+    """Compare the setting ``locations`` with the shop's locations."""
     named = ctx.settings.locations
     found = [
         (number_of(str(at_path(node, "id"))), str(at_path(node, "name")), at_path(node, "isActive") is True)
@@ -85,7 +81,7 @@ def _locations(ctx: ShopifyContext) -> Iterator[Finding]:
 
 
 def _first_load(ctx: ShopifyContext) -> Iterator[Finding]:
-    """How many records a first run writes, and for how long."""
+    """Estimate how many records a first run writes, and its duration."""
     answer = asked(ctx, queries.COUNTS, orders=search_from(ctx.settings.first))
     orders, variants, customers = (
         int(answer.at(f"/data/{name}/count") or 0) for name in ("ordersCount", "productVariantsCount", "customersCount")
@@ -99,7 +95,7 @@ def _first_load(ctx: ShopifyContext) -> Iterator[Finding]:
 
 
 def _records(settings: ShopifySettings, orders: int, variants: int, customers: int) -> int:
-    """Each variant is a product, and a lot in at least one place; each order may be an invoice."""
+    """Count the records: each variant is a product, and a lot in at least one place; each order may be an invoice."""
     products = 0 if settings.product_namespace else variants
     invoices = 0 if settings.invoices == "never" else orders
     return products + variants + customers + orders + invoices

@@ -1,4 +1,4 @@
-"""Which records of the shop were deleted, and which exist."""
+"""Deleted and existing records of the shop."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _SIZE = 250
 
 
 def deleted(ctx: ShopifyContext, since: str | None, kind: str) -> Iterator[RawBatch]:
-    """The records of one kind, such as ``ORDER``, that were deleted since *since*; none in a first run.
+    """Yield the records of one kind, such as ``ORDER``, that were deleted since *since*; none in a first run.
 
-    Source: the shop's events. A product's tells nothing of its variants; a list of existing ones shows those.
+    Source: the shop's events. The event of a product does not name its variants; a list of existing ones shows those.
     """
     found = events(ctx, since)
     if found.get(kind):
@@ -27,7 +27,7 @@ def deleted(ctx: ShopifyContext, since: str | None, kind: str) -> Iterator[RawBa
 
 
 def events(ctx: ShopifyContext, since: str | None) -> Mapping[str, list[str]]:
-    """The numbers of the records that were deleted since *since*, by their kind; none in a first run."""
+    """Return the numbers of the records that were deleted since *since*, by their kind; none in a first run."""
     if since is None:
         return {}
     return ctx.shared(("shopify.deletions", since), lambda: _events(ctx, since))
@@ -46,7 +46,6 @@ def _events(ctx: ShopifyContext, since: str) -> Mapping[str, list[str]]:
 
 
 def existing(ctx: ShopifyContext, name: str, fields: str, key: Callable[[Any], str | None]) -> Iterator[RawBatch]:
-    """The keys of all records of the list *name*."""
     for page in listed(ctx, f"/data/{name}", queries.all_of(name, fields), _SIZE):
         rows = [{"key": key(node)} for node in page.items(f"/data/{name}/nodes")]
         yield RawBatch.json(rows, source=page.address)

@@ -82,9 +82,9 @@ class ShopifyDialect(Dialect[ShopifySettings]):
         )
 
     def _moved_orders(self, ctx: ShopifyContext, since: str | None) -> Pages:
-        """The orders of customers that others were merged into: such orders do not count as changed.
+        """Yield the orders of customers into which others were merged. Such orders do not count as changed.
 
-        A merge deletes a customer and changes another, and nothing tells which.
+        A merge deletes a customer and changes another, and the API does not show which.
         """
         if "CUSTOMER" not in deletions.events(ctx, since):
             return
@@ -177,11 +177,7 @@ class ShopifyDialect(Dialect[ShopifySettings]):
 
 
 def shop_currency(ctx: ShopifyContext) -> str:
-    """The currency of the shop's prices.
-
-    Raises:
-        RefusedError: If the shop does not tell it.
-    """
+    """Return the currency of the shop's prices, or raise RefusedError if the shop does not state it."""
     shop = _shop(ctx)
     found = shop.at("/data/shop/currencyCode")
     if not isinstance(found, str):

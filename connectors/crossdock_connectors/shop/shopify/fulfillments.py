@@ -1,4 +1,4 @@
-"""Parcels as Shopify's fulfillments: which units of which fulfillment orders were shipped.
+"""Parcels as Shopify's fulfillments: the shipped units of fulfillment orders.
 
 Source: shopify.dev/docs/api/admin-graphql/2026-10/mutations/fulfillmentCreate. The mutation knows no idempotency keys,
 so the order is looked up first, and again after an ambiguous answer: a parcel is there if its number is.
@@ -35,7 +35,7 @@ _TAKEN = ("unfulfillable", "quantity", "remaining")
 
 
 def found(order: Any, order_id: str, number: str) -> Outcome:
-    """What a look-up of the order says of the parcel *number*."""
+    """Return what a look-up of the order shows about the parcel *number*."""
     if not isinstance(order, dict):
         return Outcome("rejected", f"the shop has no order {order_id}", 200, reason="missing")
     for shipment in _objects(order.get("fulfillments")):
@@ -51,7 +51,7 @@ def found(order: Any, order_id: str, number: str) -> Outcome:
 
 
 def _is_whole(one: Mapping[str, Any]) -> bool:
-    """Whether a fulfillment order has all that `create_input` needs."""
+    """Return whether a fulfillment order has all that `create_input` needs."""
     lines = at_path(one, "lineItems.nodes")
     return isinstance(one.get("id"), str) and isinstance(lines, list) and all(map(_is_line, lines))
 
@@ -61,7 +61,7 @@ def _is_line(line: Any) -> bool:
 
 
 def _cut(order: Mapping[str, Any], open_orders: list[dict[str, Any]]) -> str | None:
-    """What the shop has more of than the look-up reads, so that the parcel or its units may be among the rest."""
+    """Return what the shop has beyond the limits of the look-up, where the parcel or its units may be."""
     if len(_objects(order.get("fulfillments"))) >= _MOST:
         return f"{_MOST - 1} fulfillments"
     if at_path(order, "fulfillmentOrders.pageInfo.hasNextPage") is True:
@@ -72,7 +72,7 @@ def _cut(order: Mapping[str, Any], open_orders: list[dict[str, Any]]) -> str | N
 
 
 def create_input(payload: Mapping[str, Any], held: Mapping[str, Any]) -> dict[str, Any]:
-    """The input of `CREATE`.
+    """Return the input of `CREATE`.
 
     Raises:
         RecordError: If no location of the shop has as many units left to ship.
@@ -86,13 +86,13 @@ def create_input(payload: Mapping[str, Any], held: Mapping[str, Any]) -> dict[st
 
 
 def refused(outcome: Outcome) -> Outcome:
-    """*outcome*, or that the order has changed since it was looked up."""
+    """Return *outcome*, or that the order has changed since it was looked up."""
     is_taken = outcome.kind == "rejected" and any(text in outcome.message.casefold() for text in _TAKEN)
     return Outcome("changed", outcome.message, outcome.status) if is_taken else outcome
 
 
 def _shipped(items: Any, held: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The units of fulfillment orders that the parcel has, all at one location as Shopify requires."""
+    """Return the units of fulfillment orders in the parcel, all at one location as Shopify requires."""
     by_location: dict[Any, list[Any]] = {}
     for one in held["fulfillmentOrders"]:
         if one.get("status") in _OPEN:
@@ -107,7 +107,7 @@ def _shipped(items: Any, held: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _chosen(items: Any, orders: list[Any]) -> list[dict[str, Any]] | None:
-    """As `_shipped`, of these fulfillment orders; None if they have not enough."""
+    """Do the same as `_shipped` for these fulfillment orders; None if they have too few units."""
     missing: dict[str, int] | None = None
     if items:
         missing = {}
@@ -122,7 +122,7 @@ def _chosen(items: Any, orders: list[Any]) -> list[dict[str, Any]] | None:
 
 
 def _units(one: Mapping[str, Any], missing: dict[str, int] | None) -> Iterator[tuple[str, int]]:
-    """Units of each line; what is taken for *missing* is subtracted there."""
+    """Yield units of each line, and subtract them from *missing*."""
     for line in _objects(at_path(one, "lineItems.nodes")):
         units = line["remainingQuantity"]
         if missing is not None:

@@ -1,4 +1,4 @@
-"""Which of Shopify's orders and refunds are invoiced."""
+"""The invoicing of Shopify's orders and refunds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ _OF_ORDER = (
 
 
 def invoice_due(order: Any, when: Literal["paid", "shipped", "placed", "never"]) -> bool:
-    """Whether an order is to be invoiced now; one with an unknown status is, so that `check_payment` rejects it."""
+    """Return whether an order must be invoiced now. One with an unknown status must, so that `check_payment` rejects
+    it.
+    """
     payment = order.get("displayFinancialStatus") if isinstance(order, dict) else None
     if payment is not None and not (isinstance(payment, str) and payment in _PAID | _UNPAID):
         return True
@@ -39,7 +41,7 @@ def check_payment(order: JsonAccess) -> None:
 
 
 def refund_rows(order: Any) -> Iterator[Item]:
-    """A row for each refund of an order, with what of the order a credit note needs."""
+    """Yield a row for each refund of an order, with the members of the order that a credit note needs."""
     refunds = at_path(order, "refunds")
     own = {name: order.get(name) for name in _OF_ORDER} if isinstance(order, dict) else {}
     for refund in refunds if isinstance(refunds, list) else ():

@@ -1,4 +1,4 @@
-"""Shopify's records -> drafts of the platform; field names are those of the Admin schema."""
+"""Mapping of Shopify's records to drafts of the platform. Field names are those of the Admin schema."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ _DEFAULT_TITLE = "Default Title"  # of the one variant of a product without opti
 
 
 def product(record: Record, settings: ShopifySettings) -> ProductDraft:
-    """A variant of a product."""
     title, own = record.at("/title", str), text(record, "/variant/title")
     price = record.decimal("/variant/price")
     return ProductDraft(
@@ -48,7 +47,7 @@ def product(record: Record, settings: ShopifySettings) -> ProductDraft:
 
 
 def customer(record: Record) -> CustomerDraft:
-    """A customer account, or the guest of an order."""
+    """Map a customer account, or the guest of an order."""
     address = _address(record, "/defaultAddress")
     name, email = text(record, "/displayName"), text(record, "/defaultEmailAddress/emailAddress")
     phone = text(record, "/defaultPhoneNumber/phoneNumber")
@@ -61,7 +60,7 @@ def customer(record: Record) -> CustomerDraft:
 
 
 def order(record: Record, settings: ShopifySettings) -> OrderDraft:
-    """An order as it is now."""
+    """Map an order in its present form."""
     amounts = Amounts(record, settings.currency)
     sale = sales.current(record, amounts, settings)
     progress = settings.progress == "shop"
@@ -77,7 +76,7 @@ def order(record: Record, settings: ShopifySettings) -> OrderDraft:
 
 
 def invoice(record: Record, settings: ShopifySettings) -> InvoiceDraft:
-    """What the buyer of an order was charged; with ``refunds: reject``, less what was paid back."""
+    """Map what the buyer of an order was charged; with ``refunds: reject``, minus refunds."""
     check_payment(record)
     amounts = Amounts(record, settings.currency)
     of_order = sales.charged if settings.refunds == "credit_note" else sales.current
@@ -90,7 +89,7 @@ def invoice(record: Record, settings: ShopifySettings) -> InvoiceDraft:
 
 
 def credit_note(record: Record, settings: ShopifySettings) -> InvoiceDraft:
-    """A refund as an invoice with negative quantities."""
+    """Map a refund to an invoice with negative quantities."""
     placed = record.part("/order")
     amounts = Amounts(placed, settings.currency)
     sale = sales.paid_back(record, placed, amounts, settings)
@@ -102,7 +101,7 @@ def credit_note(record: Record, settings: ShopifySettings) -> InvoiceDraft:
 
 
 def location(record: Record, settings: ShopifySettings) -> WarehouseBinDraft:
-    """A location is a bin: Shopify does not say where in it something lies."""
+    """Map a location to a bin: Shopify has no smaller places."""
     name = record.at("/name", str)
     return WarehouseBinDraft(
         code=settings.locations.get(record.key_parts[0], name),
@@ -112,7 +111,6 @@ def location(record: Record, settings: ShopifySettings) -> WarehouseBinDraft:
 
 
 def level(record: Record, settings: ShopifySettings) -> InventoryLotDraft:
-    """The stock of a variant at a location."""
     found = {each.at("/name", str): each.at("/quantity", int) for each in record.each("/level/quantities")}
     if settings.stock_quantity not in found:
         raise RecordError("bad_value", f"has no quantity {settings.stock_quantity}", pointer="/quantities")
@@ -150,7 +148,7 @@ def _tracking(record: Record) -> Iterator[Tracking]:
 
 
 def _address(record: JsonAccess, pointer: str) -> Address | None:
-    """The address at *pointer*; None if it lacks what every address has."""
+    """Return the address at *pointer*; None if it lacks a required member."""
     if record.at(pointer, dict, default=None) is None:
         return None
     found = record.part(pointer)

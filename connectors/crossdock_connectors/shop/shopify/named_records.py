@@ -1,4 +1,6 @@
-"""The shop's records by their ids, as `fetch` needs them. Only SKUs are searched for: the search lags behind."""
+"""The shop's records by their ids, as `fetch` needs them. Only SKUs are searched for, because the search lags
+behind.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,11 @@ AT_A_TIME = 50
 
 
 class Named(NamedTuple):
-    """What one query gets.
+    """The result of one query.
 
     Attributes:
-        records: With all of their children.
-        source: Where they were read.
+        records: The records with all of their children.
+        source: The source of the records.
         missing: The numbers of those that do not exist, or that the token may not see.
     """
 
@@ -31,28 +33,28 @@ class Named(NamedTuple):
 
 
 def records(ctx: ShopifyContext, shop_list: ShopList, numbers: Sequence[str]) -> Iterator[Named]:
-    """The records of a list that have these numbers in their ids."""
+    """Yield the records of a list that have these numbers in their ids."""
     for found, source, missing in _nodes(ctx, shop_list.named, shop_list.type_name, numbers, shop_list.named_size):
         yield Named(whole(ctx, shop_list, found), source, missing)
 
 
 def orders_of_refunds(ctx: ShopifyContext, refunds: Sequence[str]) -> list[str]:
-    """The numbers of the orders that these refunds are of."""
+    """Return the numbers of the orders of these refunds."""
     found = _nodes(ctx, queries.ORDERS_OF_REFUNDS, "Refund", refunds)
     return _numbers(at_path(refund, "order.id") for named in found for refund in named.records)
 
 
 def variants_of_items(ctx: ShopifyContext, items: Sequence[str]) -> list[str]:
-    """The numbers of the variants whose stock is counted as these inventory items."""
+    """Return the numbers of the variants whose stock is counted as these inventory items."""
     found = _nodes(ctx, queries.VARIANTS_OF_ITEMS, "InventoryItem", items)
     lists = (at_path(item, "variants.nodes") for named in found for item in named.records)
     return _numbers(at_path(node, "id") for nodes in lists if isinstance(nodes, list) for node in nodes)
 
 
 def variants_of_skus(ctx: ShopifyContext, skus: Sequence[str]) -> Iterator[Named]:
-    """The variants with these SKUs, the one whose product changed last at the end of each page.
+    """Yield the variants with these SKUs. The variant whose product changed last is at the end of each page.
 
-    Only the search knows SKUs: a SKU that is a few seconds old may be missing.
+    Only the search finds SKUs, and a SKU that is a few seconds old may be missing.
     """
     for start in range(0, len(skus), AT_A_TIME):
         wanted = skus[start : start + AT_A_TIME]
@@ -77,5 +79,5 @@ def _nodes(
 
 
 def _numbers(gids: Iterator[Any]) -> list[str]:
-    """The numbers in global ids, each once; what is none is left out."""
+    """Return the numbers in global ids, each once. Other texts are left out."""
     return list(dict.fromkeys(found for gid in gids if (found := number(gid)) is not None))

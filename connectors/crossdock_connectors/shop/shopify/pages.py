@@ -16,18 +16,17 @@ from crossdock_connectors.shop.shopify.settings import ShopifySettings
 ShopifyContext = Context[ShopifySettings]
 Item = dict[str, Any]
 _DELETED = object()
-_EXPIRED = "BAD_REQUEST"  # the code for a cursor that is not valid any more
+_EXPIRED = "BAD_REQUEST"  # the code for an expired cursor
 
 
 def asked(ctx: ShopifyContext, query: str, /, **variables: Any) -> ApiAnswer:
-    """The answer to one query."""
     answer = ctx.api.request("POST", ctx.settings.endpoint, graphql=query, variables=variables)
     _note_version(ctx, answer)
     return answer
 
 
 def listed(ctx: ShopifyContext, path: str, query: str, size: int, /, **variables: Any) -> Iterator[ApiAnswer]:
-    """The pages of a query with the variables ``first`` and ``after``.
+    """Yield the pages of a query with the variables ``first`` and ``after``.
 
     Args:
         path: A JSON pointer to the connection.
@@ -39,11 +38,11 @@ def listed(ctx: ShopifyContext, path: str, query: str, size: int, /, **variables
 
 
 def record_pages(ctx: ShopifyContext, shop_list: ShopList, since: str | None = None) -> Iterator[tuple[list[Any], str]]:
-    """The records that changed since then, or all, in the order of their changes; each page with its address.
+    """Yield the records that changed since then, or all, in the order of their changes, and the address of each page.
 
-    A record that changes while the list is read moves to its end, and is read again there. If a cursor expires, the
-    list is read on from the last change that was read. Changes of the last minutes do not count for that: the shop's
-    search lags behind, and lists such a record at the place of its earlier change.
+    A record that changes while the list is read moves to its end, and is read again there. If a cursor expires, reading
+    continues from the last read change, not counting the last minutes: the shop's search lags behind, and lists a
+    recent record at the place of its earlier change.
     """
     latest, moved = since, ctx.run.clock.now() - timedelta(seconds=OVERLAP_S)
     while True:
@@ -63,18 +62,18 @@ def record_pages(ctx: ShopifyContext, shop_list: ShopList, since: str | None = N
 
 
 def whole(ctx: ShopifyContext, shop_list: ShopList, records: list[Any]) -> list[Any]:
-    """*records* of a page with all of their children; without those that are deleted meanwhile."""
+    """Complete the *records* of a page with all of their children, and leave out those deleted meanwhile."""
     made = [_whole(ctx, shop_list, record) for record in records]
     return [record for record in made if record is not _DELETED]
 
 
 def changed_since(since: str | None) -> str | None:
-    """A search for records that changed at *since* or later; of times without quotes Shopify takes no notice."""
+    """Return a search for records that changed at *since* or later. Shopify ignores times without quotes."""
     return None if since is None else f"updated_at:>='{since}'"
 
 
 def _latest(records: list[Any], before: datetime) -> str | None:
-    """The last change of *records* that is older than *before*, as the shop shows it."""
+    """Return the last change of *records* that is older than *before*, as the shop writes it."""
     texts = [each for each in (at_path(record, "updatedAt") for record in records) if isinstance(each, str)]
     return next((text for text in reversed(texts) if _is_before(text, before)), None)
 
@@ -88,7 +87,8 @@ def _is_before(text: str, instant: datetime) -> bool:
 
 
 def _whole(ctx: ShopifyContext, shop_list: ShopList, record: Any) -> Any:
-    """*record* with its children as a list, those of further pages among them; what is none stays as it is.
+    """Return *record* with its children as a list, including those of further pages. Other values are returned
+    unchanged.
 
     A record that is deleted before its further pages are read is `_DELETED`.
     """
@@ -119,7 +119,7 @@ def _connection(record: Mapping[str, Any], child: Children) -> Any:
 
 
 def with_children(record: Item, child: Children, nodes: list[Any]) -> Item:
-    """*record* with *nodes* as a list, in the order of their ids."""
+    """Replace the children of *record* by *nodes*, in the order of their ids."""
     made = {**record, child.name: sorted(nodes, key=_place)}
     if child.inside and isinstance(made.get(child.inside), dict):
         made[child.inside] = {name: value for name, value in made[child.inside].items() if name != child.name}
@@ -133,12 +133,12 @@ def _place(node: Any) -> tuple[int, str]:
 
 
 def number_of(gid: str) -> str:
-    """The number in a global id such as ``gid://shopify/InventoryLevel/11?inventory_item_id=7``."""
+    """Return the number in a global id such as ``gid://shopify/InventoryLevel/11?inventory_item_id=7``."""
     return gid.rpartition("/")[2].partition("?")[0]
 
 
 def _note_version(ctx: ShopifyContext, answer: ApiAnswer) -> None:
-    """Warn, once in a run, that the version of the API is no longer served, or that the shop calls it deprecated."""
+    """Warn, once in a run, if the version of the API is no longer served, or the shop reports it as deprecated."""
     served, reason = answer.headers.get("x-shopify-api-version"), answer.headers.get("x-shopify-api-deprecated-reason")
     if reason:
         ctx.shared(("shopify.deprecated", reason), lambda: _warn(ctx, f"the shop calls a query deprecated: {reason}"))

@@ -10,7 +10,7 @@ from json import dumps
 
 VERSION = "2026-10"
 SUPPORTED_UNTIL = "2027-10-01"
-"""Each version is supported for at least twelve months (shopify.dev/docs/api/usage/versioning)."""
+"""The end of support: each version is supported for at least twelve months (shopify.dev/docs/api/usage/versioning)."""
 
 _MONEY = "{ shopMoney { amount currencyCode } presentmentMoney { amount currencyCode } }"
 _ADDRESS = "{ name address1 address2 city province provinceCode zip countryCodeV2 phone }"
@@ -42,8 +42,8 @@ class Children:
     """A connection inside the records of a list.
 
     Attributes:
-        name: Of the field.
-        size: How many are requested with each record; the others are requested apart.
+        name: The name of the field.
+        size: The number requested with each record. Others are requested separately.
         inside: The object of the record that has the field; empty if the record has it.
         beside: The other fields of that object.
     """
@@ -55,7 +55,6 @@ class Children:
     beside: str = ""
 
     def written(self, connection: str) -> str:
-        """The connection where it belongs."""
         return f"{self.inside} {{ {self.beside} {connection} }}" if self.inside else connection
 
 
@@ -64,12 +63,12 @@ class ShopList:
     """A list of the shop.
 
     Attributes:
-        name: Of the field of the query root.
-        type_name: Of its nodes.
+        name: The name of the field in the query root.
+        type_name: The type of its nodes.
         size: Records per page: a query may cost at most 1,000 points.
         sorting: An argument of its pages.
-        named_size: Records that one query gets by their ids. It may not cost more even if each id counts, which
-            Shopify does not document.
+        named_size: The number of records in one query by ids. The query must stay within that cost even if each id
+            counts, which Shopify does not document.
     """
 
     name: str
@@ -91,7 +90,7 @@ class ShopList:
 
     @property
     def page(self) -> str:
-        """A page of the list, as its connection has it."""
+        """A page of the list, in the form of its connection."""
         return f"{{ nodes {{ {self.node} }} {_PAGE} }}"
 
     @property
@@ -103,7 +102,7 @@ class ShopList:
 
     @property
     def named(self) -> str:
-        """The query for the records with some ids, the variable ``ids``; null stands for one that does not exist."""
+        """The query for the records with some ids, the variable ``ids``. A null stands for one that does not exist."""
         return _by_ids(self.name, self.type_name, self.node)
 
     @property
@@ -117,7 +116,9 @@ class ShopList:
 }}"""
 
     def bulk(self, found: str) -> str:
-        """The query of a bulk operation over the records that the search *found* finds; over all if it is empty."""
+        """Return the query of a bulk operation over the records that match the search *found*, or over all if it is
+        empty.
+        """
         child, inner = self.children, ""
         if child is not None:
             inner = child.written(f"{child.name} {{ edges {{ node {{ {child.fields} }} }} }}")
@@ -158,7 +159,7 @@ REFUNDS = f"""query refunds($ids: [ID!]!) {{
     orderAdjustments(first: 20) {{ nodes {{ amountSet {_MONEY} taxAmountSet {_MONEY} }} {_PAGE} }}
   }} }}
 }}"""
-"""Refunds by their ids. They are no part of `ORDERS`: a bulk operation reads no list inside a list."""
+"""Refunds by their ids. They are not part of `ORDERS`, because a bulk operation reads no list inside a list."""
 
 LOCATIONS = f"""query locations($first: Int!, $after: String) {{
   locations(first: $first, after: $after, includeInactive: true, includeLegacy: true) {{
@@ -174,7 +175,6 @@ DELETIONS = f"""query events($first: Int!, $after: String, $query: String) {{
 
 
 def all_of(name: str, fields: str) -> str:
-    """The query for *fields* of all records of the list *name*."""
     return f"""query {name}($first: Int!, $after: String) {{
   {name}(first: $first, after: $after, sortKey: ID) {{ nodes {{ {fields} }} {_PAGE} }}
 }}"""

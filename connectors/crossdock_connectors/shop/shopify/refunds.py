@@ -1,4 +1,4 @@
-"""Refunds with their lines, which are requested apart from their orders."""
+"""Refunds with their lines, which are requested separately from their orders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _AT_A_TIME = 10  # a query may cost at most 1,000 points
 
 
 def with_refunds(ctx: ShopifyContext, orders: list[Any]) -> list[Any]:
-    """*orders*, each with its refunds in full in place of their ids."""
+    """Replace the ids of refunds in *orders* by the full refunds."""
     ids = [gid for order in orders for gid in _refund_ids(order)]
     found: dict[str, Any] = {}
     for start in range(0, len(ids), _AT_A_TIME):
@@ -22,7 +22,7 @@ def with_refunds(ctx: ShopifyContext, orders: list[Any]) -> list[Any]:
 
 
 def _completed(order: Any, found: dict[str, Any]) -> Any:
-    """A refund that is not found was deleted with its order meanwhile, and is left out."""
+    """Complete an order. A refund that is not found was deleted with its order meanwhile, and is left out."""
     ids = _refund_ids(order)
     return {**order, "refunds": [found[gid] for gid in ids if gid in found]} if ids else order
 

@@ -1,4 +1,4 @@
-"""The rows of Shopify's records: what `mapping` reads, with the member ``key``."""
+"""The rows of Shopify's records for `mapping`, with the member ``key``."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from crossdock_connectors.shop.shopify.settings import ShopifySettings
 
 
 class ShopifyRows:
-    """Makes the rows of records as a connection with *settings* reads them."""
+    """Makes rows of records for a connection with *settings*."""
 
     def __init__(self, settings: ShopifySettings) -> None:
         self._settings = settings
 
     def of_product(self, product: Any) -> Iterator[Any]:
-        """A row for each variant."""
+        """Yield a row for each variant."""
         for variant, row in _one_by_one(product, "variants", "variant"):
             yield joined(row, key=self.product_key(variant))
 
     def of_variant(self, variant: Any) -> Any:
-        """The row of a variant that has its product as a member."""
+        """Return the row of a variant that has its product as a member."""
         if not isinstance(variant, dict):
             return variant
         own = {name: value for name, value in variant.items() if name != "product"}
@@ -37,7 +37,7 @@ class ShopifyRows:
         return number(at_path(variant, "id"))
 
     def of_guests(self, orders: Iterable[Any]) -> Iterator[Item]:
-        """The customers of orders without an account, as Shopify would show them; only of orders that are read."""
+        """Yield the customers of orders without an account in Shopify's form; only for orders that are read."""
         for order in orders:
             if not isinstance(order, dict) or order.get("customer") is not None:
                 continue
@@ -58,7 +58,7 @@ class ShopifyRows:
             }
 
     def of_invoices(self, orders: Iterable[Any]) -> Iterator[Any]:
-        """The orders, and with credit notes then their refunds."""
+        """Yield the orders, and with credit notes then their refunds."""
         orders = list(orders)
         for order in orders:
             yield joined(keyed(order), due=invoice_due(order, self._settings.invoices))
@@ -70,7 +70,7 @@ class ShopifyRows:
         return not self._settings.locations or location in self._settings.locations
 
     def of_levels(self, variant: Any) -> Iterator[Any]:
-        """The stock of a variant at each location."""
+        """Yield the stock of a variant at each location."""
         item, tracked = number(at_path(variant, "inventoryItem.id")), at_path(variant, "inventoryItem.tracked")
         for level, row in _one_by_one(variant, "inventoryLevels", "level"):
             location = number(at_path(level, "location.id"))
@@ -83,22 +83,22 @@ class ShopifyRows:
 
 
 def number(gid: Any) -> str | None:
-    """The number in a global id; None in what is none."""
+    """Return the number in a global id, or None."""
     return (number_of(gid) or None) if isinstance(gid, str) else None
 
 
 def joined(item: Any, **members: Any) -> Any:
-    """*item* with further members; what is no object stays as it is."""
+    """Return *item* with further members. A value that is no object is returned unchanged."""
     return {**item, **members} if isinstance(item, dict) else item
 
 
 def keyed(item: Any) -> Any:
-    """*item* with the number in its id as its key."""
+    """Return *item* with the number in its id as its key."""
     return joined(item, key=number(at_path(item, "id")))
 
 
 def _one_by_one(item: Any, children: str, name: str) -> Iterator[tuple[Any, Any]]:
-    """Each child of *item* with its row: the item, and the child as the member *name*.
+    """Yield each child of *item* with its row: the item, and the child as the member *name*.
 
     An item without a list of children is a row without a child.
     """

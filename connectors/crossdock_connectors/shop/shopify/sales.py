@@ -1,6 +1,7 @@
-"""Shopify's orders and refunds -> what was sold or paid back; field names are those of the Admin schema.
+"""Shopify's orders and refunds as sales. Field names are those of the Admin schema.
 
-All of an order is in one currency: the shop's, or the one that the buyer saw. Shopify rounds each by itself.
+All amounts of an order are in one currency: the shop's, or the one that the buyer saw. Shopify rounds in each
+separately.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Amounts:
         self.unit = least(self.currency, pointer)
 
     def of(self, record: JsonAccess, pointer: str) -> Decimal:
-        """The amount of the MoneyBag at *pointer*."""
+        """Return the amount of the MoneyBag at *pointer*."""
         place = f"{pointer}/{self._money}"
         if record.at(f"{place}/currencyCode", str) != self.currency:
             message = f"is not {self.currency}, the currency of the order"
@@ -44,7 +45,7 @@ class Amounts:
         return record.decimal(f"{place}/amount")
 
     def of_any(self, record: JsonAccess, pointer: str) -> Decimal:
-        """As `of`; nothing if it is null."""
+        """Do the same as `of`, but return zero for null."""
         return _NOTHING if record.at(pointer, dict, default=None) is None else self.of(record, pointer)
 
     def sum(self, records: Iterable[JsonAccess], pointer: str) -> Decimal:
@@ -52,7 +53,7 @@ class Amounts:
 
 
 def current(order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> Sale:
-    """The order as it is now, after edits and refunds."""
+    """Return the present order, after edits and refunds."""
     quantities = {line.at("/id", str): line.at("/currentQuantity", int) for line in order.each("/lineItems")}
     subtotal = amounts.of(order, "/currentSubtotalPriceSet")
     items = _items(order, quantities, amounts, settings)
@@ -69,7 +70,7 @@ def current(order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> S
 
 
 def charged(order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> Sale:
-    """What the buyer was charged: the order after edits, but before refunds."""
+    """Return what the buyer was charged: the order after edits, but before refunds."""
     refunds = [refund for refund in order.each("/refunds") if not _is_edit(refund, amounts)]
     refunded: Counter[str] = Counter()
     for refund in refunds:
@@ -110,9 +111,9 @@ def _as_placed(order: JsonAccess, quantities: dict[str, int], amounts: Amounts, 
 
 
 def paid_back(refund: JsonAccess, order: JsonAccess, amounts: Amounts, settings: ShopifySettings) -> Sale:
-    """A refund as a negative sale: units that came back, with their discounts taken off, shipping and tax.
+    """Return a refund as a negative sale: returned units minus their discounts, shipping and tax.
 
-    Its total has no sign of its own at Shopify; here it is negative.
+    Its total is positive at Shopify and negative here.
     """
     lists = {name: _whole_list(refund, name) for name in ("refundLineItems", "refundShippingLines", "orderAdjustments")}
     lines, shipping, adjustments = lists.values()
@@ -137,9 +138,9 @@ def paid_back(refund: JsonAccess, order: JsonAccess, amounts: Amounts, settings:
 
 
 def _is_edit(refund: JsonAccess, amounts: Amounts) -> bool:
-    """Whether *refund* only removes units that were not paid, and are worth something.
+    """Return whether *refund* only removes unpaid units with a value.
 
-    Where paid units come back and the merchant keeps all of the money, an adjustment says so.
+    If paid units are returned and the merchant keeps all of the money, the refund has an adjustment.
     """
     if amounts.of(refund, "/totalRefundedSet") or _whole_list(refund, "orderAdjustments"):
         return False
@@ -147,7 +148,7 @@ def _is_edit(refund: JsonAccess, amounts: Amounts) -> bool:
 
 
 def product_of_line(line: JsonAccess, settings: ShopifySettings) -> Reference | None:
-    """The product of a line item; None for a gift card and an item without a variant.
+    """Return the product of a line item; None for a gift card and an item without a variant.
 
     A variant that was deleted is still known by its SKU.
     """
@@ -182,14 +183,14 @@ def _gross(items: Iterable[SoldItem]) -> Decimal:
 
 
 def _added_tax(order: JsonAccess, amounts: Amounts, pointer: str) -> Decimal:
-    """Tax that is added to the prices; none if they include it."""
+    """Return the tax that is added to the prices; zero if they include it."""
     return _NOTHING if order.at("/taxesIncluded", bool) else amounts.of(order, pointer)
 
 
 def _check_discount(order: JsonAccess, quantities: dict[str, int], amounts: Amounts, discount: Decimal) -> None:
     """Compare the subtotal with the discounts of the lines, to the minor unit.
 
-    Of a line of which only some units are left, the share may be rounded.
+    If only some units of a line are left, its share may be rounded.
 
     Raises:
         RecordError: If they differ.

@@ -1,4 +1,4 @@
-"""Access scopes: what a token has, and what the streams need.
+"""Access scopes: those of a token, and those that the streams need.
 
 Source: ``requiredAccess`` of each type in the published Admin schema, and shopify.dev/docs/api/usage/access-scopes.
 """
@@ -33,14 +33,16 @@ _TARGETS: Mapping[tuple[str, ...], str] = {
 
 
 def granted(shop: ApiAnswer) -> frozenset[str]:
-    """The scopes of the token, by the answer to `queries.SHOP`; one for writing includes the one for reading."""
+    """Return the scopes of the token from the answer to `queries.SHOP`. A scope for writing includes the one for
+    reading.
+    """
     found = {at_path(each, "handle") for each in shop.items("/data/currentAppInstallation/accessScopes")}
     named = {each for each in found if isinstance(each, str)}
     return frozenset(named | {each.replace("write_", "read_", 1) for each in named if each.startswith("write_")})
 
 
 def missing(settings: ShopifySettings, scopes: frozenset[str]) -> Iterator[tuple[str, str]]:
-    """Each scope that streams of the connection lack, with their names."""
+    """Yield each scope that streams of the connection lack, with their names."""
     unread = {
         "products": settings.product_namespace is not None,
         "invoices": settings.invoices == "never",
@@ -52,17 +54,16 @@ def missing(settings: ShopifySettings, scopes: frozenset[str]) -> Iterator[tuple
 
 
 def missing_for_targets(scopes: frozenset[str]) -> Iterator[tuple[str, str]]:
-    """Each scope that is missing for writing, with what needs it."""
+    """Yield each scope that is missing for writing, with the resources that need it."""
     for alternatives, purpose in _TARGETS.items():
         if not scopes.intersection(alternatives):
             yield alternatives[0], purpose
 
 
 def hides_orders(settings: ShopifySettings, scopes: frozenset[str], now: datetime) -> bool:
-    """Whether a first run lacks orders because of their age."""
     return not sees_all_orders(scopes) and (settings.first is None or settings.first <= now - ORDERS_SEEN)
 
 
 def sees_all_orders(scopes: frozenset[str]) -> bool:
-    """Whether an order that is not shown does not exist; else it may only be old."""
+    """Return whether an order that is not shown does not exist. Without that scope, it may only be old."""
     return "read_all_orders" in scopes

@@ -58,5 +58,4 @@ class ShopifySettings(ShopSettings):
 
     @property
     def endpoint(self) -> str:
-        """The path of GraphQL requests below ``base_url``, such as ``https://lamps.myshopify.com``."""
         return f"/admin/api/{VERSION}/graphql.json"

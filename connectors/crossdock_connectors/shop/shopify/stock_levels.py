@@ -1,4 +1,4 @@
-"""Stock as Shopify's inventory quantities: set if they are as they were looked up just before.
+"""Stock as Shopify's inventory quantities, which are set if they have not changed since the look-up just before.
 
 Source: shopify.dev/docs/api/admin-graphql/2026-10/mutations/inventorySetQuantities. The directive ``@idempotent`` is
 required as of version 2026-04.
@@ -38,12 +38,12 @@ def location_gid(number: str) -> str:
 
 
 def search(sku: str) -> str:
-    """The search for a SKU; it may find others as well, since Shopify ignores case."""
+    """Return the search for a SKU. It may find others, too, since Shopify ignores case."""
     return f"sku:{json.dumps(sku)}"
 
 
 def of_sku(items: list[Any], sku: str, location: str, name: str) -> Outcome:
-    """What a look-up by the SKU says of the quantity *name* at *location*."""
+    """Return what a look-up by the SKU shows about the quantity *name* at *location*."""
     same = [item for item in items if isinstance(item, dict) and item.get("sku") == sku]
     if len(same) > 1:
         message = f"the shop has {len(same)} variants with the SKU {sku}"
@@ -54,7 +54,6 @@ def of_sku(items: list[Any], sku: str, location: str, name: str) -> Outcome:
 
 
 def of_item(item: Any, location: str, name: str) -> Outcome:
-    """What a look-up of an inventory item says."""
     if not isinstance(item, dict):
         return Outcome("rejected", "the shop no longer has this variant", 200, reason="missing")
     level = item.get("inventoryLevel")
@@ -70,7 +69,7 @@ def of_item(item: Any, location: str, name: str) -> Outcome:
 
 
 def set_input(target_id: str, quantity: int, before: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The input of `SET`: *quantity*, if the shop still has what *before* says."""
+    """Return the input of `SET`: *quantity*, if the shop still has the quantity of *before*."""
     item, _, location = target_id.partition("-")
     row = {
         "inventoryItemId": item_gid(item),

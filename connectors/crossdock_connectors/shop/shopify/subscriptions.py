@@ -1,8 +1,8 @@
 """The webhook subscriptions of the app at a Shopify shop, over HTTPS.
 
 Sources: the published Admin schema of version 2026-10, and shopify.dev/docs/apps/build/webhooks. Webhooks are signed
-with the app's client secret, which the API does not tell. Shopify refuses a second subscription to a topic at the same
-address. Those in the app's own configuration file are not listed.
+with the app's client secret, which the API does not return. Shopify refuses a second subscription to a topic at the
+same address. Those in the app's own configuration file are not listed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SCOPES = {
     "products": "read_products",
     "refunds": "read_orders",
 }
-"""A scope that the topics of a resource need, by the descriptions of the topics in the schema."""
+"""A scope that the topics of a resource need, from the descriptions of the topics in the schema."""
 _RESOURCES = (  # those with "_" in their names
     "app_purchases_one_time", "app_subscriptions", "audit_events", "bulk_operations", "collection_listings",
     "collection_publications", "company_contact_roles", "company_contacts", "company_locations",
@@ -91,12 +91,12 @@ class ShopifySubscriptions(SubscriptionApi[ShopifySettings]):
 
 
 def schema_topic(topic: str) -> str:
-    """``orders/create`` as the schema writes it: ``ORDERS_CREATE``."""
+    """Return ``orders/create`` in the schema's form: ``ORDERS_CREATE``."""
     return topic.replace("/", "_").upper()
 
 
 def header_topic(name: str) -> str:
-    """``ORDERS_CREATE`` as the header of a webhook writes it: ``orders/create``."""
+    """Return ``ORDERS_CREATE`` in the form of a webhook's header: ``orders/create``."""
     text = name.lower()
     for resource in _RESOURCES:
         if text.startswith(f"{resource}_"):
@@ -110,7 +110,6 @@ def _read(node: Any, source: str) -> Subscription:
 
 
 def _refusal(payload: Any) -> str:
-    """What the user errors of a mutation say; empty without any."""
     errors = at_path(payload, "userErrors")
     if not isinstance(errors, list):
         return "the answer says nothing of the mutation"
@@ -118,7 +117,6 @@ def _refusal(payload: Any) -> str:
 
 
 def _is_about_address(payload: Any) -> bool:
-    """Whether the first user error names a member of the input ``webhookSubscription``."""
     return bool(at_path(payload, "userErrors.0.field.0") == "webhookSubscription")
 
 

@@ -1,7 +1,7 @@
 """A Shopify shop as a target: shipments, and stock at locations.
 
-Both are looked up before they are written: Shopify wants the units of its own fulfillment orders, and the quantity that
-a new one replaces. What an answer does not tell is looked up again, so nothing is written twice.
+Both are looked up before they are written: Shopify requires the units of its own fulfillment orders, and the quantity
+that a new one replaces. After an ambiguous answer they are looked up again, so nothing is written twice.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class ShopifyTarget(ApiTarget):
     # ---- requests
 
     def create(self, resource: str, payload: dict[str, Any]) -> Request:  # noqa: ARG002
-        """Never sent: `create_from` and `update` make the requests."""
+        """Return a placeholder that is never sent: `create_from` and `update` make the requests."""
         return self._query(_PING)
 
     def create_from(self, resource: str, payload: dict[str, Any], held: dict[str, Any]) -> Request:
@@ -104,7 +104,7 @@ class ShopifyTarget(ApiTarget):
         return replace(request, body=exact_json.dumps(body))
 
     def also_changes(self, resource: str, payload: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
-        """The shop takes the units of a parcel from its stock at the location that it has assigned."""
+        """Return the stock at the assigned location, from which the shop takes the units of a parcel."""
         if resource == "fulfillments":
             items = payload.get("items") or ()
             yield from (("stock", key_text((item["sku"], ""))) for item in items)
@@ -125,7 +125,7 @@ class ShopifyTarget(ApiTarget):
         return self._query(fulfillments.LOOK_UP, id=f"gid://shopify/Order/{first}")
 
     def _location(self, named: str) -> str:
-        """The id of a location that is named by it, or by its code in the setting ``locations``."""
+        """Return the id of a location from its id, or from its code in the setting ``locations``."""
         return self._location_ids.get(named, named)
 
     def ping(self, resource: str) -> Request:  # noqa: ARG002

@@ -26,7 +26,7 @@ _Hints = Iterator[Hint]
 
 
 def received(settings: ShopifySettings) -> Webhooks[ShopifySettings] | None:
-    """The webhooks of a connection; they are signed with the client secret of the app."""
+    """Declare the webhooks of a connection, which are signed with the client secret of the app."""
     if settings.webhooks is None:
         return None
     return Webhooks(
@@ -40,7 +40,6 @@ def received(settings: ShopifySettings) -> Webhooks[ShopifySettings] | None:
 
 
 def hints(settings: ShopifySettings, webhook: Webhook) -> _Hints:
-    """The records that a webhook is about."""
     if "/" not in webhook.topic:
         yield from _of_event(settings, webhook)
     elif webhook.topic in _OF_TOPIC:
@@ -84,7 +83,7 @@ def _merged_customers(settings: ShopifySettings, webhook: Webhook) -> _Hints:  #
 
 
 def _product(settings: ShopifySettings, webhook: Webhook) -> _Hints:
-    """The variants; beyond the first hundred, Shopify names their ids only."""
+    """Yield the variants. Beyond the first hundred, Shopify only names their ids."""
     if settings.product_namespace is not None:
         return
     if settings.product_key == "sku":
@@ -105,14 +104,13 @@ def _stock(settings: ShopifySettings, webhook: Webhook) -> _Hints:
 
 
 def _number(part: JsonAccess, pointer: str) -> str:
-    """The number in the global id at *pointer*."""
     if number := number_of(part.at(pointer, str)):
         return number
     raise RecordError("bad_value", "is no global id", pointer=part.place(pointer))
 
 
 def _of_event(settings: ShopifySettings, webhook: Webhook) -> _Hints:
-    """The records that a delivery of Events names by their global ids."""
+    """Yield the records that a delivery of Events names by their global ids."""
     for gid in webhook.at("/query_variables", dict, default={}).values():
         if not isinstance(gid, str) or not gid.startswith(_GID) or not (number := number_of(gid)):
             continue
@@ -162,4 +160,4 @@ _REPEATED = frozenset(  # orders/updated, customers/update and customers/delete 
     }
 )
 TOPICS = tuple(topic for topic in _OF_TOPIC if topic not in _REPEATED)
-"""To subscribe to. ``products/delete`` is none of them: it names no variant."""
+"""The topics to subscribe to. ``products/delete`` is not one of them: it names no variant."""

@@ -1,4 +1,4 @@
-"""What ``crossdock check`` finds out about a WooCommerce shop."""
+"""``crossdock check`` of a WooCommerce shop."""
 
 from __future__ import annotations
 

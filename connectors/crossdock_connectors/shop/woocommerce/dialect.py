@@ -60,7 +60,7 @@ class WooCommerceDialect(Dialect[WooCommerceSettings]):
         yield Checkpoint(orders.cursor)
 
     def _guests(self, orders: Iterable[Any]) -> Iterator[Item]:
-        """The customers of orders without an account, as WooCommerce would show them."""
+        """Yield the customers of orders without an account in WooCommerce's form."""
         for order in orders:
             if at_path(order, "customer_id") != 0:
                 continue
@@ -98,7 +98,9 @@ class WooCommerceDialect(Dialect[WooCommerceSettings]):
             yield RawBatch.json([self._level(record) for record in records], source=source)
 
     def _level(self, variant: Any) -> Any:
-        """A variant without a stock of its own is counted nowhere, or, with "parent", with its product."""
+        """Return the stock of a variant. One without its own stock is counted nowhere, or, with "parent", with its
+        product.
+        """
         counted = at_path(variant, "manage_stock") not in (False, "parent")
         return _joined(_keyed(variant), counted=counted, mapped=self._is_mapped)
 
@@ -173,7 +175,7 @@ class WooCommerceDialect(Dialect[WooCommerceSettings]):
 
 
 def _joined(item: Any, **members: Any) -> Any:
-    """*item* with further members; what is no object stays as it is."""
+    """Return *item* with further members. A value that is no object is returned unchanged."""
     return {**item, **members} if isinstance(item, dict) else item
 
 

@@ -1,4 +1,4 @@
-"""Which of WooCommerce's orders and refunds are invoiced."""
+"""The invoicing of WooCommerce's orders and refunds."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _OF_ORDER = ("id", "customer_id", "currency", "billing")
 
 
 def invoice_due(order: Any, when: Literal["paid", "shipped", "placed", "never"]) -> bool:
-    """Whether an order is to be invoiced now.
+    """Return whether an order must be invoiced now.
 
-    ``paid`` and ``shipped`` go by the times at which it was paid and completed, which stay when it is refunded. A
+    ``paid`` and ``shipped`` depend on the times at which it was paid and completed, which a refund does not change. A
     status that an extension has added counts as placed. An order in the trash is not invoiced.
     """
     status = at_path(order, "status")
@@ -30,10 +30,10 @@ def invoice_due(order: Any, when: Literal["paid", "shipped", "placed", "never"])
 
 
 def refund_rows(order: Any, *, due: bool) -> Iterator[Item]:
-    """A row for each refund of an order, with what of the order a credit note needs.
+    """Yield a row for each refund of an order, with the members of the order that a credit note needs.
 
     Args:
-        due: Whether the order is invoiced: without an invoice there is no credit note.
+        due: Whether the order is invoiced. Without an invoice there is no credit note.
     """
     refunds = at_path(order, "refunds")
     own = {name: order.get(name) for name in _OF_ORDER} if isinstance(order, dict) else {}

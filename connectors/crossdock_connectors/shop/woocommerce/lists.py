@@ -22,17 +22,17 @@ API = "/wp-json/wc/v3"
 TOTAL = "X-WP-Total"
 MOST = 100  # records on a page
 MISSING_HOUR = timedelta(hours=1)
-"""WordPress moves a time of spring's missing hour, on the site's clocks, one hour ahead, although it means UTC."""
+"""WordPress moves a time in spring's missing hour, by the site's clocks, one hour ahead, although it means UTC."""
 UNFILTERED = (
     "the shop ignores modified_after, as those before WooCommerce 5.8 do: each run reads all orders and products"
 )
-STATUSES = ("any", "trash")  # any is all but the trash; the trash comes last, as an order may get there meanwhile
+STATUSES = ("any", "trash")  # any is all but the trash; the trash comes last, as an order may move there meanwhile
 _OF_PARENT = frozenset({"id", "name", "status"})
 OF_STOCK = "id,sku,name,type,manage_stock,stock_quantity"
 
 
 def pages(ctx: WooContext, path: str, change: str | tuple[str, ...] = "id", **params: str | None) -> Pages:
-    """The records of a list in the order of their ids, or of what *params* name with *change*; each page's address."""
+    """Yield the records of a list in the order of their ids, or by *params* with *change*, and each page's address."""
     size = ctx.settings.page_size or MOST
     paginator = OverlappingPages(change=change, total=TOTAL, size=size, size_param="per_page")
     asked = {"orderby": "id", "order": "asc", **params}
@@ -44,7 +44,7 @@ def pages(ctx: WooContext, path: str, change: str | tuple[str, ...] = "id", **pa
 
 
 def orders(ctx: WooContext, since: str | None) -> Feed:
-    """The orders that changed since *since*, with their refunds in full; those in the trash too."""
+    """Return the orders that changed since *since*, with full refunds, including those in the trash."""
     return read_once(ctx, "orders", since, lambda: _orders(ctx, since))
 
 
@@ -58,7 +58,7 @@ def _orders(ctx: WooContext, since: str | None) -> Pages:
 
 
 def with_refunds(ctx: WooContext, order: Any) -> Any:
-    """*order* with its refunds in place of their summaries; what has none stays as it is."""
+    """Replace the summaries of refunds in *order* by the full refunds. Other values are returned unchanged."""
     number = number_of(order)
     if number is None or at_path(order, "refunds") in ([], None, MISSING):
         return order
@@ -72,7 +72,7 @@ def with_refunds(ctx: WooContext, order: Any) -> Any:
 
 
 def order_keys(ctx: WooContext) -> Feed:
-    """All orders with what tells their keys and those of their customers."""
+    """Return all orders with the members that determine their keys and those of their customers."""
     fields = "id,customer_id,billing.email"
     return read_once(
         ctx,
@@ -86,7 +86,7 @@ def order_keys(ctx: WooContext) -> Feed:
 
 
 def customers(ctx: WooContext) -> Feed:
-    """All accounts, of whatever role: the list cannot be filtered by time."""
+    """Return all accounts of any role. The list cannot be filtered by time."""
     return read_once(ctx, "customers", None, lambda: pages(ctx, "customers", role="all"))
 
 
@@ -94,14 +94,14 @@ def customers(ctx: WooContext) -> Feed:
 
 
 def products(ctx: WooContext, since: str | None) -> Pages:
-    """The variants that changed since *since*: those of a product whose variation changed have changed as well."""
+    """Yield the variants that changed since *since*. All variants of a product with a changed variation count."""
     begin = datetime.fromisoformat(since) - OVERLAP if since else None
     for records, source in _changed(ctx, "products", begin, "date_modified", status="any"):
         yield list(variants(ctx, records)), source
 
 
 def catalog(ctx: WooContext) -> Feed:
-    """All variants with what tells their keys and their stock."""
+    """Return all variants with the members that determine their keys and their stock."""
 
     def read() -> Pages:
         for records, source in pages(ctx, "products", status="any", _fields=OF_STOCK):
@@ -111,7 +111,7 @@ def catalog(ctx: WooContext) -> Feed:
 
 
 def variants(ctx: WooContext, products: Iterable[Any], fields: str | None = None) -> Iterator[Any]:
-    """What is sold and counted: simple products, and the variations of variable ones, each with its ``parent``.
+    """Yield simple products, and the variations of variable ones, each with its ``parent``.
 
     A variable product is no variant, unless it keeps the stock of its variations.
     """
@@ -139,7 +139,7 @@ def _variations(ctx: WooContext, product: Item, fields: str | None) -> Iterator[
 
 
 def _changed(ctx: WooContext, path: str, begin: datetime | None, change: str | tuple[str, ...], **params: str) -> Pages:
-    """The records of a list that changed at *begin* or later, oldest change first; all of them with None."""
+    """Yield the records of a list that changed at *begin* or later, oldest change first; all of them with None."""
     if begin is None:
         yield from pages(ctx, path, change, orderby="modified", **params)
         return
@@ -152,17 +152,19 @@ def _changed(ctx: WooContext, path: str, begin: datetime | None, change: str | t
 
 
 def _is_older(record: Any, than: str) -> bool:
-    """Whether *record* says that it has not changed since then."""
+    """Return whether *record* states that it has not changed since then."""
     found = at_path(record, "date_modified_gmt")
     return isinstance(found, str) and found < than
 
 
 def written(moment: datetime) -> str:
-    """*moment* in UTC as WooCommerce writes it: to the second and without a zone. One with a zone would be moved."""
+    """Format *moment* in UTC in WooCommerce's form: to the second and without a zone. One with a zone would be
+    moved.
+    """
     return moment.astimezone(UTC).replace(tzinfo=None, microsecond=0).isoformat()
 
 
 def number_of(record: Any) -> str | None:
-    """The id of a record, which is a whole number; None if it has none."""
+    """Return the id of a record, which is a whole number, or None."""
     found = at_path(record, "id")
     return str(found) if isinstance(found, int) and not isinstance(found, bool) else None

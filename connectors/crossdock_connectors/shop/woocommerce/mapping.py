@@ -1,4 +1,4 @@
-"""WooCommerce's records -> drafts of the platform; field names are those of ``wc/v3``."""
+"""Mapping of WooCommerce's records to drafts of the platform. Field names are those of ``wc/v3``."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from crossdock_connectors.shop.woocommerce.sales import Amounts
 from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 
 STORE = "store"
-"""The key of the one location: WooCommerce knows no others."""
+"""The key of the only location: WooCommerce has no others."""
 _ACTIVE = frozenset({"publish", "private"})  # a private variation is switched off; a private product is for the staff
 
 
 def product(record: Record, settings: WooCommerceSettings) -> ProductDraft:
-    """A simple product, or a variation with the name of its product and its own attributes."""
+    """Map a simple product, or a variation with the name of its product and its own attributes."""
     parent = record.part("/parent") if record.at("/parent", dict, default=None) else None
     options = [text(each, "/option") for each in record.each("/attributes", default=())] if parent else []
     own = ", ".join(option for option in options if option)
@@ -46,7 +46,7 @@ def product(record: Record, settings: WooCommerceSettings) -> ProductDraft:
 
 
 def customer(record: Record) -> CustomerDraft:
-    """A customer account, or the guest of an order, who has the order's address alone."""
+    """Map a customer account, or the guest of an order, who has only the order's address."""
     email = text(record, "/email") or text(record, "/billing/email")
     name = _full_name(record, "") or _full_name(record, "/billing") or text(record, "/billing/company")
     return CustomerDraft(
@@ -59,7 +59,7 @@ def customer(record: Record) -> CustomerDraft:
 
 
 def order(record: Record, settings: WooCommerceSettings) -> OrderDraft:
-    """An order; refunds do not change its lines."""
+    """Map an order. Refunds do not change its lines."""
     amounts = Amounts.of_order(record)
     return OrderDraft(
         customer_id=_customer(record, settings),
@@ -72,7 +72,7 @@ def order(record: Record, settings: WooCommerceSettings) -> OrderDraft:
 
 
 def invoice(record: Record, settings: WooCommerceSettings) -> InvoiceDraft:
-    """What the buyer of an order was charged; with ``refunds: reject``, less what was paid back."""
+    """Map what the buyer of an order was charged; with ``refunds: reject``, minus refunds."""
     amounts = Amounts.of_order(record)
     of_order = sales.charged if settings.refunds == "credit_note" else sales.kept
     return InvoiceDraft(
@@ -83,7 +83,7 @@ def invoice(record: Record, settings: WooCommerceSettings) -> InvoiceDraft:
 
 
 def credit_note(record: Record, settings: WooCommerceSettings) -> InvoiceDraft:
-    """A refund as an invoice with negative quantities."""
+    """Map a refund to an invoice with negative quantities."""
     placed = record.part("/order")
     amounts = Amounts.of_order(placed)
     return InvoiceDraft(
@@ -94,12 +94,12 @@ def credit_note(record: Record, settings: WooCommerceSettings) -> InvoiceDraft:
 
 
 def location(settings: WooCommerceSettings) -> WarehouseBinDraft:
-    """The shop is a bin."""
+    """Map the shop to a bin."""
     return WarehouseBinDraft(code=settings.locations.get(STORE, STORE), warehouse=settings.warehouse)
 
 
 def lot(record: Record, settings: WooCommerceSettings) -> InventoryLotDraft:
-    """The stock of a variant, or of a product for all of its variations; negative where more was sold than there is."""
+    """Map the stock of a variant, or of a product for all of its variations. It is negative if too much was sold."""
     return InventoryLotDraft(
         product_id=product_of(settings, str(record.at("/id", int)), text(record, "/sku"), "/sku"),
         lot_number=settings.lot,
@@ -121,7 +121,7 @@ def _full_name(record: JsonAccess, pointer: str) -> str | None:
 
 
 def _address(record: JsonAccess, pointer: str) -> Address | None:
-    """The address at *pointer*; None if it lacks what every address has."""
+    """Return the address at *pointer*; None if it lacks a required member."""
     if record.at(pointer, dict, default=None) is None:
         return None
     found = record.part(pointer)

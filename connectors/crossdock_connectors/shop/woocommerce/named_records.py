@@ -28,7 +28,7 @@ WITHOUT_REFUNDS = (
 
 
 def orders(ctx: WooContext, ids: Sequence[str]) -> Pages:
-    """The orders with these ids, with summaries of their refunds; those in the trash too."""
+    """Yield the orders with these ids, with summaries of their refunds, including those in the trash."""
     left = dict.fromkeys(ids)
     for status in STATUSES:
         if not left:
@@ -40,7 +40,7 @@ def orders(ctx: WooContext, ids: Sequence[str]) -> Pages:
 
 
 def orders_of_refunds(ctx: WooContext, refunds: Sequence[str]) -> list[str]:
-    """The ids of the orders that these refunds are of."""
+    """Return the ids of the orders of these refunds."""
     if not refunds:
         return []
     try:
@@ -56,7 +56,6 @@ def orders_of_refunds(ctx: WooContext, refunds: Sequence[str]) -> list[str]:
 
 
 def customers(ctx: WooContext, ids: Sequence[str]) -> Pages:
-    """The accounts with these ids."""
     if ids:
         yield from pages(ctx, "customers", role="all", include=",".join(ids))
 
@@ -65,7 +64,7 @@ def customers(ctx: WooContext, ids: Sequence[str]) -> Pages:
 
 
 def products(ctx: WooContext, ids: Sequence[str]) -> Pages:
-    """The variants of the products with these ids, the product that changed last at the end."""
+    """Yield the variants of the products with these ids. The product that changed last is at the end."""
     if ids:
         named = {"status": "any", "include": ",".join(ids)}
         for records, source in pages(ctx, "products", "date_modified", orderby="modified", **named):
@@ -73,16 +72,16 @@ def products(ctx: WooContext, ids: Sequence[str]) -> Pages:
 
 
 def stock(ctx: WooContext, ids: Sequence[str]) -> Pages:
-    """As `products`, with what tells the stock."""
+    """Do the same as `products`, with the members that determine the stock."""
     if ids:
         for records, source in pages(ctx, "products", status="any", include=",".join(ids), _fields=OF_STOCK):
             yield list(variants(ctx, records, OF_STOCK)), source
 
 
 def products_of(ctx: WooContext, ids: Sequence[str]) -> list[str]:
-    """The ids of the products that have these ids, or of which variations have them.
+    """Return the ids of the products that have these ids, or whose variations have them.
 
-    The list of products has no variations, so each of them is requested by itself.
+    The list of products has no variations, so each of them is requested separately.
     """
     found = list[str]()
     if ids:
@@ -98,9 +97,9 @@ def products_of(ctx: WooContext, ids: Sequence[str]) -> list[str]:
 
 
 def products_of_skus(ctx: WooContext, skus: Sequence[str]) -> list[str]:
-    """The ids of the products that have these SKUs, or of which variations have them.
+    """Return the ids of the products that have these SKUs, or whose variations have them.
 
-    WooCommerce takes commas as ends of SKUs, so it looks up none with a comma.
+    WooCommerce treats commas as separators of SKUs, so SKUs with commas cannot be looked up.
     """
     wanted = [sku for sku in skus if sku.strip() and "," not in sku]
     if not wanted:
@@ -111,6 +110,6 @@ def products_of_skus(ctx: WooContext, skus: Sequence[str]) -> list[str]:
 
 
 def _numbers(values: Iterable[Any]) -> list[str]:
-    """The ids among *values*, each once; 0 and what is no number is left out."""
+    """Return the ids among *values*, each once. 0 and other values are left out."""
     ids = (value for value in values if isinstance(value, int) and not isinstance(value, bool) and value > 0)
     return list(dict.fromkeys(map(str, ids)))

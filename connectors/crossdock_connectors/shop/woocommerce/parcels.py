@@ -1,6 +1,6 @@
 """Parcels as tracking items of WooCommerce's extension Shipment Tracking.
 
-Source: woocommerce.com/document/shipment-tracking. It knows no idempotency keys and takes a number twice, so the items
+Source: woocommerce.com/document/shipment-tracking. It has no idempotency keys and accepts a number twice, so the items
 of the order are looked up first, and again after an ambiguous answer: a parcel is there if its number is.
 """
 
@@ -16,17 +16,16 @@ _TRACKING = "/wp-json/wc-shipment-tracking/v3"
 
 
 def path(order: str) -> str:
-    """The list of an order's tracking items."""
     return f"{_TRACKING}/orders/{order}/shipment-trackings"
 
 
 def order_of(target_id: str) -> str:
-    """The order in our id of a tracking item, whose own id is unknown without it."""
+    """Return the order in a tracking item's id of ours. The item's own id is unknown without it."""
     return target_id.partition("-")[0]
 
 
 def created(payload: Mapping[str, Any]) -> dict[str, Any]:
-    """The body of a new item. With an address of its own, the carrier is a custom one."""
+    """Return the body of a new item. A carrier with a tracking address is a custom one."""
     body = {"tracking_number": payload["number"], "date_shipped": payload.get("date")}
     if payload.get("url") is None:
         body["tracking_provider"] = payload["carrier"]
@@ -36,7 +35,6 @@ def created(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def delivered(item: Any, status: int, name: str) -> Outcome:
-    """What the answer to a create says."""
     order, number = key_parts_of(name)
     target_id = _id_of(item, order)
     if target_id is None or item.get("tracking_number") != number:
@@ -45,7 +43,9 @@ def delivered(item: Any, status: int, name: str) -> Outcome:
 
 
 def found(items: Any, name: str | None, target_id: str | None) -> Outcome:
-    """What a look-up of the order's items says of the parcel with our *name*, or with *target_id*."""
+    """Return what a look-up of the order's items shows about the parcel with the external id *name*, or with
+    *target_id*.
+    """
     order, _, number = (name or "").partition("|")
     order = order_of(target_id) if target_id is not None else order
     if not order.isdecimal():

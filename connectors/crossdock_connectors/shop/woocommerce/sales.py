@@ -1,6 +1,6 @@
-"""WooCommerce's orders and refunds -> what was sold or paid back; field names are those of ``wc/v3``.
+"""WooCommerce's orders and refunds as sales. Field names are those of ``wc/v3``.
 
-Amounts of lines are without tax, also where prices contain it, and may have more decimals than the currency.
+Amounts of lines exclude tax, even if prices include it, and may have more decimals than the currency.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Amounts:
 
     @classmethod
     def of_order(cls, order: JsonAccess) -> Amounts:
-        """Raise RecordError if its currency is not in ISO 4217."""
+        """Read the currency of *order*, or raise RecordError if it is not in ISO 4217."""
         currency = order.at("/currency", str)
         return cls(currency, least(currency, "/currency"))
 
@@ -40,7 +40,7 @@ class Amounts:
 
 
 def charged(order: JsonAccess, amounts: Amounts, settings: WooCommerceSettings) -> Sale:
-    """What the buyer was charged; refunds do not change an order, but their list has to be there.
+    """Return what the buyer was charged. Refunds do not change an order, but their list must be present.
 
     WooCommerce rounds lines or sums, as its settings say, so the total may differ from the lines by a minor unit each.
     """
@@ -59,13 +59,13 @@ def charged(order: JsonAccess, amounts: Amounts, settings: WooCommerceSettings) 
 
 
 def kept(order: JsonAccess, amounts: Amounts, settings: WooCommerceSettings) -> Sale:
-    """What was charged less what was paid back."""
+    """Return what was charged minus refunds."""
     sale, back = charged(order, amounts, settings), amounts.sum(order.each("/refunds"), "/amount")
     return Sale(sale.currency, sale.items, sale.total - back, {**sale.charges, "refund": -back}, sale.rounding)
 
 
 def paid_back(refund: JsonAccess, amounts: Amounts, settings: WooCommerceSettings) -> Sale:
-    """A refund as a negative sale: units that came back, and what else of its amount its lines do not explain."""
+    """Return a refund as a negative sale: returned units, and the part of its amount that its lines do not explain."""
     lines, shipping, fees = (
         refund.each(f"/{kind}", default=()) for kind in ("line_items", "shipping_lines", "fee_lines")
     )
@@ -85,12 +85,12 @@ def _item(line: JsonAccess, amount: Decimal, settings: WooCommerceSettings) -> S
 
 
 def _with_units(items: Sequence[SoldItem]) -> tuple[SoldItem, ...]:
-    """*items* without amounts for no units, which a merchant may enter."""
+    """Remove amounts for zero units, which a merchant may enter."""
     return tuple(item for item in items if item.quantity or not item.amount)
 
 
 def _product(line: JsonAccess, settings: WooCommerceSettings) -> Reference | None:
-    """The product of a line; None if it never had one, or it was deleted: then WooCommerce has null for its SKU."""
+    """Return the product of a line; None if it never had one, or was deleted: WooCommerce then has null for its SKU."""
     number = line.at("/variation_id", int, default=0) or line.at("/product_id", int, default=0)
     if not number or line.at("/sku", str, default=None) is None:
         return None

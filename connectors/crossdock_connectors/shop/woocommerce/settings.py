@@ -41,7 +41,7 @@ class WooCommerceSettings(ShopSettings):
     """The most records that are requested at a time; by default 100, as many as WooCommerce permits."""
 
     def declared_api(self) -> Api:
-        """With Basic over HTTPS; over plain http WooCommerce takes OAuth 1.0a alone."""
+        """Return the API with Basic over HTTPS. Over plain http, WooCommerce accepts only OAuth 1.0a."""
         is_plain = urlsplit(self.base_url).scheme == "http"
         kind = OAuth1Auth if is_plain else BasicAuth
         return self.api(auth=kind(self.consumer_key, self.consumer_secret))

@@ -1,4 +1,4 @@
-"""OAuth 1.0a without a token, HMAC-SHA256, as WooCommerce takes it over plain http.
+"""OAuth 1.0a without a token, HMAC-SHA256, as WooCommerce accepts it over plain http.
 
 Sources: RFC 5849 section 3.4, and the section "Authentication" of woocommerce.github.io/woocommerce-rest-api-docs.
 """
@@ -21,7 +21,7 @@ _PREFIX = "oauth_"
 
 
 class OAuth1Auth(TimedAuth):
-    """Signs each request in its query, with a time and a nonce of its own."""
+    """Signs each request in its query, with its own time and nonce."""
 
     def __init__(self, key: SecretRef, secret: SecretRef) -> None:
         self._key, self._secret = key, secret
@@ -41,7 +41,6 @@ class OAuth1Auth(TimedAuth):
 
 
 def signature(method: str, address: str, params: list[tuple[str, str]], secret: str) -> str:
-    """The signature of a request to *address*, which has no query."""
     pairs = "&".join(
         f"{name}={value}" for name, value in sorted((_encoded(name), _encoded(value)) for name, value in params)
     )

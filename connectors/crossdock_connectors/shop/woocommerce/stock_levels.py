@@ -1,7 +1,9 @@
-"""Stock of WooCommerce's products and variations: changed by the difference to what was looked up just before.
+"""Stock of WooCommerce's products and variations, which is changed by the difference to the quantity looked up just
+before.
 
 Source: ``inventory_delta`` in ``WC_REST_Products_V2_Controller`` and ``WC_REST_Product_Variations_V2_Controller`` of
-github.com/woocommerce/woocommerce. A sale between look-up and change is kept; a quantity that is set would undo it.
+github.com/woocommerce/woocommerce. A sale between look-up and change is preserved, while setting a quantity would undo
+it.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ FIELDS = "id,sku,parent_id,manage_stock,stock_quantity"
 
 
 def check_sku(parts: Sequence[str]) -> None:
-    """Raise RecordError if a key is no SKU that can be looked up: WooCommerce takes commas as ends of SKUs."""
+    """Raise RecordError if a SKU cannot be looked up: WooCommerce treats commas as separators of SKUs."""
     if len(parts) != 1 or not parts[0].strip():
         raise RecordError("invalid_draft", "the key must be the SKU")
     if "," in parts[0]:
@@ -25,13 +27,12 @@ def check_sku(parts: Sequence[str]) -> None:
 
 
 def path(target_id: str) -> str:
-    """Where a product is read and changed, or a variation, whose id begins with its product's."""
+    """Return the path of a product, or of a variation, whose id begins with its product's."""
     parent, _, number = target_id.rpartition("-")
     return f"{API}/products/{parent}/variations/{number}" if parent else f"{API}/products/{number}"
 
 
 def of_sku(products: Any, sku: str) -> Outcome:
-    """What a look-up by the SKU says."""
     if not isinstance(products, list):
         return Outcome("unavailable", "answered a look-up without a list", 200)
     same = [product for product in products if isinstance(product, dict) and product.get("sku") == sku]
@@ -44,7 +45,6 @@ def of_sku(products: Any, sku: str) -> Outcome:
 
 
 def of_product(product: Any) -> Outcome:
-    """What a look-up of a product or variation says."""
     number = product.get("id") if isinstance(product, dict) else None
     if not isinstance(number, int):
         return Outcome("unavailable", "answered a look-up with a different record", 200)

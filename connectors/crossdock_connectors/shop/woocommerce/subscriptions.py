@@ -58,6 +58,6 @@ class WooCommerceSubscriptions(SubscriptionApi[WooCommerceSettings]):
 
 
 def _read(webhook: Any, source: str) -> Subscription:
-    """``paused`` by the merchant and ``disabled`` after failures in a row are both not active."""
+    """Parse a webhook. ``paused`` by the merchant and ``disabled`` after failures in a row are both not active."""
     active = at_path(webhook, "status") == "active"
     return read_subscription(webhook, source, topic="topic", address="delivery_url", active=active)

@@ -78,7 +78,7 @@ class WooCommerceTarget(ApiTarget):
     # ---- requests
 
     def create(self, resource: str, payload: dict[str, Any]) -> Request:
-        """Never sent: `create_from` and `update` make the requests. Its path is that in messages."""
+        """Return a request that is never sent and whose path is for messages; see `create_from` and `update`."""
         return self.create_from(resource, payload, {}) if resource == "fulfillments" else self.ping(resource)
 
     def create_from(self, resource: str, payload: dict[str, Any], held: Any) -> Request:  # noqa: ARG002
@@ -150,14 +150,14 @@ class WooCommerceTarget(ApiTarget):
 
 
 def _missing(answer: Answer) -> Outcome | None:
-    """The rejection of a record that the shop does not have; other answers of 404 concern all records."""
+    """Return the rejection of a record that the shop does not have. Other answers of 404 concern all records."""
     if answer.status in {400, 404} and code_of(answer).endswith("_invalid_id"):
         return Outcome("rejected", "the shop has no such order or product", 200, reason="missing")
     return None
 
 
 def _unanswered(outcome: Outcome) -> Outcome:
-    """What became of a look-up that was answered by no list: a look-up leaves nothing in doubt."""
+    """Return the outcome of a look-up without a list: a look-up leaves nothing in doubt."""
     return (
         outcome
         if outcome.kind in {"throttled", "unauthorized", "rejected"}

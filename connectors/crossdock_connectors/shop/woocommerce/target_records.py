@@ -1,4 +1,4 @@
-"""Records that are written back to a WooCommerce shop, besides stock."""
+"""Records that are written back to a WooCommerce shop, except stock."""
 
 from __future__ import annotations
 

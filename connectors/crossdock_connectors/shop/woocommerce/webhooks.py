@@ -22,7 +22,7 @@ _Hints = Iterator[Hint]
 
 
 def received(settings: WooCommerceSettings) -> Webhooks[WooCommerceSettings] | None:
-    """The webhooks of a connection; they are signed with the secret that each has in the shop."""
+    """Declare the webhooks of a connection, which are signed with the secret of each webhook in the shop."""
     if settings.webhooks is None:
         return None
     return Webhooks(
@@ -37,13 +37,14 @@ def received(settings: WooCommerceSettings) -> Webhooks[WooCommerceSettings] | N
 
 
 def hints(settings: WooCommerceSettings, webhook: Webhook) -> _Hints:
-    """The records that a webhook is about."""
     if webhook.topic in _OF_TOPIC:
         yield from _OF_TOPIC[webhook.topic](settings, webhook)
 
 
 def _order(settings: WooCommerceSettings, webhook: Webhook) -> _Hints:
-    """A refund and its deletion are updates of the order. The body of a deleted order is its id alone."""
+    """Yield the order: a refund and its deletion are updates of the order. The body of a deleted order is only its
+    id.
+    """
     key = webhook.identifier("/id")
     if webhook.at("/customer_id", int, default=None) == 0:
         yield guest_hint(key)
@@ -55,7 +56,7 @@ def _customer(settings: WooCommerceSettings, webhook: Webhook) -> _Hints:  # noq
 
 
 def _product(settings: WooCommerceSettings, webhook: Webhook) -> _Hints:
-    """A product or a variation. A variable product stands for its variations, which are fetched with it."""
+    """Yield a product or a variation. A variable product stands for its variations, which are fetched with it."""
     key = webhook.identifier("/id")
     product = key if settings.product_key == "id" else webhook.at("/sku", str, default=None)
     if product and settings.product_namespace is None:

@@ -1,4 +1,4 @@
-"""Amazon's records -> drafts of the platform; names are those of Amazon's API documents.
+"""Mapping of Amazon's records to drafts of the platform. Names are those of Amazon's API documents.
 
 The documents are ``fbaInventory.json`` and ``fulfillmentOutbound_2020-07-01.json``.
 """
@@ -13,7 +13,7 @@ from crossdock.resources import Tracking
 from crossdock_connectors.threepl.record_values import Products, parcels, plain, status_of, units
 
 FINAL = frozenset(map(plain, ("Cancelled", "Complete", "CompletePartialled", "Unfulfillable", "Invalid")))
-"""Statuses after which nothing of an order changes."""
+"""Statuses after which an order no longer changes."""
 WAREHOUSE = "Amazon MCF"
 _QUANTITIES = {
     "fulfillable": "/inventoryDetails/fulfillableQuantity",
@@ -24,7 +24,7 @@ _QUANTITIES = {
 
 
 def product(record: Record, products: Products, unit: str | None) -> ProductDraft:
-    """A seller's SKU. Its barcode is Amazon's own, the FNSKU."""
+    """Map a seller's SKU. Its barcode is Amazon's own, the FNSKU."""
     sku = products.sku(record.at("/sellerSku", str))
     return ProductDraft(
         sku=sku,
@@ -35,14 +35,14 @@ def product(record: Record, products: Products, unit: str | None) -> ProductDraf
 
 
 def marketplace(record: Record) -> WarehouseBinDraft:
-    """All fulfillment centers of a marketplace: Amazon does not say in which of them units are."""
+    """Map all fulfillment centers of a marketplace to a bin: Amazon does not state in which of them units are."""
     return WarehouseBinDraft(code=record.at("/marketplace", str), warehouse=WAREHOUSE)
 
 
 def lot(
     record: Record, products: Products, states: Mapping[Any, str], lot_number: str, unit: str | None
 ) -> InventoryLotDraft:
-    """The units of a SKU that are in one state."""
+    """Map the units of a SKU that are in one state."""
     place, sku, state = record.at("/marketplace", str), record.at("/sellerSku", str), record.at("/state", str)
     return InventoryLotDraft(
         product_id=products.reference(sku, (place, sku)),
@@ -55,7 +55,7 @@ def lot(
 
 
 def order_progress(record: Record, statuses: Mapping[str, str]) -> dict[str, Any]:
-    """Status and parcels of an order, which may be sent in several shipments, each in several packages."""
+    """Return status and parcels of an order, which may be sent in several shipments of several packages."""
     status = status_of(record, "/fulfillmentOrder/fulfillmentOrderStatus", statuses)
     return {"status": status, "tracking": parcels(_parcels(record))}
 

@@ -1,7 +1,7 @@
 """An order as Amazon accepts it: ``createFulfillmentOrder`` of ``fulfillmentOutbound_2020-07-01.json``.
 
-Without ``sellerFulfillmentOrderId``, our name, and without what only India and Japan have (cash on delivery, payment
-and delivery preferences). Lengths and enumerations are the document's.
+The model lacks ``sellerFulfillmentOrderId``, which is the external id, and members for India and Japan only (cash on
+delivery, payment and delivery preferences). Lengths and enumerations are the document's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _Key = Annotated[str, Field(min_length=1, max_length=50)]
 
 
 def _amount(value: object) -> object:
-    """A `Decimal` or integer as the text that Amazon wants, exact; a text is left as it is."""
+    """Convert a `Decimal` or integer to the exact text that Amazon requires. A text is not changed."""
     if isinstance(value, Decimal | int) and not isinstance(value, bool):
         return exact_json.decimal_text(Decimal(value))
     return value

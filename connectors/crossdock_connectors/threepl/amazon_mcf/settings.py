@@ -15,12 +15,15 @@ from crossdock_connectors.threepl.settings import ThreePlSettings
 
 StockState = Literal["fulfillable", "reserved", "researching", "unfulfillable"]
 RATE = RateLimit(per_minute=120, burst=2)
-"""Amazon has a token bucket for each operation: two requests a second for all that are used here, and at once 30, but
-only 2 for the inventory. All requests of a connection keep to the lowest of them."""
+"""Amazon has a token bucket for each operation. All that are used here have two requests per second and a burst of 30,
+except the inventory with a burst of 2. All requests of a connection keep to the lowest limit.
+"""
 
 
 class LoginWithAmazon(RefreshTokenAuth):
-    """Login with Amazon. Its tokens have a header of their own, and Amazon answers 403 to an expired one."""
+    """The log-in of Login with Amazon. Its tokens have a header of their own, and Amazon answers 403 to an expired
+    one.
+    """
 
     header, scheme = "x-amz-access-token", ""
     expired_statuses = frozenset({403})

@@ -1,4 +1,4 @@
-"""What is read from Amazon.
+"""The streams of Amazon.
 
 The inventory is listed whole; the token of its next page is valid for 30 seconds only. Orders are listed by the time of
 their last status. Shipments of an order in work do not move that time, so such orders are read again in each run.
@@ -53,7 +53,7 @@ class AmazonStream(Stream[AmazonMcfSettings]):
         self.mapping_version = version_of(settings, 1)
 
     def inventory(self, ctx: AmazonContext) -> Iterator[tuple[list[Any], str]]:
-        """The summaries of each page, with the marketplace, and the page's address."""
+        """Yield the summaries of each page, with the marketplace, and the page's address."""
         place = self.settings.marketplace
         params = {"granularityType": "Marketplace", "granularityId": place, "marketplaceIds": place, "details": "true"}
         paginator = CursorInBody("/pagination/nextToken", param="nextToken")
@@ -152,10 +152,10 @@ class Shipments(AmazonStream):
             yield page.items(records), page.address
 
     def _order(self, ctx: AmazonContext, summary: Any, still_open: list[str]) -> Any:
-        """An order with its shipments; of one that is not ours, the summary.
+        """Return an order with its shipments, or the summary of an order that crossdock has not sent.
 
         Args:
-            still_open: Its name is added if it may change without another time of its status.
+            still_open: The order's name is added if it may change without a new status time.
         """
         name = at_path(summary, "sellerFulfillmentOrderId")
         key = key_in(name, self.settings.orders.namespace)
@@ -172,7 +172,7 @@ class Shipments(AmazonStream):
 
 
 def _position(since: str | None, first: datetime) -> tuple[datetime, set[str]]:
-    """From when orders are listed, and the names of those that are read in any case."""
+    """Return the time from which orders are listed, and the names of those that are read in any case."""
     if since is None:
         return first, set()
     stored = exact_json.loads(since)
@@ -184,7 +184,6 @@ def _path(name: str) -> str:
 
 
 def streams(settings: AmazonMcfSettings) -> Sequence[AmazonStream]:
-    """The streams of a connection."""
     own_products = () if settings.product_namespace else (Products(settings),)
     return [*own_products, Locations(settings), Stock(settings), Shipments(settings)]
 

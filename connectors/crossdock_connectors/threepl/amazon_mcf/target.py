@@ -1,6 +1,6 @@
 """Amazon as a target: fulfillment orders, which are written once and can be cancelled until they are picked.
 
-Amazon answers a create with an empty body: the order's id is our name for it. Only an order on hold could be changed.
+Amazon answers a create with an empty body: the order's id is its external id. Only an order on hold could be changed.
 """
 
 from __future__ import annotations
@@ -69,14 +69,16 @@ class AmazonTarget(ApiTarget):
         return explained(outcome, answer, refusal, self.name_conflict_pointer(resource))
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
-        """As for any target; a cancelled order that is looked up by its id, after a cancellation, is absent."""
+        """Do the same as for any target, but treat a cancelled order that is looked up by its id after a cancellation
+        as absent.
+        """
         outcome = super().found(resource, answer, _by_name(expected))
         status = outcome.held.get("fulfillmentOrderStatus") if outcome.held is not None else None
         is_cancelled = expected.target_id is not None and plain(str(status)) == "cancelled"
         return Outcome("absent", status=200) if is_cancelled else outcome
 
     def rule(self, resource: str, operation: str) -> Rule:
-        """A second cancellation would be refused, so a look-up decides about one in doubt."""
+        """Return the rule. A second cancellation would be refused, so a look-up decides about one in doubt."""
         return "verify" if operation == "delete" else super().rule(resource, operation)
 
 
@@ -89,7 +91,7 @@ def _path(name: str) -> str:
 
 
 def refusal(body: Any) -> Refusal | None:
-    """What an ``ErrorList`` says. Only the message tells that a name is taken."""
+    """Read an ``ErrorList``. Only the message shows that an external id is taken."""
     errors = body.get("errors") if isinstance(body, dict) else None
     first = errors[0] if isinstance(errors, list) and errors else None
     if not isinstance(first, dict) or not isinstance(first.get("message"), str):

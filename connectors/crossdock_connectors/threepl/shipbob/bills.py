@@ -19,11 +19,11 @@ from crossdock_connectors.threepl.shipbob.lists import (
 )
 
 LATE = timedelta(days=30)
-"""How long after its day a bill may appear. It is ShipBob's own default as well."""
+"""How long after its day a bill may appear, as in ShipBob's own default."""
 
 
 class Bills(ShipBobStream):
-    """Bills of the last thirty days, and of the time since the last run. They do not say which merchant they are of."""
+    """Bills of the last thirty days, and of the time since the last run. They do not name their merchant."""
 
     name, resource, mode, key = "bills", "invoice", "incremental", ("owner", "invoice_id")
 
@@ -42,7 +42,7 @@ class Bills(ShipBobStream):
         return joined(bill, owner=self.settings.owner, transactions=lines)
 
     def _refuse_other_merchants(self, ctx: ShipBobContext) -> None:
-        """Refuse an account of several merchants: the others' bills would be taken for ours."""
+        """Refuse an account of several merchants: the others' bills would be mistaken for those of the merchant."""
         others = set(owners_of_items(ctx).values()) - {self.settings.owner}
         if others:
             message = f"the token sees other merchants than {self.settings.owner}, and bills do not say whose they are"

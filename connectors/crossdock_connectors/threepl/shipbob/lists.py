@@ -1,4 +1,4 @@
-"""How ShipBob's lists are read, and what its streams have in common."""
+"""Reading of ShipBob's lists, and the common parts of its streams."""
 
 from __future__ import annotations
 
@@ -31,25 +31,22 @@ class ShipBobStream(Stream[ShipBobSettings]):
 
     @property
     def other_owner(self) -> Filter:
-        """Rows of other merchants."""
         return Filter.model_validate({"not": {"field": "owner", "equals": self.settings.owner}})
 
 
 def cursor_pages(ctx: ShipBobContext, path: str, **params: str) -> Pages:
-    """The pages of a list with cursors."""
     for page in ctx.api.pages(path, {"PageSize": PAGE_SIZE, **params}, paginator=NextUrl("/next"), records="/items"):
         yield page.items("/items"), page.address
 
 
 def numbered_pages(ctx: ShipBobContext, path: str, params: Mapping[str, str | None]) -> Pages:
-    """The pages of a list with page numbers."""
     paginator = PageNumber("", param="Page", size=PAGE_SIZE, size_param="Limit")
     for page in ctx.api.pages(path, params, paginator=paginator):
         yield page.items(""), page.address
 
 
 def order_pages(ctx: ShipBobContext, since: str | None) -> Pages:
-    """Orders whose shipments changed since ten minutes before *since*, oldest order first.
+    """Yield orders whose shipments changed since ten minutes before *since*, oldest order first.
 
     An order that joins the list while it is read moves others to later pages, so none is missed.
     """
@@ -60,12 +57,12 @@ def order_pages(ctx: ShipBobContext, since: str | None) -> Pages:
 
 
 def named_orders(ctx: ShipBobContext, names: Sequence[str]) -> Pages:
-    """The orders with these names of ours, oldest first; at least one name, and none with a comma."""
+    """Yield the orders with these external ids, oldest first. There must be at least one, and none with a comma."""
     return numbered_pages(ctx, "/order", {"SortOrder": "Oldest", "ReferenceIds": ",".join(names)})
 
 
 def owners_of_items(ctx: ShipBobContext) -> Mapping[str | None, str]:
-    """The merchant of each inventory item, by the text of its id; read once in a run."""
+    """Return the merchant of each inventory item, by the text of its id. The list is read once in a run."""
     return ctx.shared(
         "shipbob.owners",
         lambda: {
@@ -77,6 +74,6 @@ def owners_of_items(ctx: ShipBobContext) -> Mapping[str | None, str]:
 
 
 def objects(item: Any, name: str) -> list[Item]:
-    """The objects of the list *name* in *item*; none without a list."""
+    """Return the objects of the list *name* in *item*; none without a list."""
     found = item.get(name) if isinstance(item, dict) else None
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []

@@ -1,4 +1,6 @@
-"""ShipBob's records -> drafts of the platform; field names are those of ShipBob's reference, version 2026-01."""
+"""Mapping of ShipBob's records to drafts of the platform. Field names are those of ShipBob's reference, version
+2026-01.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +25,11 @@ from crossdock_connectors.threepl.shipbob.settings import SHORT, Bills
 
 SENT = "Completed"
 OUTBOUND = "OUTBOUND"
-"""The bin of units that were shipped."""
+"""The bin of shipped units."""
 UNNAMED_CARRIER = "unknown"
 
 
 def product(record: Record, products: Products, unit: str | None) -> ProductDraft:
-    """A variant of a product."""
     variant = "/variants"
     return ProductDraft(
         sku=products.sku(record.at(f"{variant}/sku", str)),
@@ -40,7 +41,7 @@ def product(record: Record, products: Products, unit: str | None) -> ProductDraf
 
 
 def location(record: Record) -> WarehouseBinDraft:
-    """A fulfillment center, or `OUTBOUND`."""
+    """Map a fulfillment center, or `OUTBOUND`."""
     return WarehouseBinDraft(
         code=record.key_parts[-1],
         warehouse=record.at("/name", str),
@@ -49,7 +50,7 @@ def location(record: Record) -> WarehouseBinDraft:
 
 
 def lot(record: Record, products: Products, states: Mapping[Any, str], unit: str | None) -> InventoryLotDraft:
-    """The units of a lot that are in one state at one location."""
+    """Map the units of a lot that are in one state at one location."""
     owner, state = record.at("/owner", str), record.at("/state", str)
     item = str(record.at("/inventory_id", int))
     expires = record.instant("/lot_date", default=None, timezone="UTC")
@@ -65,7 +66,7 @@ def lot(record: Record, products: Products, states: Mapping[Any, str], unit: str
 
 
 def received_lot(record: Record, products: Products, unit: str | None) -> InventoryLotDraft:
-    """The units of a lot that came with one receiving order, as far as they were stowed."""
+    """Map the units of a lot that came with one receiving order, as far as they were stowed."""
     owner = record.at("/owner", str)
     expires = record.instant("/lot_date", default=None, timezone="UTC")
     return InventoryLotDraft(
@@ -80,7 +81,7 @@ def received_lot(record: Record, products: Products, unit: str | None) -> Invent
 
 
 def receipt(record: Record, products: Products, announced_lots: str) -> LotMovementDraft:
-    """The movement of an announced lot to the location that received it."""
+    """Map the movement of an announced lot to the location that received it."""
     key = products.sku(record.at("/sku", str)), record.at("/lot", str)
     return LotMovementDraft(
         lot_id=Reference("inventory_lot", key, announced_lots),
@@ -90,7 +91,7 @@ def receipt(record: Record, products: Products, announced_lots: str) -> LotMovem
 
 
 def departure(record: Record) -> LotMovementDraft:
-    """The movement of shipped units from the first receipt of their lot at the location.
+    """Map the movement of shipped units from the first receipt of their lot at the location.
 
     Raises:
         RecordError: If no receiving order has brought this lot to the location.
@@ -107,7 +108,6 @@ def departure(record: Record) -> LotMovementDraft:
 
 
 def bill(record: Record, bills: Bills) -> InvoiceDraft:
-    """A bill with a line for each of its transactions."""
     return InvoiceDraft(
         customer_id=Reference("customer", bills.customer, bills.customer_namespace),
         currency=record.at("/currency_code", str),
@@ -132,7 +132,7 @@ def _bin(owner: str, code: str) -> Reference:
 
 
 def order_progress(record: Record, statuses: Mapping[str, str]) -> dict[str, Any]:
-    """Status and parcels of an order, which may be sent in several shipments, short, or with other products."""
+    """Return status and parcels of an order, which may be sent in several shipments, short, or with other products."""
     status = status_of(record, "/status", statuses)
     if record.at("/status", str) == "Fulfilled" and _shipped(record) < _ordered(record):
         status = statuses[SHORT]
@@ -144,7 +144,7 @@ def _ordered(record: Record) -> Decimal:
 
 
 def _shipped(record: Record) -> Decimal:
-    """Units that were sent, whatever product was sent in place of another one."""
+    """Return the number of sent units, including replacements."""
     return sum(
         (
             units(item, "/quantity")

@@ -1,7 +1,7 @@
-"""Stock by what happens to it: receiving orders bring lots, and shipments take units of them away.
+"""Stock movements: receiving orders bring lots, and shipments take units from them.
 
-A shipment does not say with which receiving order its units came: they are those of the first one that brought the lot
-to the location.
+A shipment does not name the receiving order of its units, which is assumed to be the first one that brought the lot to
+the location.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _OwnRows(ShipBobStream):
 
 
 class Receipts(_OwnRows):
-    """What completed receiving orders brought, by item and lot. All since the setting ``first`` are read each time.
+    """The lots of completed receiving orders, by item and lot. All since the setting ``first`` are read each time.
 
     `fetch` gets all that an order brought: item and lot may be empty in the keys that it is given.
     """
@@ -65,7 +65,7 @@ class Receipts(_OwnRows):
 
 
 class Departures(_OwnRows):
-    """What shipments took away, by item and lot; of all orders, also those that crossdock did not send."""
+    """The units of shipments, by item and lot, for all orders, including those that crossdock did not send."""
 
     name, resource, mode, key = (
         "departures",
@@ -109,7 +109,9 @@ class Departures(_OwnRows):
 
 
 def received(ctx: ShipBobContext) -> list[Item]:
-    """What completed receiving orders brought, in the order of their completion; read once in a run."""
+    """Return what completed receiving orders brought, in the order of their completion. The list is read once in a
+    run.
+    """
     return ctx.shared("shipbob.received", lambda: list(_received(ctx, {})))
 
 
@@ -127,7 +129,7 @@ def _received(ctx: ShipBobContext, named: Mapping[str, str]) -> Iterator[Item]:
 
 
 def _brought(ctx: ShipBobContext, order: Item) -> Iterator[Item]:
-    """A row for each item and lot of a receiving order that was stowed."""
+    """Yield a row for each item and lot of a receiving order that was stowed."""
     owners = owners_of_items(ctx)
     skus = {each.get("inventory_id"): each.get("sku") for each in objects(order, "inventory_quantities")}
     rows: dict[Place, Item] = {}

@@ -1,4 +1,5 @@
-"""An order as ShipBob accepts it: ``POST /2026-01/order`` (developer.shipbob.com), without ``reference_id``, our name.
+"""An order as ShipBob accepts it: ``POST /2026-01/order`` (developer.shipbob.com), without ``reference_id``, the
+external id.
 
 Members have ShipBob's own names on the wire.
 """

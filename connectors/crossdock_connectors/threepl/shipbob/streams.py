@@ -1,4 +1,4 @@
-"""What is read from ShipBob.
+"""The streams of ShipBob.
 
 Products, locations and stock are listed whole: ShipBob has no filter for their changes. An order has no time of its
 last change, but a filter for the changes of its shipments, which excludes the times that it names.
@@ -86,7 +86,7 @@ class Stock(ShipBobStream):
             yield RawBatch.json(rows, source=address)
 
     def _rows(self, item: Any, owners: Mapping[str | None, str]) -> Iterator[Item]:
-        """One row for each lot, location and state of an inventory item; of what is no such item, one without a key."""
+        """Yield one row for each lot, location and state of an inventory item; for other values, one without a key."""
         about = {name: at_path(item, name) for name in ("inventory_id", "sku")}
         about["owner"] = owners.get(text_of(about["inventory_id"]), "")
         if not isinstance(at_path(item, "lots"), list):
@@ -106,7 +106,9 @@ class Stock(ShipBobStream):
 
 
 class Shipments(ShipBobStream):
-    """Status and parcels of the orders that crossdock has sent. An order is read again when a shipment changes."""
+    """Status and parcels of the orders that crossdock has sent. An order is read again when one of its shipments
+    changes.
+    """
 
     name, resource, mode, key = "shipments", "order", "incremental", ("order_key",)
     contributes = ("status", "tracking")
@@ -140,7 +142,6 @@ class Shipments(ShipBobStream):
 
 
 def streams(settings: ShipBobSettings) -> Sequence[ShipBobStream]:
-    """The streams of a connection."""
     chosen: Mapping[Callable[[ShipBobSettings], ShipBobStream], bool] = {
         Products: settings.product_namespace is None,
         Locations: True,

@@ -1,7 +1,7 @@
 """ShipBob's subscriptions to webhooks.
 
 Source: developer.shipbob.com, pages Webhooks and Create, Get and Delete Subscription of version 2026-01. A subscription
-may be created with a secret of ours. Nothing says that ShipBob refuses duplicates.
+may be created with a given secret. The documentation does not say whether ShipBob refuses duplicates.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ShipBobSubscriptions(SubscriptionApi[ShipBobSettings]):
             yield from (_read(item, page.address) for item in page.items("/items"))
 
     def create(self, ctx: ShipBobContext, topic: str, address: str) -> Subscription:
-        """Subscribe to *topic* with the secret of the connection; if ShipBob tells another one, that one signs.
+        """Subscribe to *topic* with the secret of the connection. If ShipBob returns another one, it signs with that.
 
         Raises:
             ConfigError: If ShipBob does not accept this secret.
@@ -68,6 +68,6 @@ class ShipBobSubscriptions(SubscriptionApi[ShipBobSettings]):
 
 
 def _read(item: Any, source: str) -> Subscription:
-    """``enabled`` is absent from the answer to a creation."""
+    """Parse a subscription. ``enabled`` is absent from the answer to a creation."""
     active = at_path(item, "enabled") is not False
     return read_subscription(item, source, topic="topics", address="url", active=active)

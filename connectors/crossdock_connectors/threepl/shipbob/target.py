@@ -1,6 +1,6 @@
 """ShipBob as a target: orders, which are written once and can be cancelled until they are shipped.
 
-Of a stored order ShipBob lets only the address of an open shipment change; what must change is cancelled and sent anew.
+ShipBob allows changes only to the address of an open shipment. Other changes cancel the order and send it again.
 """
 
 from __future__ import annotations
@@ -69,18 +69,20 @@ class ShipBobTarget(ApiTarget):
         )
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
-        """As for any target; a cancelled order that is looked up by its id, after a cancellation, is absent."""
+        """Do the same as for any target, but treat a cancelled order that is looked up by its id after a cancellation
+        as absent.
+        """
         outcome = super().found(resource, answer, expected)
         is_cancelled = outcome.held is not None and outcome.held.get("status") == _CANCELLED
         return Outcome("absent", status=200) if expected.target_id is not None and is_cancelled else outcome
 
     def rule(self, resource: str, operation: str) -> Rule:
-        """A second cancellation would be refused, so a look-up decides about one in doubt."""
+        """Return the rule. A second cancellation would be refused, so a look-up decides about one in doubt."""
         return "verify" if operation == "delete" else super().rule(resource, operation)
 
 
 def refusal(body: Any) -> Refusal | None:
-    """What an error body says: the messages of each member, or one message."""
+    """Read an error body: the messages of each member, or one message."""
     if not isinstance(body, dict):
         return None
     for member, messages in body.items():

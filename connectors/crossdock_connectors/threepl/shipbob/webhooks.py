@@ -1,7 +1,7 @@
 """ShipBob's webhooks: Standard Webhooks, with the topic in a header.
 
-Source: developer.shipbob.com/webhooks (headers, topics, retries). It has no schemas of the bodies: they are taken to be
-the shipments and receiving orders of the API, version 2026-01. No stream reads returns or single charges. Departures
+Source: developer.shipbob.com/webhooks (headers, topics, retries). It has no schemas of the bodies, which are assumed to
+be the shipments and receiving orders of the API, version 2026-01. No stream reads returns or single charges. Departures
 need all receiving orders, so the next run reads them.
 """
 
@@ -17,12 +17,12 @@ from crossdock_connectors.threepl.shipbob.subscriptions import ShipBobSubscripti
 
 SCHEME = WebhookScheme()
 ANY = ""
-"""In a key, in place of the item and of the lot: all that the receiving order has brought."""
+"""A key part in place of the item and of the lot: all that the receiving order has brought."""
 _Hints = Iterator[Hint]
 
 
 def received(settings: ShipBobSettings) -> Webhooks[ShipBobSettings] | None:
-    """The webhooks of a connection; they are signed with the secret of the subscription."""
+    """Declare the webhooks of a connection, which are signed with the secret of the subscription."""
     if settings.webhooks is None:
         return None
     return Webhooks(
@@ -36,13 +36,12 @@ def received(settings: ShipBobSettings) -> Webhooks[ShipBobSettings] | None:
 
 
 def hints(settings: ShipBobSettings, webhook: Webhook) -> _Hints:
-    """The records that a webhook is about."""
     if webhook.topic in _OF_TOPIC:
         yield from _OF_TOPIC[webhook.topic](settings, webhook)
 
 
 def _shipment(settings: ShipBobSettings, webhook: Webhook) -> _Hints:
-    """The order, if crossdock has sent it; a shipment has the name of its order as well."""
+    """Yield the order if crossdock has sent it. A shipment has the name of its order as well."""
     key = key_in(webhook.at("/reference_id", str, default=None), settings.orders.namespace)
     if key is not None:
         yield Hint("shipments", (key,))

@@ -1,4 +1,4 @@
-"""``crossdock migrate go``, ``pause`` and ``resume``: what people decide while a migration is loaded."""
+"""``crossdock migrate go``, ``pause`` and ``resume``: the decisions of people while a migration is loaded."""
 
 from __future__ import annotations
 

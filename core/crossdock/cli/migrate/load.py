@@ -65,7 +65,6 @@ def load(
 
 
 def _show(loaded: Loaded, *, as_json: bool) -> int:
-    """Print what a load did; return its exit code."""
     if loaded.error is not None:
         terminal_output.print_errors({"" if loaded.wave is None else str(loaded.wave): loaded.error})
     elif loaded.wave is not None:

@@ -1,4 +1,4 @@
-"""What a load shows while it lasts: a bar of the wave above that of the run on a terminal, and sentences on stderr."""
+"""The output of a running load: a bar of the wave above that of the run on a terminal, and sentences on stderr."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 
 
 def sentence(progress: WaveProgress) -> str:
-    """How far a wave is, such as ``wave 2 of 3: lots: 120 of 5,000 records, 30 min 0 s left``."""
+    """Describe the progress of a wave, such as ``wave 2 of 3: lots: 120 of 5,000 records, 30 min 0 s left``."""
     parts = [f"{progress.done:,} of {progress.expected:,} records"] if progress.expected else []
     parts += filter(None, [times_left(progress)])
     return f"{progress.wave}: {', '.join(parts) or 'its records are being read'}"
 
 
 def times_left(progress: WaveProgress) -> str:
-    """How long the wave takes, and all waves; empty if that is unknown, or nothing is left."""
+    """Describe the remaining time of the wave and of all waves; empty if that is unknown, or nothing is left."""
     left = f"{duration_text(progress.left)} left" if progress.left else ""
     later = f"{duration_text(progress.all_left)} with later waves" if progress.all_left else ""
     return f"{left} ({later})" if left and later else left or later
 
 
 class LoadOutput:
-    """Shows what a load does.
+    """Shows the progress of a load.
 
     Args:
-        shown: What shows its runs.
-        wanted: False where only warnings are shown.
+        shown: Shows its runs.
+        wanted: False to show only warnings.
     """
 
     def __init__(self, shown: Shown, *, wanted: bool) -> None:
@@ -71,6 +71,6 @@ class LoadOutput:
 
 @contextmanager
 def load_output(*, wanted: bool) -> Iterator[LoadOutput]:
-    """What shows a load; without *wanted* only warnings."""
+    """Show a load; without *wanted* only warnings."""
     with terminal_output.progress(wanted=wanted) as shown:
         yield LoadOutput(shown, wanted=wanted)

@@ -1,4 +1,4 @@
-"""Who uses the command line, for what a migration remembers of people."""
+"""The user of the command line, for the decisions that a migration records."""
 
 from __future__ import annotations
 

@@ -16,11 +16,11 @@ FINDINGS = {
     "date_out_of_range": "before 1900 or after 2100",
     "date_impossible": "with an impossible date",
 }
-"""What a number of cells is, by `crossdock.migration.cell_findings.Finding`."""
+"""The words for a number of cells, by `crossdock.migration.cell_findings.Finding`."""
 
 
 def percent(number: int, of: int) -> str:
-    """A share: ``0 %`` and ``100 %`` mean none and all; of nothing, empty."""
+    """Format a share: ``0 %`` and ``100 %`` mean none and all. A share of nothing is empty."""
     if not of:
         return ""
     if 0 < number * 200 < of:
@@ -29,7 +29,7 @@ def percent(number: int, of: int) -> str:
 
 
 def distinct(column: Mapping[str, Any]) -> str:
-    """The number of different values, with a sign if it is an estimate."""
+    """Format the number of different values, with a sign if it is an estimate."""
     return f"{'~' * column['distinct_is_estimate']}{column['distinct']:,}"
 
 
@@ -39,14 +39,14 @@ def length(column: Mapping[str, Any]) -> str:
 
 
 def forms(column: Mapping[str, Any]) -> str:
-    """Which share of the filled cells are numbers or dates."""
+    """Format which share of the filled cells are numbers or dates."""
     words = {"whole": "whole", "decimal": "decimal", "dates": "dates"}
     shares = {word: column[name] for name, word in words.items() if column[name]}
     return ", ".join(f"{percent(number, column['filled'])} {word}" for word, number in shares.items())
 
 
 def odd(column: Mapping[str, Any]) -> str:
-    """What is odd, how often, and where first; with the values, if the document has them."""
+    """Describe the findings, their number and first place, with the values if the document has them."""
     return "; ".join(
         f"{found['cells']:,} {FINDINGS[name]} ({', '.join(map(_example, found['examples']))})"
         for name, found in column["findings"].items()

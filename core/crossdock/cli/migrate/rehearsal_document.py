@@ -1,4 +1,4 @@
-"""A rehearsal as one document: what ``--json`` prints, and what the terminal and the page show."""
+"""A rehearsal as one document, which ``--json`` prints and the terminal and the page show."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EXAMPLES = 5
 
 
 def document(rehearsed: Rehearsed, *, raw: bool) -> dict[str, Any]:
-    """The document; values of records are in it only if *raw*."""
+    """Make the document. It has values of records only if *raw*."""
     planned, waves = rehearsed.planned, rehearsed.waves
     order = [name for wave in waves for name in planned.tallies if name in wave.wave.streams]
     return {
@@ -106,7 +106,7 @@ def _rejected(found: Rejected) -> dict[str, Any]:
 
 
 def _unresolved(decisions: Decisions, found: StreamDecisions, resource: str, namespace: str) -> dict[str, Any]:
-    """References of one stream to records of one resource and namespace that will not be there, and why."""
+    """Describe references of one stream to records of one resource and namespace that will be missing, and why."""
     missing = found.missing[resource, namespace]
     why = {key: decisions.becomes_of((resource, namespace, key)) for key in missing}
     first = sorted(missing.items(), key=lambda each: (-each[1], each[0]))[:_EXAMPLES]
@@ -163,7 +163,7 @@ def _warnings(rehearsed: Rehearsed) -> list[str]:
 
 
 def _may_be_there(rehearsed: Rehearsed) -> Iterator[str]:
-    """Streams of which the platform may have records that would be taken over; unless it was asked."""
+    """Yield streams of which the platform may have records that would be taken over, unless that was read."""
     if rehearsed.already_there is not None:
         return
     for name, member in rehearsed.matching.items():

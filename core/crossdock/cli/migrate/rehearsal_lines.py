@@ -24,7 +24,7 @@ _AT_ONCE_S = 0.05  # requests that the burst allows
 
 
 def show(console: Any, document: Mapping[str, Any]) -> None:
-    """Print it: the profiles first, then what would happen, and the waves at the end."""
+    """Print the profiles first, then what would happen, and the waves at the end."""
     for name, stream in document["streams"].items():
         for title, profile in profiles(stream).items():
             _print_profile(console, f"{name}{title}", profile)
@@ -46,7 +46,6 @@ def show(console: Any, document: Mapping[str, Any]) -> None:
 
 
 def wave_row(wave: Mapping[str, Any]) -> tuple[str, ...]:
-    """The cells of `WAVES`."""
     takes = "unknown" if wave["seconds"] is None else duration_text(wave["seconds"])
     takes = takes if wave["seconds"] is None or wave["seconds"] >= _AT_ONCE_S else "at once"
     return wave["name"], f"{wave['requests']:,}", shown_time(wave["begins_at"]), shown_time(wave["ends_at"]), takes
@@ -57,7 +56,7 @@ def shown_time(text: str | None) -> str:
 
 
 def summary(document: Mapping[str, Any]) -> str:
-    """How much there is, and when it would be done."""
+    """Describe the amount of work, and when it would be done."""
     records = sum(stream["records"]["read"] for stream in document["streams"].values())
     read = f"{counted(records, 'record')} read, {counted(document['requests'], 'request')} needed"
     if document["errors"]:
@@ -68,7 +67,7 @@ def summary(document: Mapping[str, Any]) -> str:
 
 
 def unresolved_sentence(found: Mapping[str, Any]) -> str:
-    """Which references will not resolve, and why."""
+    """Describe which references will not resolve, and why."""
     why = ", ".join(f"{number:,} {reason}" for reason, number in found["why"].items())
     to = f"{found['resource']} {found['namespace']}"
     return f"{counted(found['references'], 'reference')} to {counted(found['records'], 'record')} of {to}: {why}"
@@ -79,7 +78,7 @@ def missing_sentence(example: Mapping[str, Any]) -> str:
 
 
 def remarks(stream: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What else is to be said about a stream: a word as plans have it, and a sentence."""
+    """Yield further remarks about a stream: a word as in plans, and a sentence."""
     rejected, repeated = stream["rejected_before"], stream["repeated_keys"]
     doubtful, held, there = stream["in_doubt"], stream["on_hold"], stream["already_there"]
     if rejected:
@@ -110,14 +109,14 @@ def remarks(stream: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def examples(word: str, stream: Mapping[str, Any]) -> Iterator[str]:
-    """The first records that a remark is about: our key, and where it is listed, what the platform has, or why not."""
+    """Yield the first records of a remark: the key, its place, what the platform has, or why not."""
     for name in _EXAMPLES.get(word, ()):
         for each in stream[name][:_SHOWN]:
             yield f"{each['key']}: {', '.join(each['at']) if word == 'twice' else each.get('message') or each['id']}"
 
 
 def profiles(stream: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The profiles of a stream and of the files that are joined, by what its name is followed by."""
+    """Return the profiles of a stream and of joined files, by the suffix of the stream's name."""
     own = {} if stream["profile"] is None else {"": stream["profile"]}
     return own | {f" {part}": profile for part, profile in stream["joined_profiles"].items()}
 

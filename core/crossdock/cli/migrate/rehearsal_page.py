@@ -19,16 +19,12 @@ _UNRESOLVED = ("waits for", "references", "records", "why", "example")
 
 
 def write(path: Path, document: Mapping[str, Any], config: Path) -> None:
-    """Write the page.
-
-    Raises:
-        ConfigError: If it cannot be written.
-    """
+    """Write the page, or raise ConfigError."""
     html_page.write(path, page(document, config))
 
 
 def page(document: Mapping[str, Any], config: Path) -> str:
-    """The page; it begins with what needs a person."""
+    """Return the page, which begins with what needs a person."""
     name = text(document["migration"])
     parts = [
         f"<h1>Rehearsal of {name}</h1>",
@@ -93,7 +89,7 @@ def _stream(stream_name: str, stream: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _reason(code: str, rejected: Mapping[str, Any], records: int) -> tuple[str | int, ...]:
-    """The share is that of all *records*."""
+    """Return the cells of a reason. The share is that of all *records*."""
     examples = (
         f"{each['key'] or '(no key)'} at {each['at']} {each['pointer'] or ''}: {each['message']}"
         for each in rejected["examples"]
@@ -116,7 +112,7 @@ def _column(column: Mapping[str, Any], rows: int) -> tuple[str | int, ...]:
 
 
 def _lengths(classes: Mapping[str, int]) -> list[int]:
-    """The number of cells of each class of lengths, from the shortest class to the longest."""
+    """Return the number of cells of each class of lengths, from the shortest to the longest."""
     ends = [int(end) for end in classes]
     powers = range(min(ends, default=1).bit_length(), max(ends, default=0).bit_length() + 1)
     return [classes.get(str(1 << (power - 1)), 0) for power in powers]

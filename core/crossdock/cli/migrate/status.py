@@ -50,7 +50,6 @@ def status(config: Path, *, as_json: bool) -> None:
 
 
 def wave_document(status: WaveStatus) -> dict[str, Any]:
-    """A wave as JSON."""
     run, gate = status.run, status.gate
     return {
         "wave": status.wave.name,
@@ -81,7 +80,7 @@ def _document(migration: Migration | None, waves: list[WaveStatus], left: Left |
 
 
 def _next(waves: list[WaveStatus]) -> WaveStatus | None:
-    """The first wave that is not done, or whose gate does not pass."""
+    """Return the first wave that is not done, or whose gate does not pass."""
     return next((each for each in waves if not each.passes), None)
 
 
@@ -110,7 +109,6 @@ def _show(migration: Migration | None, waves: list[WaveStatus], left: Left | Non
 
 
 def _details(status: WaveStatus) -> list[str]:
-    """Lines about one wave, indented."""
     lines = []
     if status.run is not None:
         ended, is_running = status.run.finished_at, status.run.status == "running"

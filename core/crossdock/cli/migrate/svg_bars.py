@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from crossdock.cli.html_elements import Drawing
 
 _WIDTH, _HEIGHT = 100, 20  # units
-_LEAST = 2  # of a bar, so that a small number is not taken for none
+_LEAST = 2  # minimum length of a bar, so that a small number is not mistaken for none
 
 
 def bar(number: int, of: int) -> Drawing:
-    """A bar whose length is the share of *number*; of nothing, an empty one."""
+    """Draw a bar whose length is the share of *number*; a share of nothing is an empty bar."""
     return _drawing([_rect(0, 0, _scaled(number, of, _WIDTH), _HEIGHT)])
 
 
 def histogram(numbers: Sequence[int]) -> Drawing:
-    """A column for each of *numbers*, the highest as high as the drawing."""
+    """Draw a column for each of *numbers*, the highest as high as the drawing."""
     step, most = _WIDTH // max(len(numbers), 1), max(numbers, default=0)
     heights = (_scaled(number, most, _HEIGHT) for number in numbers)
     return _drawing([_rect(at * step, _HEIGHT - high, max(step - 1, 1), high) for at, high in enumerate(heights)])

@@ -3,7 +3,7 @@
     with Client("https://api.example.com", "acme", token) as client:
         invoice = client.invoices.create(Invoice(customer_id=customer.id, currency="EUR", items=(line,)))
 
-Amounts and quantities are `decimal.Decimal`. A sync belongs to the engine, which keeps a state; this client keeps none.
+Amounts and quantities are `decimal.Decimal`. For a sync use the engine, which keeps a state; this client keeps none.
 """
 
 from crossdock.platform.client.client_errors import FieldError, ProblemError

@@ -31,7 +31,7 @@ _TENANT = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
 class Client:
-    """A synchronous client of the platform; close it, or use it as a context manager.
+    """A synchronous client of the platform. Close it, or use it as a context manager.
 
     It sends one request at a time, on one connection: give each thread its own. It follows no redirects, and ignores
     proxies of the environment. Answers longer than 8 MiB are refused.

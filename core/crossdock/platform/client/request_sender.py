@@ -35,16 +35,16 @@ class RequestSender:
     clock: Clock
 
     def read(self, path: str, query: dict[str, str] | None = None) -> Any:
-        """The JSON that a GET request returns; errors as in `write`."""
+        """Send a GET request and return its JSON. Errors are as in `write`."""
         return self._json(self._send(self.http.build_request("GET", path, params=query), None))
 
     def write(self, method: str, path: str, body: Any = None, key: str | None = None) -> Any:
-        """Send a request under *key*, by default a new one; the JSON of the answer, None without a body.
+        """Send a request under *key*, by default a new one, and return the JSON of the answer; None without a body.
 
         Raises:
             ProblemError: The platform refused the request, or all attempts.
-            UnavailableError: No attempt was answered. The request may have been carried out.
-            RemoteError: The answer is not JSON. The request was carried out.
+            UnavailableError: No attempt was answered. The request may have been executed.
+            RemoteError: The answer is not JSON. The request was executed.
             ValueError: If *key* is not 1 to 255 printable ASCII characters without quotation marks and backslashes.
             UnauthorizedError: If no access token is granted.
         """
@@ -91,7 +91,7 @@ class RequestSender:
 
 
 def _may_succeed_later(status: int, asked_s: float | None, repeatable: bool) -> bool:
-    """Whether an answer is a reason to repeat a request.
+    """Return whether an answer is a reason to repeat a request.
 
     429 means that nothing happened. 503 may follow an effect, and 409 with Retry-After says that the first attempt is
     still in progress, so that only the same key makes it safe to repeat them.

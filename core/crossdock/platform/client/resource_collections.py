@@ -45,13 +45,13 @@ class ResourceCollection(Generic[Input, Kept]):
         return read_as(self._stored, answer)
 
     def get(self, resource_id: str) -> Kept:
-        """The resource with an id; `ProblemError` with status 404 if there is none."""
+        """Return the resource with this id. `ProblemError` with status 404 is raised if there is none."""
         return read_as(self._stored, self._sender.read(self._address(resource_id)))
 
     def list(
         self, *, updated_since: datetime | None = None, external_id: str | None = None, page_size: int = 100
     ) -> Iterator[Kept]:
-        """All resources in the order of their last change; a page is requested when it is needed.
+        """Yield all resources in the order of their last change. A page is requested when it is needed.
 
         A resource that changes meanwhile appears again.
 
@@ -108,7 +108,7 @@ class Invoices(ResourceCollection[Invoice, StoredInvoice]):
     """Invoices."""
 
     def approve(self, invoice_id: str, *, idempotency_key: str | None = None) -> StoredInvoice:
-        """Approve an invoice. An approved one is returned as it is."""
+        """Approve an invoice. An approved invoice is returned unchanged."""
         answer = self._sender.write("POST", self._address(invoice_id, "/approve"), {}, idempotency_key)
         return read_as(StoredInvoice, answer)
 
@@ -119,7 +119,7 @@ class InventoryLots(ResourceCollection[InventoryLot, StoredInventoryLot]):
     def move(
         self, lot_id: str, *, to_bin_id: str, quantity: Decimal | int, idempotency_key: str | None = None
     ) -> StoredMovement:
-        """Move a quantity of a lot to another bin. Nothing but the *idempotency_key* tells two movements apart."""
+        """Move a quantity of a lot to another bin. Only the *idempotency_key* distinguishes two equal movements."""
         body = {"toBinId": to_bin_id, "quantity": quantity}
         return read_as(
             StoredMovement, self._sender.write("POST", self._address(lot_id, "/movements"), body, idempotency_key)
@@ -130,12 +130,12 @@ class LedgerAccounts(ResourceCollection[LedgerAccount, StoredLedgerAccount]):
     """Ledger accounts."""
 
     def entries(self, account_id: str, *, page_size: int = 100) -> Iterator[Entry]:
-        """The entries of an account, oldest first."""
+        """Yield the entries of an account, oldest first."""
         return self._pages(self._address(account_id, "/entries"), Entry, {}, page_size)
 
 
 def read_as(model: type[Answered], answer: Any) -> Answered:
-    """An answer as a model. Members that the model does not have are ignored: a platform may add some.
+    """Parse an answer as a model. Members that the model does not have are ignored: a platform may add some.
 
     Raises:
         RemoteError: If it does not fit. The message names the members and none of their values.
@@ -148,7 +148,7 @@ def read_as(model: type[Answered], answer: Any) -> Answered:
 
 
 def merge_patch(model: type[ResourceModel], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON merge patch (RFC 7396) of *changes*, by wire names.
+    """Return the JSON merge patch (RFC 7396) of *changes*, by wire names.
 
     Raises:
         ValueError: If *model* lacks a field, or does not accept a value.
@@ -166,7 +166,7 @@ def merge_patch(model: type[ResourceModel], changes: Mapping[str, Any]) -> dict[
 
 
 def _replacing(value: Any) -> Any:
-    """A value whose absent members are null, so that a merge leaves none of the old ones."""
+    """Make absent members of a value null, so that a merge leaves none of the old ones."""
     if isinstance(value, ResourceModel):
         fields = type(value).model_fields.items()
         return {field.alias or name: _replacing(getattr(value, name)) for name, field in fields}

@@ -1,4 +1,4 @@
-"""What the platform answers: the input models with the members that it adds (assumed), and those of the actions."""
+"""The platform's answers: the input models with the members that it adds (assumed), and those of the actions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Stored(ResourceModel):
 
 
 class StoredInvoice(Stored, Invoice):
-    """An invoice as stored; an approved one cannot be changed or deleted."""
+    """An invoice as stored. An approved one cannot be changed or deleted."""
 
     status: Literal["draft", "approved"]
     total: Decimal

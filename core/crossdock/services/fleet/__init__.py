@@ -1,1 +1,1 @@
-"""One schedule over many tenants, whose runs an executor carries out on this host or on others."""
+"""One schedule over many tenants, whose runs an executor executes on this host or on others."""

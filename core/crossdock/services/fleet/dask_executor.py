@@ -1,4 +1,4 @@
-"""Runs on an existing Dask cluster: the only door to ``distributed``, which the extra ``dask`` installs.
+"""Runs on an existing Dask cluster. Only this module imports ``distributed``, which the extra ``dask`` installs.
 
 Facts about ``Client`` and ``Client.get_executor``: https://distributed.dask.org/en/stable/api.html
 """
@@ -40,7 +40,7 @@ def _cluster(address: str, at_once: int) -> Iterator[Executor]:  # noqa: ARG001 
 
 
 class _ClusterExecutor(Executor):
-    """The executor of a client. It takes no call without workers, so that calls wait where they are reported."""
+    """The executor of a client. It refuses calls without workers, so that they wait where they are reported."""
 
     def __init__(self, client: Client, address: str) -> None:
         self._client, self._address = client, address
@@ -55,7 +55,7 @@ class _ClusterExecutor(Executor):
 
 
 def _security(address: str) -> Security | None:
-    """Certificates as Dask's own configuration names them (``distributed.comm.tls``)."""
+    """Return the certificates as Dask's own configuration names them (``distributed.comm.tls``)."""
     return Security(require_encryption=True) if address.startswith("tls://") else None
 
 

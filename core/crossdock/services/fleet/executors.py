@@ -1,4 +1,4 @@
-"""What carries out the runs of a fleet: any `concurrent.futures.Executor`, found by entry point.
+"""Executors of the runs of a fleet: any `concurrent.futures.Executor`, found by entry point.
 
 A kind of executor is an `ExecutorKind` in the group ``crossdock.executors``; its name is what ``--executor`` takes.
 """
@@ -22,9 +22,9 @@ Opened = AbstractContextManager[Executor]
 class ExecutorKind:
     """A kind of executor.
 
-    An executor may lose a call: then its future is cancelled or raises, or `submit` raises, and the call is made
-    again later. At the end of its context no call begins any more; those that have begun are asked to stop, or left
-    to go on elsewhere.
+    An executor may lose a call: then its future is cancelled or raises, or `submit` raises, and the call is made again
+    later. At the end of its context no call begins any more. Calls that have begun are asked to stop, or continue
+    elsewhere.
 
     Attributes:
         open: Opens an executor, given the address of ``--executor NAME=ADDRESS``, or an empty text, and the most calls
@@ -41,18 +41,12 @@ class ExecutorKind:
 
 @dataclass(frozen=True, slots=True)
 class ChosenExecutor:
-    """What ``--executor`` chose.
-
-    Attributes:
-        text: As it was chosen.
-    """
-
     text: str
     kind: ExecutorKind
     address: str
 
     def open(self, at_once: int) -> Opened:
-        """See `ExecutorKind`; raises `ConnectorError` after any other exception of its code."""
+        """Open the executor; see `ExecutorKind`. Any other exception of its code becomes a `ConnectorError`."""
         return _opened(self, at_once)
 
 
@@ -64,7 +58,7 @@ def _opened(choice: ChosenExecutor, at_once: int) -> Iterator[Executor]:
 
 
 def chosen(text: str) -> ChosenExecutor:
-    """The executor ``NAME`` or ``NAME=ADDRESS``.
+    """Return the executor ``NAME`` or ``NAME=ADDRESS``.
 
     Raises:
         ConfigError: If there is none, it cannot be imported, or the address is missing or not needed.
@@ -87,7 +81,7 @@ def chosen(text: str) -> ChosenExecutor:
 def _loaded(point: EntryPoint) -> ExecutorKind:
     try:
         kind = point.load()
-    except BaseException as error:  # of any class: the module belongs to another package
+    except BaseException as error:  # any class: the module belongs to another package
         if interrupts(error):
             raise
         message = f"the executor {point.name!r} cannot be loaded: {brief(type(error).__name__)}: {text_of(error)}"

@@ -1,4 +1,4 @@
-"""What is due in a fleet: arithmetic over the schedules and what is known of each job. It opens no state."""
+"""The due runs of a fleet: arithmetic over the schedules and the known facts about each job. It opens no state."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from crossdock.state import ScheduledRun, SkippedRun
 from crossdock.state.fleet_database import JobFacts
 
 AGAIN = timedelta(minutes=1)
-"""How soon a tenant is decided about again in which something is due that may not start: a blackout, or a pause, whose
-end only the state knows."""
+"""The time until the next decision about a tenant with a due run that may not start: because of a blackout, or a pause,
+whose end only the state knows.
+"""
 _SAME_SCHEDULES = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class DueCall:
-    """What is to be done about a tenant.
+    """The next call for a tenant.
 
     Attributes:
-        job: None to look at its state only.
-        expected_s: How long the run will take; None if that is unknown.
+        job: None to look only at its state.
+        expected_s: The expected duration of the run; None if it is unknown.
         failed_before: Whether the last run of the job did not complete.
     """
 
@@ -42,8 +43,6 @@ class DueCall:
 
 @dataclass(slots=True)
 class _Jobs:
-    """The jobs of one tenant, as `crossdock.services.scheduler.due_jobs.KnownRuns`."""
-
     due_jobs: DueJobs
     configs: Mapping[str, JobConfig]
     facts: dict[str, JobFacts]
@@ -60,7 +59,7 @@ class _Jobs:
         return self.facts[job].last
 
     def of_date(self, job: str, business_date: date) -> list[ScheduledRun]:  # noqa: ARG002  KnownRuns' signature
-        """None are running: a tenant has one run at a time, and nothing is decided about it meanwhile."""
+        """Return none that are running: a tenant has one run at a time, and nothing is decided about it meanwhile."""
         return []
 
     @property
@@ -73,14 +72,14 @@ class FleetSchedule:
 
     def __init__(self) -> None:
         self._tenants: dict[str, _Jobs] = {}
-        self._queue: list[tuple[datetime, int, str]] = []  # the times at which tenants are decided about
+        self._queue: list[tuple[datetime, int, str]] = []  # the times of decisions about tenants
         self._version = 0
 
     def __len__(self) -> int:
         return len(self._tenants)
 
     def put(self, tenant: str, jobs: Mapping[str, JobConfig], facts: Iterable[JobFacts], now: datetime) -> None:
-        """Add a tenant, or replace its jobs; what was missed before is subject to ``catch_up``."""
+        """Add a tenant, or replace its jobs. Runs that were missed before are subject to ``catch_up``."""
         known, before = {each.job: each for each in facts}, self._tenants.get(tenant)
         kept = before.on_time_since if before else {}
         on_time_since = {job: kept.get(job, now - ON_TIME) for job in jobs}
@@ -92,19 +91,18 @@ class FleetSchedule:
         self._tenants.pop(tenant, None)
 
     def update(self, tenant: str, facts: Iterable[JobFacts], now: datetime) -> None:
-        """Take over what a call has read from the state."""
+        """Store what a call has read from the state."""
         found = self._tenants.get(tenant)
         if found is not None:
             found.facts |= {each.job: each for each in facts if each.job in found.configs}
             self._push(tenant, self._next(tenant, now))
 
     def again(self, tenant: str, at: datetime) -> None:
-        """Decide about a tenant again at *at*."""
         if tenant in self._tenants:
             self._push(tenant, at)
 
     def due(self, now: datetime) -> Iterator[str]:
-        """The tenants to decide about, earliest first; each is taken from the queue."""
+        """Yield the tenants to decide about, earliest first, and remove each from the queue."""
         while self._queue and self._queue[0][0] <= now:
             _, version, tenant = heappop(self._queue)
             found = self._tenants.get(tenant)
@@ -112,7 +110,7 @@ class FleetSchedule:
                 yield tenant
 
     def call(self, tenant: str, now: datetime) -> DueCall | None:
-        """What to do about a tenant now; None if nothing, and then it is decided about again when something is due."""
+        """Return the call for a tenant now, or None. Without a call, the next decision is when something is due."""
         found = self._tenants[tenant]
         if not found.is_known:
             return DueCall(tenant)
@@ -135,14 +133,14 @@ class FleetSchedule:
         return None
 
     def next_due(self, tenant: str, now: datetime) -> dict[str, datetime]:
-        """When each job of a tenant is due next; without those that are not due within a year."""
+        """Return when each job of a tenant is due next, without those that are not due within a year."""
         return self._tenants[tenant].due_jobs.next_due(now)
 
     def _is_due(self, found: _Jobs, job: str, now: datetime) -> bool:
         return _first_due(found.configs[job].schedule, _after(found.facts[job])) <= now
 
     def _next(self, tenant: str, now: datetime) -> datetime:
-        """When something is due that has not ended; now, if it is unknown what has ended."""
+        """Return when something unfinished is due, or now if it is unknown what has ended."""
         found = self._tenants[tenant]
         if not found.is_known:
             return now
@@ -155,7 +153,6 @@ class FleetSchedule:
         return min(times)
 
     def _push(self, tenant: str, at: datetime) -> None:
-        """Each tenant has one valid entry, its latest."""
         self._version += 1
         self._tenants[tenant].version = self._version
         heappush(self._queue, (at, self._version, tenant))
@@ -168,7 +165,7 @@ def _after(facts: JobFacts) -> Due | datetime:
 
 @lru_cache(_SAME_SCHEDULES)
 def _first_due(schedule: Schedule, after: Due | datetime) -> datetime:
-    """What is due first after a run or an instant. Many tenants have the same schedule, and the same last run."""
+    """Return what is due first after a run or an instant. Many tenants have the same schedule and last run."""
     begin = after if isinstance(after, datetime) else after.instant
     found = next(due_after(schedule, after, begin + AHEAD), None)
     return begin + AHEAD if found is None else found.instant

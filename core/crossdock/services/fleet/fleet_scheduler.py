@@ -1,6 +1,6 @@
-"""Dispatches what is due to the executor, a run for each tenant at a time, and makes lost calls again.
+"""Dispatches due runs to the executor, one for each tenant at a time, and repeats lost calls.
 
-The states decide what runs: a call that is made twice, late or by two schedulers neither loses nor repeats a run.
+The states decide what runs: a call that is repeated, late or made by two schedulers neither loses nor repeats a run.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from crossdock.values.clock import Clock
 from crossdock.values.run_messages import RunMessage
 
 SOONEST, LATEST = timedelta(seconds=2), timedelta(minutes=5)
-"""The first and the longest pause before a call that failed is made again; each is twice the one before."""
+"""The first and the longest pause before a failed call is repeated. Each pause is twice the one before."""
 
 
 class Listener(Protocol):
-    """Receives what happens, always from the thread that calls the scheduler."""
+    """Receives events, always from the thread that calls the scheduler."""
 
     def began(self, tenant: str, job: str, at: Due) -> None:
         """A run was given to the executor."""
@@ -40,31 +40,32 @@ class Listener(Protocol):
         """A run has ended; *problems* are about notifications that were not sent."""
 
     def failed(self, tenant: str, job: str, at: Due, message: RunMessage, problems: Iterable[str]) -> None:
-        """A run could not start and is tried again; called once for each error in turn. *problems* as in `ended`."""
+        """A run could not start and will be retried. Called once for each new error; *problems* are as in `ended`."""
 
     def broken(self, tenant: str, error: str) -> None:
-        """No run of the tenant can start; called once for each error in turn."""
+        """No run of the tenant can start. Called once for each new error."""
 
     def lost(self, tenant: str, reason: str) -> None:
-        """A call was lost with its worker, and is made again."""
+        """A call was lost with its worker, and will be repeated."""
 
     def found(self, part: Part, problem: str | None) -> None:
-        """Whether a part, such as the executor, can be used; *problem* says why not."""
+        """A part, such as the executor, can be used, or *problem* says why not."""
 
 
 ASK_AFTER = timedelta(minutes=2)
-"""A call that takes longer than this, and than twice what was expected, is made a second time: an engine may have lost
-it. If it is being carried out, the second call finds the state in use."""
+"""A call that takes longer than this, and than twice the expected time, is made a second time, because an engine may
+have lost it. If the first is still executed, the second finds the state in use.
+"""
 
 
 @dataclass(slots=True)
 class Running:
-    """A call that the executor has.
+    """A call given to the executor.
 
     Attributes:
-        text: That was sent.
-        again: The call that was made a second time.
-        ask_at: When it is made a second time.
+        text: The text that was sent.
+        again: The second call.
+        ask_at: When the second call is made.
     """
 
     call: DueCall
@@ -77,19 +78,15 @@ class Running:
 
     @property
     def futures(self) -> list[Future[str]]:
-        """Of the call, and of the second one."""
         return [self.future] if self.again is None else [self.future, self.again]
 
 
 @dataclass(slots=True)
 class _Tries:
-    """The calls for a tenant that were not carried out, one after the other."""
-
     number: int = 0
     reported: tuple[object, str] | None = None
 
     def reported_of(self, at: object) -> str | None:
-        """The last error that was reported of the run that was due *at*."""
         return self.reported[1] if self.reported is not None and self.reported[0] == at else None
 
     def pause(self) -> timedelta:
@@ -103,7 +100,7 @@ class FleetScheduler:
     Args:
         open_executor: Opens the executor; called again after it was lost.
         fleet_database: Address of the database in which tenants with one credential share its bucket.
-        known: Called with what the state of a tenant knows of its jobs.
+        known: Called with the facts in a tenant's state about its jobs.
         wake: Called from any thread when a call has ended.
     """
 
@@ -132,7 +129,6 @@ class FleetScheduler:
 
     @property
     def tenants(self) -> Mapping[str, Tenant]:
-        """By name."""
         return self._tenants
 
     def put(self, tenant: Tenant, facts: Iterable[JobFacts]) -> None:
@@ -143,7 +139,7 @@ class FleetScheduler:
         self.schedule.put(tenant.name, tenant.jobs, facts, self._clock.now())
 
     def remove(self, name: str) -> None:
-        """Start no more runs of a tenant; one that is in progress ends as usual."""
+        """Start no more runs of a tenant. A run in progress ends as usual."""
         self._forget(name)
         self.schedule.remove(name)
 
@@ -154,7 +150,7 @@ class FleetScheduler:
             self._credentials[before.credential].discard(name)
 
     def step(self, *, may_start: bool = True) -> bool:
-        """Report what has ended, decide what is due, and start what may start; False if there was nothing to do."""
+        """Report what has ended, decide what is due, and start runs. Return False if there was nothing to do."""
         did = self._collect()
         if not may_start:
             return did
@@ -164,7 +160,7 @@ class FleetScheduler:
         return self._start(now) or did
 
     def close(self) -> None:
-        """Start nothing more: calls that have not begun are cancelled, others stop, or go on elsewhere."""
+        """Start nothing more. Calls that have not begun are cancelled; others stop, or continue elsewhere."""
         for each in self.running.values():
             _cancel(each.futures)
         self._close_executor()
@@ -190,7 +186,7 @@ class FleetScheduler:
 
     @staticmethod
     def _has_ended(running: Running) -> bool:
-        """Whether the call has; or a second call that found that the first was lost, or had ended."""
+        """Return whether the call has ended, or a second call found that the first was lost or had ended."""
         if running.again is not None and running.again.done():
             result = _result(running.again)
             if result is not None and result.outcome != "busy":
@@ -317,7 +313,7 @@ class FleetScheduler:
 
 
 def _result(future: Future[str]) -> CallResult | None:
-    """The result of a call; None if it has none, yet or for good."""
+    """Return the result of a call; None if it has no result (yet)."""
     if not future.done() or future.cancelled() or future.exception() is not None:
         return None
     try:
@@ -337,7 +333,6 @@ def _cancel(futures: Iterable[Future[str]]) -> None:
 
 
 def _reason(future: Future[str]) -> str:
-    """Why *future* has no result."""
     error = None if future.cancelled() else future.exception()
     return "it was cancelled" if error is None else _text(error)
 

@@ -25,8 +25,9 @@ class FleetService:
     """Runs the jobs of all tenants. Calls must not overlap.
 
     Args:
-        interrupt: Once it is set, no run starts, and those in progress stop early or go on elsewhere.
-        make_scheduler: Makes the scheduler, given who listens to it, and what it calls with the facts of a tenant.
+        interrupt: Once it is set, no run starts, and those in progress stop early or continue elsewhere.
+        make_scheduler: Makes the scheduler from its listener, and from the function that receives the facts of a
+            tenant.
     """
 
     def __init__(
@@ -54,12 +55,12 @@ class FleetService:
 
     @property
     def busy(self) -> bool:
-        """True while a run is in progress that this process waits for."""
+        """Whether a run is in progress that this process waits for."""
         return bool(self._scheduler.running)
 
     @property
     def tasks(self) -> Mapping[str, tuple[Callable[[], None], float]]:
-        """What is called besides `look`, and every how many seconds."""
+        """The functions that are called in addition to `look`, each with its interval in seconds."""
         return {"fleet": (self.look, LOOK_S)}
 
     def reload(self) -> None:
@@ -67,7 +68,7 @@ class FleetService:
         self._reload = True
 
     def look(self) -> None:
-        """Load what has changed, report what has ended, and start what is due; a failure is logged and reported."""
+        """Load what has changed, report what has ended, and start what is due. A failure is logged and reported."""
         self._metrics.beat()
         if self._interrupt.is_set():
             self._scheduler.close()
@@ -84,7 +85,7 @@ class FleetService:
         self._report()
 
     def close(self) -> None:
-        """Give up leading; what was collected for notifications is sent."""
+        """Stop leading, and send the collected notifications."""
         self._scheduler.close()
         self._write()
         self._resources.close()
@@ -118,7 +119,7 @@ class FleetService:
         self.schedules = {str(number): schedule for number, schedule in enumerate(distinct)}
 
     def _report_broken(self) -> None:
-        """Report configs that cannot be used; a scheduler that stands by only logs them."""
+        """Report configs that cannot be used. A scheduler on standby only logs them."""
         for name, error in self._broken.items():
             if self._leader is not None:
                 self._reports.broken(name, f"its config cannot be used: {error}")
@@ -128,13 +129,12 @@ class FleetService:
 
     @property
     def _number(self) -> int:
-        """How many tenants there are, with those that cannot run."""
+        """The number of tenants, including those that cannot run."""
         return len(self._files.tenants) + len(self._files.broken)
 
     # ---- leading
 
     def _lead(self) -> None:
-        """Lead the fleet, unless another scheduler does."""
         try:
             database = self._open_database()
             self._resources.callback(database.close)
@@ -162,7 +162,7 @@ class FleetService:
             self._facts = {}
 
     def _write(self) -> None:
-        """Store what was learned, which also shows whether this scheduler still leads."""
+        """Store what was learned. The write also shows whether this scheduler still leads."""
         if self._leader is None:
             return
         facts, self._facts = self._facts, {}

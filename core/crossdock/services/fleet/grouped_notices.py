@@ -1,4 +1,4 @@
-"""Notifications of a fleet: what happens within some minutes is one message, not one for each tenant."""
+"""Notifications of a fleet: events within some minutes are one message, not one for each tenant."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.scheduler.stderr_log import LOGGER
 
 AT_LEAST, AT_MOST = timedelta(minutes=1), timedelta(minutes=15)
-"""How long events are collected: at least, and while runs are in progress."""
+"""How long events are collected: at least, and at most while runs are in progress."""
 
 
 class GroupedNotices:
@@ -27,24 +27,23 @@ class GroupedNotices:
         self._thread = ThreadPoolExecutor(1, "notices")
 
     def add(self, tenant: str, event: Event, now: datetime) -> None:
-        """Collect *event*, if the config selects its kind."""
         if self._notifier is not None and self._notifier.is_selected(event):
             self._events.append((tenant, event))
             self._since = self._since or now
 
     def flush(self, now: datetime, *, tenants: int, is_idle: bool) -> None:
-        """Send what was collected, if it was long enough ago.
+        """Send the collected events, if the first is old enough.
 
         Args:
-            tenants: How many there are.
-            is_idle: No run is in progress, and none waits.
+            tenants: The number of tenants.
+            is_idle: Whether no run is in progress, and none waits.
         """
         if self._since is None or now - self._since < (AT_LEAST if is_idle else AT_MOST):
             return
         self._send(tenants)
 
     def close(self, *, tenants: int) -> None:
-        """Send what was collected, and wait until it is sent; the notifier bounds how long that takes."""
+        """Send the collected events, and wait until they are sent. The notifier bounds that time."""
         if self._events:
             self._send(tenants)
         self._thread.shutdown()

@@ -1,4 +1,4 @@
-"""Executors on this machine: threads of this process, and processes of their own."""
+"""Executors on this machine: threads of this process, and separate processes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _processes(_address: str, at_once: int) -> Iterator[Executor]:
 
 
 class _Processes(Executor):
-    """A pool of processes, and another one after one of its processes was killed, which ends the whole pool."""
+    """A pool of processes. It is replaced after one of its processes was killed, which ends the whole pool."""
 
     def __init__(self, at_once: int) -> None:
         self._at_once, self._context = at_once, get_context("spawn")
@@ -66,7 +66,7 @@ class _Processes(Executor):
 
 
 def _begin(followed: Connection) -> None:
-    """Prepare a process: its runs stop with the pool, and when the process receives SIGTERM."""
+    """Prepare a process: its runs stop with the pool, and on SIGTERM."""
 
     def end(_number: int, _frame: FrameType | None) -> None:
         worker.stop()

@@ -1,4 +1,4 @@
-"""What a fleet reports about its runs: in the log, as metrics, and as notifications."""
+"""Reports of a fleet about its runs: in the log, as metrics, and as notifications."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from crossdock.values.clock import Clock
 from crossdock.values.run_messages import RunMessage, remarks
 
 LATE = timedelta(minutes=5)
-"""A run that has not started so long after it was due is reported."""
+"""A run that has not started this long after its due time is reported."""
 ALL_JOBS = "(all jobs)"
 _BUSY = "all slots of the fleet are in use"
 

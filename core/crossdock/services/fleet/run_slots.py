@@ -1,4 +1,4 @@
-"""Which of the waiting runs may start: a limit for the fleet, one for each host, and no tenant at another's expense."""
+"""The choice of waiting runs that may start: with limits for the fleet and each host, and fairness between tenants."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 SLOW_S = 600.0
-"""A run that is expected to take longer, or whose tenant's last run did not complete, is slow."""
+"""A run is slow if it is expected to take longer, or if its tenant's last run did not complete."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """The place of a run in the queue: those due first are first, and among equals the shortest.
+    """The place of a run in the queue: earliest due first, and among equals the shortest.
 
     Attributes:
-        expected_s: How long it will take; 0 if that is unknown.
-        tenant: Which has one run at a time.
+        expected_s: The expected duration; 0 if it is unknown.
     """
 
     due: datetime
@@ -29,13 +28,6 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class RunSlots:
-    """The limits.
-
-    Attributes:
-        at_once: The most runs at the same time.
-        per_host: The most of them that read from one host.
-    """
-
     at_once: int
     per_host: int
 
@@ -45,7 +37,7 @@ class RunSlots:
         return max(1, self.at_once // 2)
 
     def next(self, waiting: Iterable[Place], running: Iterable[Place]) -> list[Place]:
-        """Those of *waiting* that may start now, in order."""
+        """Return those of *waiting* that may start now, in order."""
         in_use = list(running)
         free, slow = self.at_once - len(in_use), sum(each.is_slow for each in in_use)
         hosts = Counter(host for each in in_use for host in each.hosts)

@@ -1,6 +1,6 @@
-"""One scheduled run as a call that any executor can carry out: a text goes to the worker, and a text comes back.
+"""One scheduled run as a call for any executor: a text goes to the worker, and a text comes back.
 
-Texts rather than pickled objects, so that a worker with another version of crossdock can say so.
+Texts are used instead of pickled objects, so that a worker with another version of crossdock can report it.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class SharedLimit(_Text):
     """The bucket of tenants that share a credential.
 
     Attributes:
-        database: Its address.
-        name: Of the bucket.
+        database: The address of its database.
+        name: The name of the bucket.
     """
 
     database: str
@@ -48,16 +48,16 @@ class SharedLimit(_Text):
 
 
 class ScheduledCall(_Text):
-    """What a worker is to do.
+    """The order for a worker.
 
     Attributes:
         files: The config files of the tenant, in order.
-        digest: Of their contents, as the scheduler read them.
-        job: None to look at the state only.
+        digest: The digest of their contents, as the scheduler read them.
+        job: None to look only at the state.
         skipped: Runs that are recorded as skipped, with their notes.
         shared_limit: None if the tenant has its credential to itself.
-        notify: Whether the tenant is notified apart from the others.
-        reported: Why the last call for this run could not start it; people know of it.
+        notify: Whether the tenant is notified separately.
+        reported: The reported reason why the last call for this run could not start it.
     """
 
     version: str = VERSION
@@ -74,19 +74,18 @@ class ScheduledCall(_Text):
 
     @property
     def due_run(self) -> DueRun | None:
-        """The run; None to look at the state only."""
+        """The run; None to look only at the state."""
         if self.job is None or self.due is None or self.business_date is None:
             return None
         return DueRun(self.job, self.due, self.business_date, self.skipped)
 
     @property
     def at(self) -> Due | None:
-        """When the run was due."""
         return None if self.due is None or self.business_date is None else Due(self.due, self.business_date)
 
 
 class RunFacts(_Text):
-    """What a scheduler reports about a run that has ended."""
+    """The facts about an ended run for the scheduler's reports."""
 
     status: Status
     event: ScheduledRunEnded
@@ -97,12 +96,12 @@ class RunFacts(_Text):
 
 
 class CallResult(_Text):
-    """What a worker has done.
+    """The result of a worker.
 
     Attributes:
-        error: Why it has not done it.
-        message: The same of a run that could not start, with its parts.
-        jobs: What the state knows of all jobs of the tenant.
+        error: Why the call was not executed.
+        message: The same for a run that could not start, with its parts.
+        jobs: The facts in the state about all jobs of the tenant.
         problems: Sentences about notifications that were not sent.
     """
 
@@ -115,7 +114,7 @@ class CallResult(_Text):
 
 
 def version_of(text: str) -> str:
-    """The version of crossdock that wrote the text of a call; empty if the text does not say."""
+    """Return the version of crossdock that wrote the text of a call; empty if it is missing."""
     try:
         found: Any = json.loads(text)
         return str(found["version"])

@@ -20,12 +20,12 @@ Signature = tuple[tuple[int, int, int], ...]
 
 @dataclass(slots=True)
 class Changes:
-    """What a scan has found.
+    """The result of a scan.
 
     Attributes:
-        loaded: Tenants that are new or whose config has changed.
+        loaded: New tenants, and those whose config has changed.
         removed: Names of tenants whose config file is gone.
-        broken: By name or path: why a config cannot be used; its tenant runs no longer.
+        broken: Why a config cannot be used, by name or path. Its tenant no longer runs.
     """
 
     loaded: list[Tenant]
@@ -51,12 +51,11 @@ class TenantFiles:
         self._pattern, self._base, self._on_other_hosts, self._loading = pattern, base, on_other_hosts, loading
         self._seen: dict[Path, Signature | None] = {}
         self._loaded: dict[Path, tuple[Signature | None, Tenant | str]] = {}
-        self._owners: dict[tuple[str, str], Path] = {}  # of what no two tenants may have
+        self._owners: dict[tuple[str, str], Path] = {}  # of what two tenants may not share
         self._is_first = True
 
     @property
     def tenants(self) -> Mapping[str, Tenant]:
-        """By name."""
         return {found.name: found for _, found in self._loaded.values() if isinstance(found, Tenant)}
 
     @property
@@ -65,15 +64,11 @@ class TenantFiles:
         return {path.stem: found for path, (_, found) in self._loaded.items() if isinstance(found, str)}
 
     def paths(self) -> list[Path]:
-        """The config files that there are, in order.
-
-        Raises:
-            ConfigError: If the pattern is a path to nothing.
-        """
+        """Return the existing config files in order, or raise ConfigError if the pattern is a path to nothing."""
         return [path for path in find(self._pattern) if path not in self._base.paths]
 
     def scan(self, *, reload: bool = False) -> Changes:
-        """Load what has changed. A file that changes at present is loaded once two scans have found it the same.
+        """Load what has changed. A changing file is loaded once two scans have found it the same.
 
         Args:
             reload: Load all files again.
@@ -86,7 +81,7 @@ class TenantFiles:
         for path in stable:
             if reload or path not in self._loaded or self._loaded[path][0] != seen[path]:
                 self._load(path, seen[path])
-        if self.tenants != tenants:  # what was in conflict with another tenant may not be any more
+        if self.tenants != tenants:  # a former conflict with another tenant may be gone
             for path in stable:
                 if isinstance(self._loaded[path][1], str):
                     self._load(path, seen[path])
@@ -115,7 +110,7 @@ class TenantFiles:
         self._owners |= dict.fromkeys(_claims(tenant), path)
 
     def _check(self, tenant: Tenant, path: Path) -> None:
-        """Refuse what only shows in a fleet.
+        """Refuse conflicts that only a fleet has.
 
         Raises:
             ConfigError: If its state is a file of this host, or another tenant has its name, state or spool.
@@ -131,10 +126,10 @@ class TenantFiles:
 
 
 def find(pattern: str) -> list[Path]:
-    """The files of a folder or a pattern, in order of their paths.
+    """Return the files of a folder or a pattern, in order of their paths.
 
     Raises:
-        ConfigError: If *pattern* is the path of nothing.
+        ConfigError: If *pattern* is a path to nothing.
     """
     place = Path(pattern).absolute()
     if place.is_dir():
@@ -148,7 +143,6 @@ def find(pattern: str) -> list[Path]:
 
 
 def _claims(tenant: Tenant | str | None) -> list[tuple[str, str]]:
-    """What belongs to one tenant only."""
     if not isinstance(tenant, Tenant):
         return []
     return [("name", tenant.name), ("state", tenant.state), ("spool", str(tenant.spool))]
@@ -159,7 +153,7 @@ def _is_config(path: Path) -> bool:
 
 
 def _signature(files: Iterable[Path]) -> Signature | None:
-    """What changes when one of *files* is written; None if one cannot be read."""
+    """Return a value that changes when one of *files* is written; None if one cannot be read."""
     try:
         return tuple((found.st_mtime_ns, found.st_size, found.st_ino) for found in (path.stat() for path in files))
     except OSError:

@@ -1,4 +1,4 @@
-"""The tenants of a fleet: each is a config file, on top of a base file that all have in common."""
+"""The tenants of a fleet: each is a config file, on top of a common base file."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from crossdock.values.config_file import NAME_FORM, Secret, is_name
 
 @dataclass(frozen=True)
 class Base:
-    """What the tenants have in common.
+    """The common settings of the tenants.
 
     Attributes:
-        paths: The base file, and files that override it; empty without one.
-        database: Of the fleet.
+        paths: The base file, and files that override it; empty without a base file.
+        database: The database of the fleet.
         notify: Who is notified of the runs of all tenants, in one message.
     """
 
@@ -36,12 +36,11 @@ class Base:
     notify: NotifyConfig | None
 
     def files(self, tenant: Path) -> tuple[Path, ...]:
-        """The config files of a tenant, in order."""
         return (*self.paths, tenant)
 
 
 def load_base(*paths: Path) -> Base:
-    """Read the sections ``fleet`` and ``notify`` of the base file; without one, the defaults apply.
+    """Read the sections ``fleet`` and ``notify`` of the base file. Without one, the defaults apply.
 
     Args:
         paths: The base file, and files whose values replace or add to those of the ones before.
@@ -66,18 +65,18 @@ def load_base(*paths: Path) -> Base:
 
 @dataclass(frozen=True)
 class Tenant:
-    """What a scheduler needs to know of a tenant; its runs load the config again.
+    """The facts about a tenant for a scheduler. Its runs load the config again.
 
     Attributes:
         name: The name of its config file without the suffix.
         files: Its config files, in order.
-        digest: Of their contents.
-        hosts: By job: the hosts that its runs read from.
-        state: Where its state is.
+        digest: The digest of their contents.
+        hosts: The hosts that its runs read from, by job.
+        state: The address of its state.
         is_local: Whether the state is a file, which only runs on this machine can use.
         credential: Identifies the address and the credential of the platform; equal for tenants that share them.
-        shares_limit: Whether its config says itself where the bucket of the platform is.
-        has_own_notify: Whether it is to be notified apart from the others.
+        shares_limit: Whether its own config has the address of the platform's bucket.
+        has_own_notify: Whether it is notified separately.
     """
 
     name: str
@@ -94,11 +93,7 @@ class Tenant:
 
 
 def tenant_name(path: Path) -> str:
-    """The name of the tenant with this config file.
-
-    Raises:
-        ConfigError: If it is not a name.
-    """
+    """Return the name of the tenant with this config file, or raise ConfigError if it is not a valid name."""
     if not is_name(path.stem):
         hint = f"rename the file: {NAME_FORM}"
         raise ConfigError(f"a tenant cannot be called {path.stem!r}", where=str(path), hint=hint)
@@ -132,11 +127,7 @@ def load_tenant(path: Path, base: Base) -> Tenant:
 
 
 def digest_of(files: Sequence[Path]) -> str:
-    """A hash of the contents of *files*.
-
-    Raises:
-        ConfigError: If one cannot be read.
-    """
+    """Hash the contents of *files*, or raise ConfigError if one cannot be read."""
     found = hashlib.sha256()
     for path in files:
         try:
@@ -154,7 +145,7 @@ def _hosts(loaded: Project, job: str) -> frozenset[str]:
 
 
 def _credential(platform: Profile) -> str:
-    """A hash of the references to the secrets, not of the secrets: nothing is read here."""
+    """Hash the references to the secrets, not the secrets: nothing is read here."""
     auth = {name: _plain(value) for name, value in platform.auth}
     return hashlib.sha256(exact_json.dumps({"base_url": platform.base_url, **auth})).hexdigest()[:24]
 

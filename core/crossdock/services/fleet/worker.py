@@ -1,4 +1,6 @@
-"""What an executor runs: one call, in a process on any host that has crossdock, the configs and the secrets."""
+"""The worker of an executor: executes one call, in a process on any host with crossdock, the configs and the
+secrets.
+"""
 
 from __future__ import annotations
 
@@ -33,19 +35,17 @@ _in_progress = 0
 
 
 def stop() -> None:
-    """Let the runs of this process settle their requests in flight and end; none begins any more."""
+    """Let the runs of this process settle their requests in flight and end. No run begins any more."""
     _INTERRUPT.set()
 
 
 def wait_until_idle() -> None:
-    """Wait until no call of this process is in progress."""
     with _CALLS:
         _CALLS.wait_for(lambda: _in_progress == 0)
 
 
 @contextmanager
 def _counted() -> Iterator[None]:
-    """A call is in progress during the block."""
     global _in_progress  # noqa: PLW0603  one number for the whole process
     with _CALLS:
         _in_progress += 1
@@ -58,9 +58,9 @@ def _counted() -> Iterator[None]:
 
 
 def execute(text: str) -> str:
-    """Carry out a `ScheduledCall` and return a `CallResult`, both as JSON; any number of threads may call it.
+    """Execute a `ScheduledCall` and return a `CallResult`, both as JSON. Any number of threads may call it.
 
-    Nothing is raised but what ends the process: an error is a result.
+    Errors are results; only exceptions that end the process are raised.
     """
     if (theirs := version_of(text)) != VERSION:
         error = f"this worker has crossdock {VERSION}, the scheduler has {theirs or 'an unknown version'}"
@@ -95,7 +95,6 @@ def _with_shared_limit(loaded: Project, call: ScheduledCall) -> Project:
 
 
 def _looked(loaded: Project, call: ScheduledCall) -> CallResult:
-    """Read what the state knows of the jobs, and record what was skipped."""
     now = SystemClock().now()
     if call.skipped:
         with loaded.alone() as state:
@@ -106,7 +105,7 @@ def _looked(loaded: Project, call: ScheduledCall) -> CallResult:
 
 
 def _begun(loaded: Project, call: ScheduledCall, due_run: DueRun, clock: Clock) -> CallResult:
-    """The result of a run; people are notified also if it could not begin, once for each error in turn."""
+    """Return the result of a run. People are also notified once for each new error if it could not begin."""
     try:
         return _run(loaded, call, due_run, clock)
     except StateBusyError:
@@ -154,7 +153,7 @@ def _run_facts(report: Report, event: ScheduledRunEnded) -> RunFacts:
 
 
 def _facts(tx: Transaction, loaded: Project) -> tuple[JobFacts, ...]:
-    """What the state knows of the jobs of the config."""
+    """Read what the state knows of the jobs of the config."""
     paused, now = tx.scheduled_runs.paused(), SystemClock().now()
     return tuple(
         JobFacts(
@@ -170,7 +169,7 @@ def _facts(tx: Transaction, loaded: Project) -> tuple[JobFacts, ...]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Runs in this process can be stopped within the block, and begin again after it."""
+    """Allow runs in this process to be stopped within the block."""
     try:
         yield
     finally:

@@ -1,1 +1,1 @@
-"""Receives webhooks, keeps them in the state, and delivers the records that they are about."""
+"""Receives webhooks, stores them in the state, and delivers the records that they are about."""

@@ -27,10 +27,10 @@ RawHeaders = Sequence[tuple[bytes, bytes]]
 
 
 class Endpoint:
-    """What one connection receives. Reads the connection's secrets when it is made.
+    """The webhooks of one connection. The secrets are read when it is made.
 
     Attributes:
-        max_body_bytes: Largest body that is accepted.
+        max_body_bytes: The largest accepted body.
 
     Raises:
         ConfigError: If a secret cannot be read, or is not written as the scheme says.
@@ -47,10 +47,10 @@ class Endpoint:
         self.max_body_bytes = max(scheme.max_body_bytes for scheme in webhooks.schemes)
 
     def accept(self, body: bytes, headers: RawHeaders) -> ReceivedWebhook | None:
-        """Verify a webhook, and find out which records it is about; None for a vendor's ping, which needs no signature.
+        """Verify a webhook and return it with its records; None for a vendor's ping, which needs no signature.
 
         Raises:
-            WebhookError: If it must not be processed; its `status` is the answer.
+            WebhookError: If it must not be processed. The error's `status` is the answer.
         """
         if self._webhooks.is_ping(body):
             return None
@@ -72,7 +72,9 @@ class Endpoint:
         return ReceivedWebhook(name, _delivery_key(delivery, topic), topic, shown, records)
 
     def _verifier(self, headers: RawHeaders) -> WebhookVerifier:
-        """The first whose signature header is there; else the first, which says what is missing."""
+        """Return the first verifier whose signature header is present, or else the first, whose error says what is
+        missing.
+        """
         names = {name.decode("latin-1").lower() for name, _ in headers}
         given = (each for each in self._verifiers if each.scheme.signature_header.lower() in names)
         return next(given, self._verifiers[0])
@@ -98,12 +100,12 @@ class Endpoint:
 
 
 def _is_key(key: tuple[str, ...]) -> bool:
-    """Whether *key* may name a record; parts may be empty where `fetch` finds several records by the others."""
+    """Return whether *key* may name a record. Parts may be empty if `fetch` finds several records by the others."""
     return any(key) and all(is_storable(part) and len(part.encode()) <= MAX_KEY_BYTES for part in key)
 
 
 def endpoints(connections: Iterable[Connection], clock: Clock) -> dict[str, Endpoint]:
-    """The endpoints of the connections that declare webhooks, by name.
+    """Return the endpoints of the connections that declare webhooks, by name.
 
     Raises:
         ConfigError: As `Endpoint`.
@@ -113,10 +115,10 @@ def endpoints(connections: Iterable[Connection], clock: Clock) -> dict[str, Endp
 
 
 def _delivery_key(delivery: Delivery, topic: str) -> str:
-    """The same for each copy of a webhook.
+    """Return a key that is the same for each copy of a webhook.
 
-    An id that is not signed counts with what is signed and the topic: somebody could change it. Without an id, two
-    webhooks with one body may tell of two changes, so that none counts as a copy.
+    An unsigned id, which somebody could change, counts together with the signed content and the topic. Without an id,
+    two webhooks with the same body may announce two changes, so none counts as a copy.
     """
     if delivery.id is None:
         return uuid4().hex

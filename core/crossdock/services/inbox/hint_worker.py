@@ -1,4 +1,4 @@
-"""Delivers the records that webhooks are about, in a session that scheduled runs may share."""
+"""Delivers the records named by webhooks, in a session that scheduled runs may share."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 
 JOB = "listen"
-"""What its runs are called among those of jobs."""
-TOGETHER = 100  # records that are fetched in one part; more that arrive meanwhile wait for its end
-IDLE_S = 2.0  # without hints, after which the lease is released for other processes
+"""The name of its runs among those of jobs."""
+TOGETHER = 100  # records fetched in one part; records that arrive meanwhile wait for its end
+IDLE_S = 2.0  # without hints; then the lease is released for other processes
 WORKS_S = 600.0  # at most; then retention and other processes have a chance
-FAILED_ALONE = 3  # in succession: then it is not the records that fail
+FAILED_ALONE = 3  # in a row; then the failure is not caused by single records
 SOON = timedelta(milliseconds=250)  # after which a record is looked at again whose operation another run sends
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(hours=1)  # after failures; each is twice as long
 _DOUBLED = 12  # at most
@@ -30,13 +30,13 @@ _DOUBLED = 12  # at most
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """What was done about hints.
+    """The processed hints.
 
     Attributes:
-        fetched: How many records were fetched.
-        failed: How many of them failed.
-        requests: That were sent to targets.
-        throttled: How many of them were answered 429.
+        fetched: The number of fetched records.
+        failed: The number of those that failed.
+        requests: The number of requests to targets.
+        throttled: The number of those that were answered 429.
     """
 
     fetched: int = 0
@@ -46,7 +46,7 @@ class Worked:
 
 
 class HintWorker:
-    """Works while there are hints; in one thread at a time.
+    """Works while there are hints, in one thread at a time.
 
     Args:
         progress: Makes the listener of a run.
@@ -65,17 +65,17 @@ class HintWorker:
         self._news, self._is_to_stop, self._works = threading.Event(), False, False
 
     def wake(self) -> bool:
-        """There are new hints. False if it does not work, so that somebody has to call `work`."""
+        """Announce new hints. Return False if it does not work, so that `work` must be called."""
         self._news.set()
         return self._works
 
     def stop(self) -> None:
-        """End the work soon, so that it can begin anew with another config."""
+        """End the work soon, so that it can start again with another config."""
         self._is_to_stop = True
         self._news.set()
 
     def work(self, session: Session) -> None:
-        """Deliver hints until there were none for `IDLE_S`, for at most `WORKS_S`, or until it is told to stop.
+        """Deliver hints until there were none for `IDLE_S`, for at most `WORKS_S`, or until `stop` is called.
 
         Raises:
             CrossdockError: If the run could not begin, or the state failed.
@@ -110,12 +110,7 @@ class HintWorker:
 
 
 class _Part:
-    """Delivers the hints that are due, a part at a time.
-
-    Attributes:
-        fetched: How many records were fetched.
-        failed: How many of them failed.
-    """
+    """Delivers the hints that are due, a part at a time."""
 
     def __init__(self, session: Session, run: OpenRun, clock: Clock, interrupt: threading.Event) -> None:
         self._state, self._run, self._clock, self._interrupt = session.state, run, clock, interrupt
@@ -124,13 +119,13 @@ class _Part:
         self._able = {bound.name for bound in run.streams} | run.refused.keys()
 
     def next_due_s(self) -> float:
-        """Seconds until a record is due; `IDLE_S` without any."""
+        """Return the seconds until a record is due; `IDLE_S` without any."""
         with self._state.look() as tx:
             due = tx.inbox.next_due()
         return IDLE_S if due is None else max(0.0, (due - self._clock.now()).total_seconds())
 
     def deliver(self) -> bool:
-        """Deliver a part; False if nothing is due."""
+        """Deliver a part. Return False if nothing is due."""
         now = self._clock.now()
         due = self._state.ask(lambda tx: tx.inbox.due(now, limit=TOGETHER))
         if not due:
@@ -142,7 +137,7 @@ class _Part:
                 result.failed[record] = f"the config has no stream {record.stream} that can fetch named records"
         self.fetched += len(due)
         self.failed += len(result.failed)
-        if not self._interrupt.is_set():  # else what was stopped is due again at once
+        if not self._interrupt.is_set():  # otherwise stopped records are due again at once
             self._settle(due, result)
         return True
 
@@ -156,7 +151,7 @@ class _Part:
         return result
 
     def _one_by_one(self, records: Iterable[NamedRecord], result: Delivered) -> None:
-        """One record that cannot be fetched must not keep the others from it."""
+        """Deliver the records separately: one that cannot be fetched must not block the others."""
         failed_alone = 0
         for record in records:
             if failed_alone == FAILED_ALONE or self._interrupt.is_set():
@@ -168,7 +163,7 @@ class _Part:
             result.blocked |= again.blocked
 
     def _deliver(self, records: Sequence[NamedRecord]) -> tuple[Delivered, set[str]]:
-        """What became of *records*, and the names under which the run had errors."""
+        """Deliver *records*, and return the results and the names under which the run had errors."""
         if not records:
             return Delivered(), set()
         result, messages = self._named.deliver(records), self._run.report.messages

@@ -1,7 +1,7 @@
 """The HTTP server that receives webhooks: ``POST /webhooks/CONNECTION``.
 
 The answer is 200 once a webhook is stored; WooCommerce counts any other as a failure. A sender that gets 503 tries
-again; one that gets another status need not.
+again. With another status it need not.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from crossdock.values.serving import (
 PATH = "/webhooks/"
 STORED_WITHIN_S = 4.0  # Shopify waits for 5 s: shopify.dev/docs/apps/build/webhooks/subscribe/https
 RETRY_AFTER_S = 5
-BODIES_AT_MOST = 64 << 20  # bytes of all bodies that are being read, without those of small ones
+BODIES_AT_MOST = 64 << 20  # bytes of all bodies that are being read, not counting small ones
 READ_AT_MOST = 64 << 20  # bytes of a body that is too large
 _CLIENTS = ConnectionLimits(header_s=10.0, body_s=10.0, answer_s=10.0, connections=512)
 _LIMITS = ServerLimits(clients=_CLIENTS, accepted_at_once=1024, queued=1024, stops_within_s=5)
@@ -47,15 +47,15 @@ _HINTS = {
 }
 
 Refused = Callable[[str, str], None]
-"""Told of each webhook that is refused: its connection, and the reason code."""
+"""Called with the connection and the reason code of each refused webhook."""
 
 
 class Receiver:
-    """The application.
+    """The ASGI application.
 
     Args:
-        endpoints: By connection; `replace` sets others.
-        refused: Told of each webhook that is refused.
+        endpoints: The endpoints by connection; `replace` sets others.
+        refused: Called for each refused webhook.
     """
 
     def __init__(self, endpoints: Mapping[str, Endpoint], writer: WebhookWriter, refused: Refused) -> None:
@@ -65,7 +65,7 @@ class Receiver:
         self.app.router.redirect_slashes = False
 
     def replace(self, endpoints: Mapping[str, Endpoint], open_state: Callable[[], State]) -> None:
-        """Use other endpoints, and another state, from the next webhook on."""
+        """Use other endpoints and another state from the next webhook on."""
         self._endpoints = endpoints
         self._writer.use(open_state)
 
@@ -105,10 +105,10 @@ class Receiver:
 
 
 async def _body(request: Request, most: int, held: HeldBody) -> bytes:
-    """The body.
+    """Read the body.
 
     Raises:
-        WebhookError: If it is larger than *most* bytes. Up to `READ_AT_MOST` bytes of it are read and not kept, since a
+        WebhookError: If it is larger than *most* bytes. Up to `READ_AT_MOST` bytes of it are read and dropped, since a
             sender whose connection is closed while it sends may not see the answer.
         OverBudgetError: If all bodies that are being read are too large together.
     """
@@ -126,7 +126,7 @@ async def _body(request: Request, most: int, held: HeldBody) -> bytes:
 
 
 class RefusedCounts:
-    """Counts refused webhooks by connection and reason; thread-safe. A forger must not fill the log."""
+    """Counts refused webhooks by connection and reason. Thread-safe. A forger must not fill the log."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, str]] = Counter()
@@ -137,7 +137,7 @@ class RefusedCounts:
             self._counts[connection, reason] += 1
 
     def take(self) -> Mapping[tuple[str, str], int]:
-        """The counts since the last call."""
+        """Return the counts since the last call."""
         with self._lock:
             counts, self._counts = self._counts, Counter()
         return counts
@@ -145,14 +145,7 @@ class RefusedCounts:
 
 @contextmanager
 def serve(receiver: Receiver, host: str, port: int) -> Iterator[str]:
-    """Serve *receiver* from a thread and yield the base address.
-
-    Args:
-        port: 0 for a free one.
-
-    Raises:
-        ConfigError: If the address is not available.
-    """
+    """Serve *receiver* from a thread and yield the base address."""
 
     def refused(error: OSError) -> ConfigError:
         hint = _HINTS.get(error.errno or 0, "name an address of this machine, such as 127.0.0.1 or 0.0.0.0")

@@ -23,28 +23,23 @@ from crossdock.webhooks import Subscription, SubscriptionApi, Webhooks
 
 @dataclass(slots=True)
 class Registered:
-    """What became of a registration.
-
-    Attributes:
-        refused: Why the vendor refuses a topic; after a refused credential no further topic is tried.
-    """
+    """What became of a registration."""
 
     subscriptions: list[Subscription] = field(default_factory=list)
     refused: dict[str, CrossdockError] = field(default_factory=dict)
 
 
 class Subscriptions:
-    """What one connection subscribes to.
+    """The subscriptions of one connection.
 
     Args:
-        address: Where its webhooks are sent; empty if the config does not say.
+        address: The address for its webhooks; empty if the config has none.
     """
 
     def __init__(self, api: SubscriptionApi[Any], webhooks: Webhooks[Any], context: Context[Any], address: str) -> None:
         self._api, self._webhooks, self._context, self._address = api, webhooks, context, address
 
     def listed(self) -> Iterator[Subscription]:
-        """All subscriptions at the vendor."""
         with self._guard("listed"):
             for subscription in self._api.listed(self._context):
                 yield _checked(subscription)
@@ -53,7 +48,7 @@ class Subscriptions:
         return guarded(method, self._context.connection, code=self._api, settings=self._context.settings)
 
     def register(self) -> Registered:
-        """Subscribe to each topic of the connection, unless it is subscribed.
+        """Subscribe to each topic of the connection that has no subscription.
 
         Raises:
             ConfigError: If the config names no public address.
@@ -70,7 +65,7 @@ class Subscriptions:
         return result
 
     def remove(self) -> Iterator[Subscription]:
-        """End the subscriptions to our address, and yield them.
+        """End the subscriptions to the address, and yield them.
 
         Raises:
             ConfigError: If the config names no public address.
@@ -97,7 +92,7 @@ def _checked(subscription: object) -> Subscription:
 
 @contextmanager
 def subscriptions(project: Project, name: str, clock: Clock) -> Iterator[Subscriptions]:
-    """The subscriptions of the connection *name*.
+    """Open the subscriptions of the connection *name*.
 
     Raises:
         ConfigError: If there is no such connection, it receives no webhooks, or its vendor has no API for that.

@@ -1,4 +1,4 @@
-"""Stores received webhooks: those that arrive together in one transaction, which costs one flush to the disk."""
+"""Stores received webhooks. Those that arrive together are stored in one transaction, with one flush to the disk."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from crossdock.values.clock import Clock
 TOGETHER = 500  # webhooks in one transaction
 KEPT = timedelta(days=14)  # longer than any sender sends copies
 FORGET_EVERY_S = 600.0
-QUEUED = 2_000  # more of them are refused, so that their senders try again
+QUEUED = 2_000  # further webhooks are refused, so that their senders try again
 
 
 class _Waiting(NamedTuple):
@@ -27,24 +27,24 @@ class _Waiting(NamedTuple):
 
 
 class WebhookWriter:
-    """A thread with a state of its own, which needs no lease: other processes may run meanwhile.
+    """A thread with its own state, which needs no lease: other processes may run meanwhile.
 
     Args:
         open_state: Called when a webhook arrives and no state is open, as after a failure.
-        on_hint: Called after webhooks were stored that are about records.
+        on_hint: Called after webhooks that name records were stored.
     """
 
     def __init__(self, open_state: Callable[[], State], clock: Clock, on_hint: Callable[[], None]) -> None:
         self._open, self._clock, self._on_hint = open_state, clock, on_hint
         self._queue: queue.Queue[_Waiting | None] = queue.Queue(QUEUED)
         self._state: State | None = None
-        self._is_other = False  # the open state is not the one to use
+        self._is_other = False  # the open state is outdated
         self._forgot_at: float | None = None
         self._thread = threading.Thread(target=self._run, name="webhooks", daemon=True)
         self._thread.start()
 
     def put(self, received: ReceivedWebhook) -> Future[None]:
-        """Store *received*; the future is done once it is on the disk, and has an error if it could not be stored."""
+        """Store *received*. The future is done once it is on the disk, or has an error."""
         waiting = _Waiting(received, Future())
         try:
             self._queue.put_nowait(waiting)
@@ -53,11 +53,11 @@ class WebhookWriter:
         return waiting.stored
 
     def use(self, open_state: Callable[[], State]) -> None:
-        """Store what comes from now on in another state."""
+        """Store later webhooks in another state."""
         self._open, self._is_other = open_state, True
 
     def close(self) -> None:
-        """Store what is waiting, and end."""
+        """Store the waiting webhooks, and end."""
         self._queue.put(None)
         self._thread.join()
 
@@ -70,7 +70,7 @@ class WebhookWriter:
         self._close_state()
 
     def _next(self) -> tuple[list[_Waiting], bool]:
-        """Everything that is waiting; False at the end."""
+        """Return all waiting webhooks; False at the end."""
         first = self._queue.get()
         together = [] if first is None else [first]
         goes_on = first is not None
@@ -102,7 +102,7 @@ class WebhookWriter:
             self._on_hint()
 
     def _forget(self, state: State) -> None:
-        """Remove what was received so long ago that no copy can come any more, now and then and a part at a time."""
+        """Remove webhooks so old that no copy can come any more, occasionally and a part at a time."""
         now = self._clock.monotonic()
         if self._forgot_at is None or now - self._forgot_at >= FORGET_EVERY_S:
             before = self._clock.now() - KEPT

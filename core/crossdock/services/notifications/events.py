@@ -1,4 +1,4 @@
-"""Events of scheduled runs that are worth a notification, and the messages about them."""
+"""Events of scheduled runs for notifications, and their messages."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class ScheduledRunEnded:
     """A run of a job ended or was skipped.
 
     Attributes:
-        due: When it was due, aware; None for a manual run. Shown in its own time zone.
+        due: When it was due, an aware time shown in its own zone; None for a manual run.
         run_id: None if no run was started.
-        status: ``degraded``: it completed, but records are open.
-        open: Records of the job's streams that are open at its end.
-        repeated: It is degraded as it was before, and no reminder is due; or it was tried again and failed as before.
-        messages: Why it did not complete and what else needs a look, without secrets and personal data.
+        status: The status; ``degraded`` if it completed, but records are open.
+        open: The open records of the job's streams at its end.
+        repeated: Whether it is degraded as before and no reminder is due, or was retried and failed as before.
+        messages: Why it did not complete, and other messages, without secrets and personal data.
         previous: Status of the previous run that was not skipped; None if there is none.
     """
 
@@ -60,13 +60,12 @@ class ScheduledRunEnded:
 
     @property
     def warnings(self) -> list[str]:
-        """Each after the name of its stream."""
         return warnings_of(self.messages)
 
 
 @dataclass(frozen=True, slots=True)
 class RunOverdue:
-    """A run is expected to end after its deadline; both times are aware and shown in their own time zone."""
+    """A run is expected to end after its deadline. Both times are aware and shown in their own time zone."""
 
     job: str
     business_date: date
@@ -76,7 +75,7 @@ class RunOverdue:
 
 @dataclass(frozen=True, slots=True)
 class RunWaiting:
-    """A run was due some time ago and has not started, because of *reason*."""
+    """A run was due some time ago and has not started because of *reason*."""
 
     job: str
     business_date: date
@@ -88,7 +87,7 @@ Event = ScheduledRunEnded | RunOverdue | RunWaiting
 
 
 def kinds(event: Event) -> set[Kind]:
-    """The kinds that *event* has; empty for a run without news, and for a skipped run."""
+    """Return the kinds of *event*; empty for a run without news and for a skipped run."""
     if isinstance(event, RunOverdue | RunWaiting):
         return {"late"}
     if event.status in _UNSUCCESSFUL:
@@ -121,7 +120,6 @@ class Message:
 
 
 def compose(event: Event, selected: Collection[Kind], at: datetime) -> Message:
-    """The message about *event*, which has the *selected* kinds."""
     ordered = [kind for kind in BY_SEVERITY if kind in selected]
     job, outcome = _shortened(printable(event.job), _MAX_NAME), _outcome(event)
     lines = (f"Job {job} {outcome} for {event.business_date}.", *_facts(event))
@@ -131,10 +129,10 @@ def compose(event: Event, selected: Collection[Kind], at: datetime) -> Message:
 
 
 def compose_group(events: Sequence[tuple[str, Event]], tenants: int, at: datetime) -> Message:
-    """One message about several events, each with the name of its tenant.
+    """Make one message about several events, each with the name of its tenant.
 
     Args:
-        tenants: How many there are in the fleet.
+        tenants: The number of tenants in the fleet.
     """
     found = {kind: sum(kind in kinds(event) for _, event in events) for kind in BY_SEVERITY}
     counts = ", ".join(f"{number:,} {kind}" for kind, number in found.items() if number)
@@ -159,7 +157,7 @@ def _severity(event: Event) -> int:
 
 
 def _group_line(tenant: str, event: Event) -> str:
-    """One line: what happened, and each error or the first other fact about it."""
+    """Return one line: what happened, and each error or the first other fact about it."""
     job = _shortened(printable(event.job), _MAX_NAME)
     errors = error_texts(event.messages) if isinstance(event, ScheduledRunEnded) else []
     fact = next((text for text in _facts(event) if not text.startswith("Due: ")), "")
@@ -227,7 +225,7 @@ def _data(event: Event) -> dict[str, Any]:
 
 
 def _error_lines(event: ScheduledRunEnded) -> list[str]:
-    """The first lines of each error: its streams, message and hint. `crossdock show` prints all of them."""
+    """Return the first lines of each error: its streams, message and hint. `crossdock show` prints all of them."""
     texts = error_texts(event.messages)
     found = [line for text in texts[:_MAX_ERRORS] for line in _first_lines(text)]
     return [*found, *_more(len(texts) - _MAX_ERRORS, "errors", event)]

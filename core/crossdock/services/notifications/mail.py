@@ -41,11 +41,7 @@ class MailChannel:
         self.name = f"the mail server {email.host}:{email.port}"
 
     def check(self) -> None:
-        """Check the password.
-
-        Raises:
-            ConfigError: If it cannot be read or used.
-        """
+        """Check the password, or raise ConfigError."""
         self._password()
 
     def send(self, message: Message, *, at: datetime, within_s: float) -> None:
@@ -93,7 +89,7 @@ class MailChannel:
 
 
 class _BoundedSmtp(smtplib.SMTP):
-    """An SMTP client with a deadline for the whole conversation and a limit on the size of all replies."""
+    """An SMTP client with a deadline for the whole conversation and a limit for the size of all replies."""
 
     def __init__(self, email: Email, tls: ssl.SSLContext, within_s: float) -> None:
         super().__init__(local_hostname="", timeout=within_s)
@@ -102,7 +98,7 @@ class _BoundedSmtp(smtplib.SMTP):
         self._deadline, self._bytes_left = time.monotonic() + within_s, MAX_REPLIES_BYTES
 
     def open(self) -> None:
-        """Connect and encrypt as configured."""
+        """Connect, and encrypt as configured."""
         code, text = self.connect(self._email.host, self._email.port)
         if code != 220:
             raise smtplib.SMTPConnectError(code, text)
@@ -155,7 +151,7 @@ class _Replies(io.RawIOBase):
 
 @contextmanager
 def _translated_errors() -> Iterator[None]:
-    """Raise our errors with the server's reply codes; its texts may contain addresses."""
+    """Raise our errors with the server's reply codes. Its texts may contain addresses."""
     try:
         yield
     except smtplib.SMTPRecipientsRefused as error:

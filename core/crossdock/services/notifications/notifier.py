@@ -44,7 +44,7 @@ class Notifier:
             channel.check()
 
     def notify(self, event: Event) -> list[str]:
-        """Send *event* on all channels at once if it is selected, within 2.5 times *attempt_s*.
+        """Send *event* on all channels in parallel if it is selected, within 2.5 times *attempt_s*.
 
         Returns:
             One sentence per channel that failed.
@@ -53,7 +53,6 @@ class Notifier:
         return self._send(compose(event, selected, self._clock.now())) if selected else []
 
     def is_selected(self, event: Event) -> bool:
-        """Whether the config selects *event*."""
         return bool(kinds(event) & self._when)
 
     def notify_group(self, events: Sequence[tuple[str, Event]], tenants: int) -> list[str]:
@@ -61,7 +60,7 @@ class Notifier:
 
         Args:
             events: At least one, each with the name of its tenant.
-            tenants: How many there are.
+            tenants: The number of tenants.
         """
         return self._send(compose_group(events, tenants, self._clock.now()))
 
@@ -79,7 +78,7 @@ class Notifier:
         return list(failures.values())
 
     def _deliver(self, channel: Channel, message: Message, deadline: float, failures: dict[str, str]) -> None:
-        """Send *message* and remove the channel's entry from *failures*, or replace it."""
+        """Send *message*, and remove the channel's entry from *failures* or replace it."""
         name = channel.name
         try:
             self._send_with_retry(channel, message, deadline)

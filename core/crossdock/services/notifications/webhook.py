@@ -32,19 +32,12 @@ class WebhookChannel:
         self.name = f"the webhook {url.reference}" if isinstance(url, Secret) else f"the webhook {urlsplit(url).netloc}"
 
     def check(self) -> None:
-        """Check the secrets.
-
-        Raises:
-            ConfigError: If one cannot be read or used.
-        """
+        """Check the secrets, or raise ConfigError."""
         self._address()
         self._key()
 
     def send(self, message: Message, *, at: datetime, within_s: float) -> None:
         """Make one attempt.
-
-        Args:
-            at: Time of the attempt.
 
         Raises:
             ConfigError: See `check`.
@@ -90,6 +83,6 @@ class WebhookChannel:
 
 
 def signature(key: bytes, message_id: str, timestamp: str, body: bytes) -> str:
-    """The ``webhook-signature`` of a message: HMAC-SHA256 over id, timestamp and body."""
+    """Return the ``webhook-signature`` of a message: HMAC-SHA256 over id, timestamp and body."""
     signed = b".".join((message_id.encode(), timestamp.encode(), body))
     return f"v1,{base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()}"

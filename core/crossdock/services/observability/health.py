@@ -22,7 +22,7 @@ _LIMITS = ServerLimits(clients=_CLIENTS, accepted_at_once=8, queued=128, stops_w
 
 
 def app(metrics: Metrics) -> Starlette:
-    """The read-only endpoints ``/healthz``, ``/readyz`` and ``/metrics``."""
+    """Make the application with the read-only endpoints ``/healthz``, ``/readyz`` and ``/metrics``."""
 
     def checked(check: Callable[[], tuple[bool, str]]) -> Callable[[Request], Awaitable[Response]]:
         async def respond(_: Request) -> Response:

@@ -1,4 +1,4 @@
-"""Health and metrics of the scheduler: the only door to prometheus_client."""
+"""Health and metrics of the scheduler. Only this module imports prometheus_client."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ _OF_RUNS = (
     "records_total",
     "open_records",
 )
-"""Those that a fleet has for each tenant, with the label ``tenant``."""
+"""The metrics of runs, which a fleet has for each tenant with the label ``tenant``."""
 
 
 class _Values:
-    """The values of all metrics by their labels, and the lock of all who write them."""
+    """The values of all metrics by their labels, and the lock for writing them."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock, self.lock = clock, threading.Lock()
@@ -76,7 +76,7 @@ class _Values:
 
 
 class RunMetrics:
-    """What is measured of runs: of all of them, or of those of one tenant. Thread-safe; every call is fast."""
+    """The metrics of all runs, or of those of one tenant. Thread-safe; every call is fast."""
 
     def __init__(self, values: _Values, *labels: str) -> None:
         self._values, self._labels = values, labels
@@ -88,7 +88,6 @@ class RunMetrics:
             self._set("next_due_timestamp_seconds", instant.timestamp() if instant else None, job)
 
     def began(self, job: str) -> None:
-        """Record that a run of *job* started."""
         with self._values.lock:
             self._add_job(job)
             self._set("running", 1, job)
@@ -106,19 +105,18 @@ class RunMetrics:
                 self._set("last_success_timestamp_seconds", self._values.now(), job)
 
     def sent(self, requests: int, throttled: int = 0) -> None:
-        """Add *requests*, of which *throttled* were answered with 429."""
+        """Add *requests*, *throttled* of which were answered with 429."""
         with self._values.lock:
             self._increase("requests_total", requests)
             self._increase("throttled_total", throttled)
 
     def counted(self, stream: str, terms: Mapping[str, int]) -> None:
-        """Add records of *stream* by term of the tally."""
         with self._values.lock:
             for term, number in terms.items():
                 self._increase("records_total", number, stream, term)
 
     def opened(self, stream: str, counts: OpenCounts) -> None:
-        """Record what is open of *stream* at the end of a run."""
+        """Record the open records of *stream* at the end of a run."""
         with self._values.lock:
             for state, number in counts.as_json().items():
                 self._set("open_records", number, stream, state)
@@ -136,11 +134,11 @@ class RunMetrics:
 
 
 class Metrics(RunMetrics):
-    """What the scheduler reports about itself. Thread-safe; every call is fast.
+    """The metrics of the scheduler. Thread-safe; every call is fast.
 
     Args:
-        stalled_after_s: Age of the last `beat` after which the scheduler loop counts as stuck.
-        of_fleet: Runs are measured by tenant: see `of`.
+        stalled_after_s: The age of the last `beat` after which the scheduler loop counts as stuck.
+        of_fleet: Whether runs are measured by tenant: see `of`.
     """
 
     def __init__(self, clock: Clock, *, stalled_after_s: float = STALLED_AFTER_S, of_fleet: bool = False) -> None:
@@ -152,13 +150,12 @@ class Metrics(RunMetrics):
         self.beat()
 
     def of(self, tenant: str) -> RunMetrics:
-        """What is measured of the runs of a tenant of a fleet."""
+        """Return the metrics for the runs of a tenant of a fleet."""
         found = RunMetrics(self._values, tenant)
         found.sent(0)
         return found
 
     def forget(self, tenant: str) -> None:
-        """The tenant has left the fleet."""
         with self._values.lock:
             for name in _OF_RUNS:
                 values = self._values.by_name[name]
@@ -166,7 +163,7 @@ class Metrics(RunMetrics):
                     del values[labels]
 
     def fleet(self, *, usable: int, broken: int, waiting: int, leads: bool) -> None:
-        """Record the tenants of a fleet whose config is usable, and not; and the runs that are due and wait."""
+        """Record the usable and broken tenants of a fleet, and the due runs that wait."""
         with self._values.lock:
             self._values.set("fleet_tenants", usable, "usable")
             self._values.set("fleet_tenants", broken, "broken")
@@ -174,24 +171,22 @@ class Metrics(RunMetrics):
             self._values.set("fleet_leading", leads)
 
     def beat(self) -> None:
-        """Record an iteration of the scheduler loop."""
         with self._values.lock:
             self._beat = self._values.clock.monotonic()
             self._values.set("heartbeat_timestamp_seconds", self._values.now())
 
     def found(self, part: Part, problem: str | None = None) -> None:
-        """Record whether *part* is usable; *problem* is a sentence without secrets."""
+        """Record whether *part* is usable. *problem* is a sentence without secrets."""
         with self._values.lock:
             self._problems[part] = problem
 
     def inbox(self, waiting: int, failing: int) -> None:
-        """Record how many records are to be fetched, and of how many the last attempt failed."""
+        """Record how many records are to be fetched, and for how many the last attempt failed."""
         with self._values.lock:
             self._values.set("inbox_records", waiting, "waiting")
             self._values.set("inbox_records", failing, "failing")
 
     def refused(self, connection: str, reason: str, number: int) -> None:
-        """Add webhooks that were refused."""
         with self._values.lock:
             self._values.increase("webhooks_refused_total", number, connection, reason)
 
@@ -203,7 +198,6 @@ class Metrics(RunMetrics):
             self._values.set("allowance_burst_tokens", burst)
 
     def alive(self) -> tuple[bool, str]:
-        """Whether the scheduler loop is running, and a sentence about it."""
         with self._values.lock:
             age = self._values.clock.monotonic() - self._beat
         if age < self._stalled_after_s:
@@ -211,13 +205,12 @@ class Metrics(RunMetrics):
         return False, f"stuck: the scheduler loop has not run for {age:.0f} s"
 
     def ready(self) -> tuple[bool, str]:
-        """Whether all parts are usable, and a sentence about those that are not."""
         with self._values.lock:
             problems = [f"{part}: {_one_line(text)}" for part, text in self._problems.items() if text is not None]
         return not problems, "; ".join(("not ready", *problems)) if problems else "ready"
 
     def exposition(self) -> tuple[bytes, str]:
-        """All metrics in Prometheus' text format, and its content type."""
+        """Return all metrics in Prometheus' text format, and its content type."""
         from prometheus_client import CollectorRegistry  # noqa: PLC0415  only --health needs the library
         from prometheus_client.exposition import choose_encoder  # noqa: PLC0415
 
@@ -227,7 +220,7 @@ class Metrics(RunMetrics):
         return encode(registry), content_type
 
     def collect(self) -> list[Metric]:
-        """All metrics at one moment; makes this a collector of prometheus_client."""
+        """Return all metrics at one moment. This method makes the class a collector of prometheus_client."""
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily  # noqa: PLC0415
 
         families: list[Metric] = []
@@ -248,5 +241,5 @@ def _one_line(text: str) -> str:
 
 
 def _encodable(text: str) -> str:
-    """*text* with lone surrogates escaped, which UTF-8 does not encode."""
+    """Escape lone surrogates, which UTF-8 does not encode."""
     return text.encode("utf-8", "backslashreplace").decode()

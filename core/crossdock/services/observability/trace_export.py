@@ -15,7 +15,7 @@ _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT
 
 @contextmanager
 def traced(warn: Callable[[str], None]) -> Iterator[Callable[[Timings], None]]:
-    """Yield what to call with each run that ended. OpenTelemetry is imported only if it is enabled.
+    """Yield a function to call with each ended run. OpenTelemetry is imported only if it is enabled.
 
     A failure is a warning and never affects the run.
     """
@@ -41,11 +41,11 @@ def traced(warn: Callable[[str], None]) -> Iterator[Callable[[Timings], None]]:
 
 
 def enabling_variable(environment: Mapping[str, str]) -> str | None:
-    """The variable that enables traces; None if there is none, or another one disables them."""
+    """Return the variable that enables traces; None if there is none, or another one disables them."""
     disabled = environment.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
     other_exporter = "otlp" not in (environment.get("OTEL_TRACES_EXPORTER") or "otlp")
     return None if disabled or other_exporter else next((name for name in _ENDPOINTS if environment.get(name)), None)
 
 
 def _ignore(_: Timings) -> None:
-    """Traces are disabled."""
+    """Do nothing: traces are disabled."""

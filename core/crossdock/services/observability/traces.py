@@ -1,4 +1,4 @@
-"""OpenTelemetry traces: one span per run and one per step. The only door to opentelemetry.
+"""OpenTelemetry traces: one span per run and one per step. Only this module imports opentelemetry.
 
 Spans are created after the run ended and sent by a thread. A failure is a warning and never affects the run.
 """
@@ -50,7 +50,7 @@ class Traces:
             self._warn(f"traces are not sent: invalid OpenTelemetry settings ({type(error).__name__})")
 
     def add(self, timings: Timings) -> None:
-        """Queue the trace of a run that ended; nothing for a run that never started."""
+        """Queue the trace of an ended run; nothing for a run that never started."""
         report = timings.report
         if report is None or self._provider is None:
             return
@@ -75,7 +75,6 @@ class Traces:
         run.end(_ns(timings.began, report.lasted))
 
     def close(self) -> None:
-        """Send queued traces for at most `CLOSES_WITHIN_S`."""
         if self._provider is not None:
             closing = threading.Thread(target=self._provider.shutdown, name="traces", daemon=True)
             closing.start()
@@ -110,7 +109,7 @@ class _WatchedExporter(SpanExporter):
 
 
 class _LastStatus(logging.Handler):
-    """Keeps only the HTTP status from what the library logs."""
+    """Keeps only the HTTP status from the library's log."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -126,7 +125,7 @@ class _LastStatus(logging.Handler):
 
 
 def _resource() -> Resource:
-    """The service's name and version; the environment may override them."""
+    """Return the service's name and version, which the environment may override."""
     own = {"service.name": "crossdock", "service.version": version("crossdock")}
     return Resource.create({**own, **OTELResourceDetector().detect().attributes})
 

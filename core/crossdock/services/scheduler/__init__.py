@@ -1,1 +1,1 @@
-"""The service that starts runs when they are due."""
+"""The service that starts due runs."""

@@ -36,7 +36,7 @@ class ScheduleTrigger(BaseTrigger):  # type: ignore[misc]  # APScheduler has no 
         return f"ScheduleTrigger({when})"
 
     def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime | None:
-        """The next instant at which the schedule is due, in UTC."""
+        """Return the next instant at which the schedule is due, in UTC."""
         since = previous_fire_time or now
         coming = next(due(self.schedule, since, since + HORIZON), None)
         return None if coming is None else coming.instant

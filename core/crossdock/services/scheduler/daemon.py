@@ -1,7 +1,7 @@
 """Runs the service until it is interrupted. APScheduler is its clock and its worker pool.
 
-APScheduler decides when the service is called, never what runs: each call reads what is due from the state, whose
-rows, lease and fence decide. A wake-up that is late, lost or repeated therefore neither loses nor repeats a run.
+APScheduler decides when the service is called, never what runs: each call reads what is due from the state, whose rows,
+lease and fence decide. So a late, lost or repeated wake-up neither loses nor repeats a run.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ T = TypeVar("T")
 LOOK_S = 30.0  # other schedulers and 'jobs resume' also change what is due
 SIGNAL_S = 1.0  # maximum delay until a signal is handled
 _NOW = DateTrigger(datetime(1970, 1, 1, tzinfo=UTC), UTC)  # due at once, even if the clock is set back
-logging.getLogger("apscheduler").addHandler(logging.NullHandler())  # it warns of calls that it merges
+logging.getLogger("apscheduler").addHandler(logging.NullHandler())  # it warns of merged calls
 
 
 class Served(Protocol):
-    """What the daemon calls: always from the same thread, so that calls never overlap."""
+    """The service of a daemon, always called from the same thread, so that calls never overlap."""
 
     @property
     def busy(self) -> bool:
-        """True while a run is in progress, or its end has not been reported."""
+        """Whether a run is in progress, or its end has not been reported."""
 
     @property
     def schedules(self) -> Mapping[str, Schedule]:
-        """When `look` must be called besides `LOOK_S`; another object once they have changed."""
+        """The schedules for calls of `look`, in addition to `LOOK_S`; another object once they have changed."""
 
     @property
     def tasks(self) -> Mapping[str, tuple[Callable[[], None], float]]:
-        """What else is called, and every how many seconds."""
+        """The other functions to call, each with its interval in seconds."""
 
     def look(self) -> None:
         """Do what is due, and report what has ended."""
@@ -58,15 +58,6 @@ class Served(Protocol):
 
 
 class Daemon:
-    """Calls a service from one thread and executes its runs in others.
-
-    Args:
-        at_once: Maximum number of runs at the same time.
-
-    Attributes:
-        executor: Executes the runs of the service.
-    """
-
     def __init__(self, at_once: int) -> None:
         self._timer = _Timer(
             timezone=UTC,
@@ -86,7 +77,7 @@ class Daemon:
         self._error: BaseException | None = None
 
     def wake(self) -> None:
-        """Call the service soon; from any thread."""
+        """Call the service soon. Any thread may call this."""
         self._news.set()
 
     def run(
@@ -98,7 +89,7 @@ class Daemon:
         """Call *service* until *interrupt* is set and its runs have ended.
 
         Args:
-            asked: Returns a call to make before the next look, such as one that reloads the config; None without one.
+            asked: Returns a call to make before the next look, such as a reload of the config, or None.
         """
         self._service, self._interrupt = service, interrupt
         offset_s = _clock_offset_s()  # before anything is planned: the clock may be set while this starts
@@ -143,7 +134,7 @@ class Daemon:
         self._timer.add_job(self._guarded, trigger, [call], id=name, replace_existing=True)
 
     def _guarded(self, call: Callable[[], None]) -> None:
-        """Make *call*; an unexpected error ends the daemon."""
+        """Make *call*. An unexpected error ends the daemon."""
         if self._stopped.is_set():
             return
         try:
@@ -203,5 +194,7 @@ class _RunExecutor(Executor):
 
 
 def _clock_offset_s() -> float:
-    """Seconds from the monotonic clock to the wall clock; changes when the clock is set and when the machine sleeps."""
+    """Return seconds from the monotonic to the wall clock. They change when the clock is set and when the machine
+    sleeps.
+    """
     return time.time() - time.monotonic()

@@ -1,4 +1,4 @@
-"""Which scheduled runs may start now, and which are skipped and why."""
+"""The scheduled runs that may start now, and those that are skipped, with reasons."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ class DueJob:
     """The unfinished runs of one job.
 
     Attributes:
-        on_time_since: What is due after it was not missed, even if it had to wait; for the next call of `plans`.
+        on_time_since: Runs due after it were not missed, even if they had to wait; an argument for the next call of
+            `plans`.
         starts: Runs that are due, in order.
         skipped: Due runs that the settings of the job leave out.
     """
@@ -32,7 +33,7 @@ class DueJob:
 
 
 class KnownRuns(Protocol):
-    """What is known of the scheduled runs of a state: see `ScheduledRuns` in `crossdock.state.tables`."""
+    """The known scheduled runs of a state: see `ScheduledRuns` in `crossdock.state.tables`."""
 
     def paused(self) -> set[str]: ...
 
@@ -44,18 +45,16 @@ class KnownRuns(Protocol):
 
 
 class DueJobs:
-    """Compares the schedules of jobs with the scheduled runs in the state."""
-
     def __init__(self, jobs: Mapping[str, JobConfig]) -> None:
         self._jobs = jobs
 
     def plans(self, known: KnownRuns, now: datetime, on_time_since: Mapping[str, datetime]) -> list[DueJob]:
-        """What each job has to do at *now*, in the order of `JobConfig.after`; nothing if it is paused.
+        """Return the plan of each job at *now*, in the order of `JobConfig.after`; none for a paused job.
 
-        Writes to the state only from when a job counts that it has not seen before.
+        The only write to the state is the start time of a new job.
 
         Args:
-            on_time_since: By job: what was due after it was not missed; what was due before is subject to `catch_up`.
+            on_time_since: By job. Runs due after it were not missed; earlier ones are subject to `catch_up`.
         """
         paused = known.paused()
         return [
@@ -64,7 +63,7 @@ class DueJobs:
         ]
 
     def may_start(self, known: KnownRuns, plan: DueJob, plans: list[DueJob], now: datetime) -> Due | None:
-        """The first run of *plan*, unless a blackout or a job that it comes after holds it back."""
+        """Return the first run of *plan*, unless a blackout or a job in `after` holds it back."""
         job = self._jobs[plan.job]
         if not plan.starts or free_from(job.schedule, now) > now:
             return None
@@ -77,12 +76,12 @@ class DueJobs:
         return None if waits else first
 
     def next_due(self, now: datetime) -> dict[str, datetime]:
-        """When each job is due next after *now*; without those that are not due within a year."""
+        """Return when each job is due next after *now*, without those that are not due within a year."""
         found = ((name, next(due(job.schedule, now, now + AHEAD), None)) for name, job in self._jobs.items())
         return {name: one.instant for name, one in found if one is not None}
 
     def preview(self, now: datetime, until: datetime) -> Iterator[tuple[str, Due]]:
-        """All runs that are due from *now* to *until*, in order."""
+        """Yield all runs that are due from *now* to *until*, in order."""
         found = [(one, name) for name, job in self._jobs.items() for one in due(job.schedule, now, until)]
         for one, name in sorted(found):
             yield name, one
@@ -114,7 +113,6 @@ class DueJobs:
 
 
 def _within(last: ScheduledRun, one: Due) -> bool:
-    """True if *one* was due while *last* ran."""
     return (
         last.started_at is not None
         and last.finished_at is not None

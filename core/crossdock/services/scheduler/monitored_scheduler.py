@@ -1,4 +1,4 @@
-"""What the scheduler does as a service: it logs, notifies, serves metrics and reloads its config."""
+"""The scheduler as a service: it logs, notifies, serves metrics and reloads its config."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from crossdock.values.clock import Clock
 from crossdock.values.run_messages import RunMessage
 
 RETENTION_S = 30.0  # between attempts to remove what is old
-REPORT_S = 10.0  # webhooks that were refused, in the log
+REPORT_S = 10.0  # refused webhooks, in the log
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Service:
 
     Attributes:
         project: The config in effect.
-        schedules: Of its jobs.
+        schedules: The schedules of its jobs.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Service:
 
     @property
     def tasks(self) -> Mapping[str, tuple[Callable[[], None], float]]:
-        """What is called besides `look`, and every how many seconds."""
+        """The functions that are called in addition to `look`, each with its interval in seconds."""
         return {
             "retention": (self.apply_retention, RETENTION_S),
             "webhooks": (self.report_webhooks, REPORT_S),
@@ -102,11 +102,11 @@ class Service:
 
     @property
     def busy(self) -> bool:
-        """True while a run is in progress, or its end has not been reported."""
+        """Whether a run is in progress, or its end has not been reported."""
         return self._scheduler.busy
 
     def look(self) -> None:
-        """Report the runs that have ended, and start those that are due; a failure is logged and reported."""
+        """Report ended runs, and start due ones. A failure is logged and reported."""
         self._metrics.beat()
         now = self._clock.now()
         try:
@@ -125,12 +125,12 @@ class Service:
             self._metrics.due(job, instant)
 
     def apply_retention(self) -> None:
-        """Remove some of what the retention period has passed, unless a run is in progress."""
+        """Remove some rows beyond the retention period, unless a run is in progress."""
         if not self.busy and not self._interrupt.is_set():
             self._retention.run(self.project)
 
     def reload(self, project: Project) -> None:
-        """Use another config from the first `look` at which no run is in progress; none starts until then."""
+        """Use another config from the first `look` at which no run is in progress. None starts until then."""
         self._fresh = project
         if self._webhooks is not None:
             self._webhooks.hint_worker.stop()
@@ -153,7 +153,7 @@ class Service:
             self._metrics.refused(connection, reason, number)
 
     def _step(self) -> bool:
-        """Do the next thing; False if there is nothing to do."""
+        """Do the next thing. Return False if there is nothing to do."""
         if self._fresh is not None and not self.busy:
             for job in self.project.jobs:
                 self._metrics.due(job, None)
@@ -163,7 +163,7 @@ class Service:
         return self._scheduler.tick(may_start=self._fresh is None and not self._interrupt.is_set())
 
     def _report_loss(self, error: CrossdockError, now: datetime) -> None:
-        """Report the first run of each job that is due while the state cannot be used, or the clocks differ."""
+        """Report the first due run of each job while the state cannot be used, or the clocks differ."""
         for name, job in self.project.jobs.items():
             one = next(due(job.schedule, self._looked_at, now), None)
             if one is not None and name not in self._reported_lost:

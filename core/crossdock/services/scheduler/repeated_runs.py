@@ -1,4 +1,4 @@
-"""Compares a run of a job with the one before, so that people are told what is new and not the same each night."""
+"""Comparison of a job's run with the previous one, so that people are notified of news only."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class PreviousRun:
     """The last run of a job before another one, without skipped runs.
 
     Attributes:
-        open: What was open at its end.
-        degraded_since: When the first of the degraded runs without a break was due; None if it was not degraded.
+        open: The open records at its end.
+        degraded_since: When the current series of degraded runs began; None if it was not degraded.
     """
 
     due: datetime
@@ -27,14 +27,13 @@ class PreviousRun:
     degraded_since: datetime | None
 
     def is_repeated_by(self, due: datetime, status: Status, now_open: OpenCounts) -> bool:
-        """True if the next run is degraded as this one, with no more open records, and no reminder is due."""
+        """Return whether the next run is degraded like this one, with no more open records, and no reminder is due."""
         if status != "degraded" or self.degraded_since is None or now_open.exceeds(self.open):
             return False
         return (due - self.degraded_since) // REMIND_AFTER == (self.due - self.degraded_since) // REMIND_AFTER
 
 
 def previous_run(tx: Transaction, job: str, due: datetime) -> PreviousRun | None:
-    """The run of *job* before the one that was due at *due*; None without any."""
     for run in tx.scheduled_runs.listed(limit=50, job=job):
         if run.due < due and run.status not in {"running", "skipped"}:
             return described(tx, run)
@@ -42,7 +41,6 @@ def previous_run(tx: Transaction, job: str, due: datetime) -> PreviousRun | None
 
 
 def described(tx: Transaction, run: ScheduledRun) -> PreviousRun:
-    """*run*, which has ended, as the one before."""
     assert run.status != "running"
     record = tx.runs.get(run.run_id) if run.run_id is not None else None
     since = tx.scheduled_runs.degraded_since(run.job, run.due + timedelta.resolution)

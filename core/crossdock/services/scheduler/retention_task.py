@@ -17,14 +17,16 @@ BATCHES = 50  # per part; runs of other schedulers wait until a part is done
 
 
 class RetentionTask:
-    """Removes from a state what has passed the retention period of its config."""
+    """Removes rows beyond the retention period of a config."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._next: datetime | None = None
 
     def run(self, project: Project) -> bool:
-        """Remove a part if a day has passed; True if more is left. Failures are logged: they must not prevent runs."""
+        """Remove a part if a day has passed. Return True if more is left. Failures are logged and must not prevent
+        runs.
+        """
         now = self._clock.now()
         if project.retention is None or (self._next is not None and now < self._next):
             return False
@@ -43,10 +45,9 @@ class RetentionTask:
     def _due(project: Project, now: datetime) -> datetime:
         with project.look() as tx:
             last = tx.retention.applied_at()
-        return now if last is None or last > now else last + EVERY  # later than now: the clock was ahead then
+        return now if last is None or last > now else last + EVERY  # a later time means that the clock was ahead then
 
     def _purge(self, project: Project, now: datetime) -> bool:
-        """True if nothing is left."""
         assert project.retention is not None
         ages = project.ages(project.retention, now)
         with project.alone() as state:

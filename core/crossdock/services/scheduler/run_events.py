@@ -1,4 +1,4 @@
-"""The notification about a scheduled run: what happened, and what is new since the run before."""
+"""The notification about a scheduled run: what happened, and what is new since the previous run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from crossdock.values.run_messages import RunMessage, error_texts
 
 
 def could_not_start(job: str, one: Due, *messages: RunMessage) -> ScheduledRunEnded:
-    """A run that was due and could not start, for the reasons in *messages*."""
     return ScheduledRunEnded(
         job=job,
         business_date=one.business_date,
@@ -33,7 +32,6 @@ def could_not_start(job: str, one: Due, *messages: RunMessage) -> ScheduledRunEn
 
 
 def ended(job: str, one: Due, report: Report) -> ScheduledRunEnded:
-    """A run that has ended."""
     return replace(
         could_not_start(job, one),
         run_id=report.run,
@@ -48,7 +46,7 @@ def ended(job: str, one: Due, report: Report) -> ScheduledRunEnded:
 def compared_if_readable(
     project: Project, event: ScheduledRunEnded, due: datetime, earlier: ScheduledRun | None = None
 ) -> ScheduledRunEnded:
-    """As `compared`; *event* unchanged if the state of *project* cannot be read."""
+    """Do the same as `compared`, or return *event* if the state of *project* cannot be read."""
     with suppress(CrossdockError), project.look() as tx:
         return compared(tx, event, due, earlier)
     return event
@@ -57,10 +55,10 @@ def compared_if_readable(
 def compared(
     tx: Transaction, event: ScheduledRunEnded, due: datetime, earlier: ScheduledRun | None = None
 ) -> ScheduledRunEnded:
-    """*event* with what is known of the job's previous run; of one that could not begin, also the run that says why.
+    """Add the facts of the job's previous run to *event*; for a run that could not begin, also the run with the reason.
 
     Args:
-        earlier: The attempt before, of a run that is tried again; it takes the place of the previous run.
+        earlier: The previous attempt of a retried run, which replaces the previous run.
     """
     if event.run_id is None:
         known = tx.scheduled_runs.get(event.job, due, event.business_date)
@@ -80,7 +78,7 @@ def compared(
 
 
 def overdue(session: Session, due_run: DueRun, now: datetime) -> RunOverdue | None:
-    """What to say if a run that begins *now* is expected to end after the deadline of its job."""
+    """Return the event if a run that begins *now* is expected to end after the deadline of its job."""
     job = session.project.jobs[due_run.job]
     done_by = job.deadline(due_run.due)
     if done_by is None:

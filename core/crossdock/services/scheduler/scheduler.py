@@ -22,7 +22,7 @@ from crossdock.state import DueRun, State, Transaction
 from crossdock.values.clock import Clock
 from crossdock.writing.targets.platform_access import check_clock
 
-ON_TIME = timedelta(minutes=5)  # what was due so shortly before a scheduler started was not missed
+ON_TIME = timedelta(minutes=5)  # runs due this short before a scheduler started were not missed
 CLOCK_SET_S = 1.0  # a larger jump means that the clock was set
 
 
@@ -43,7 +43,7 @@ class FinishedRun:
     """A scheduled run that has ended, or could not start.
 
     Attributes:
-        report: None if it could not start.
+        report: The report; None if it could not start.
         error: Why it could not start.
     """
 
@@ -60,7 +60,7 @@ class _Running:
 
 
 class Scheduler:
-    """Starts what is due. Jobs that share no connection run at the same time, others one after the other.
+    """Starts due runs. Jobs that share no connection run at the same time, others in sequence.
 
     Args:
         run: Executes a run, in a thread of *workers*; returns None if another scheduler has already done it.
@@ -83,7 +83,7 @@ class Scheduler:
         self._clock, self._run, self._on_end, self._workers = clock, run, on_end, workers
         self._use(project)
         self._state: State | None = None
-        self._on_time_since: dict[str, datetime] = {}  # by job: nothing that was due after it was missed
+        self._on_time_since: dict[str, datetime] = {}  # by job: runs due after it were not missed
         self._postponed: set[str] = set()  # jobs that could not start, until the next call tries again
         self._reported: dict[str, tuple[Due, str]] = {}  # by job: the last failure
         self._running: dict[str, _Running] = {}
@@ -92,7 +92,7 @@ class Scheduler:
         self._checked_offset_s: float | None = None  # wall clock minus monotonic clock at the last check
 
     def reload(self, project: Project) -> None:
-        """Continue with another config; no run may be in progress."""
+        """Continue with another config. No run may be in progress."""
         self.close()
         self._use(project)
 
@@ -104,11 +104,11 @@ class Scheduler:
 
     @property
     def busy(self) -> bool:
-        """True while a run is in progress, or its end has not been reported."""
+        """Whether a run is in progress, or its end has not been reported."""
         return bool(self._running) or self._hints is not None
 
     def tick(self, *, may_start: bool = True) -> bool:
-        """Report the runs that have ended, or else start those that may start; False if there were none.
+        """Report ended runs, or else start runs that may start. Return False if there were none.
 
         Raises:
             CrossdockError: If the state cannot be used.
@@ -134,16 +134,15 @@ class Scheduler:
         return False
 
     def close(self) -> None:
-        """Close the state; no run may be in progress."""
+        """Close the state. No run may be in progress."""
         self._close_session()
         self._close_state()
 
     def next_due(self) -> dict[str, datetime]:
-        """When each job is due next."""
         return self._due_jobs.next_due(self._clock.now())
 
     def _collect(self) -> bool:
-        """Report what has ended; after the last run, release the lease."""
+        """Report what has ended. After the last run, release the lease."""
         hints_ended = self._collect_hints()
         ended = [job for job, running in self._running.items() if running.future.done()]
         for job in ended:
@@ -176,7 +175,7 @@ class Scheduler:
         return True
 
     def _start_hints(self) -> bool:
-        """Work on hints, if there are any and the last work on them did not fail just now."""
+        """Work on hints, if there are any and the last work on them did not just fail."""
         if self._hint_worker is None or self._hints is not None or self._hints_failed is not None:
             return False
         now = self._clock.now()
@@ -190,7 +189,7 @@ class Scheduler:
         return True
 
     def _plan(self, state: State, now: datetime) -> tuple[list[DueJob], list[tuple[DueJob, Due]]]:
-        """All plans, and the runs to start now, in order."""
+        """Return all plans, and the runs to start now, in order."""
         with state.begin() as tx:
             plans = self._due_jobs.plans(tx.scheduled_runs, now, self._on_time_since)
         if any(plan.starts or plan.skipped for plan in plans):
@@ -216,7 +215,7 @@ class Scheduler:
             self._checked_offset_s = offset_s if compared else None
 
     def _without_conflicts(self, ready: list[tuple[DueJob, Due]]) -> list[tuple[DueJob, Due]]:
-        """As many as may run at once, no two of which share a connection."""
+        """Return as many runs as may run at once, no two of which share a connection."""
         in_use = {name for job in self._running for name in self._project.connections_of(job)}
         chosen: list[tuple[DueJob, Due]] = []
         for plan, start in ready:
@@ -228,7 +227,7 @@ class Scheduler:
 
     @staticmethod
     def _order(tx: Transaction, plan: DueJob, start: Due) -> tuple[datetime, float]:
-        """Earliest due first; among equals, the job that took the shortest so far."""
+        """Order by due time, and among equals by the job that took the shortest so far."""
         seconds, _ = tx.scheduled_runs.expected(plan.job) or (0.0, 0)
         return start.instant, seconds
 
@@ -248,7 +247,7 @@ class Scheduler:
         return True
 
     def _failed(self, job: str, one: Due, error: CrossdockError) -> None:
-        """Report a failure once, however often the run is tried again."""
+        """Report a failure once, however often the run is retried."""
         self._postponed.add(job)
         if self._reported.get(job) != (one, str(error)):
             self._reported[job] = one, str(error)

@@ -1,4 +1,4 @@
-"""What surrounds a scheduled run that is started once, by `schedule --once` or by a worker of a fleet."""
+"""The tasks around a scheduled run that is started once, by `schedule --once` or by a worker of a fleet."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from crossdock.values.clock import Clock
 
 
 def notified(loaded: Project, event: Event, clock: Clock) -> tuple[str, ...]:
-    """Send *event* to the recipients of the config; returns a sentence for each channel that failed."""
+    """Send *event* to the recipients of the config. Return a sentence for each channel that failed."""
     if loaded.notify is None:
         return ()
     try:
@@ -23,7 +23,7 @@ def notified(loaded: Project, event: Event, clock: Clock) -> tuple[str, ...]:
 
 
 def apply_retention(loaded: Project, clock: Clock, interrupt: threading.Event) -> None:
-    """Remove all that the retention period has passed, unless *interrupt* is set."""
+    """Remove everything beyond the retention period, unless *interrupt* is set."""
     task = RetentionTask(clock)
     while not interrupt.is_set() and task.run(loaded):
         """More is left to remove."""

@@ -1,4 +1,4 @@
-"""What the scheduler logs to stderr: sentences, or one JSON object per line."""
+"""The scheduler's log on stderr: sentences, or one JSON object per line."""
 
 from __future__ import annotations
 
@@ -53,7 +53,6 @@ def print_notice(text: str) -> None:
 
 
 def warn(text: str) -> None:
-    """Log a warning that belongs to no run."""
     _WARNINGS.warning(text)
 
 
@@ -77,14 +76,14 @@ class _JsonFormatter(logging.Formatter):
 
 
 class WebhookLog(Silent):
-    """Logs the warnings of runs that deliver what webhooks are about."""
+    """Logs the warnings of runs that deliver the records of webhooks."""
 
     def warn(self, text: str) -> None:
         _WARNINGS.warning(text)
 
 
 def hints_ended(worked: Worked) -> None:
-    """Log how many records were fetched because of webhooks, and how many of them failed and are tried again."""
+    """Log how many records were fetched because of webhooks, and how many of them failed and are retried."""
     records, failed = f"{worked.fetched:,} record{'s' * (worked.fetched != 1)} fetched", f"{worked.failed:,}"
     if worked.failed:
         LOGGER.warning("webhooks: %s, %s failed: see 'crossdock records list --state inbox'", records, failed)
@@ -97,7 +96,7 @@ class RunLog(Silent):
 
     Args:
         show: Called with the number of requests that could be sent now, or None if that is unknown.
-        tenant: Whose run it is; None if there is only one.
+        tenant: The tenant of the run; None if there is only one.
 
     Attributes:
         facts: Members of each log line about the run.
@@ -117,7 +116,6 @@ class RunLog(Silent):
             self.facts["tenant"] = tenant
 
     def timings(self, clock: Clock) -> Timings:
-        """Timings of the run that log its start and its warnings."""
         return Timings(clock, self, self._begun)
 
     def _begun(self, report: Report) -> None:
@@ -140,5 +138,4 @@ class RunLog(Silent):
         self.say(text, level, status=event.status, seconds=round(event.seconds, 3), errors=errors or None)
 
     def say(self, text: str, level: int = logging.INFO, **facts: Any) -> None:
-        """Log a sentence about this run."""
         LOGGER.log(level, "%s: %s", self._name, text, extra=self.facts | facts)

@@ -26,7 +26,7 @@ _PASSWORD, _KEY = "secrets/warehouse.password", "secrets/platform.key"
 
 @contextmanager
 def opened(folder: Path) -> Iterator[SftpServer]:
-    """Create a demo folder and run both servers on it; yields the warehouse's.
+    """Create a demo folder, run both servers on it, and yield the warehouse's.
 
     Raises:
         ConfigError: If the folder is not empty, or cannot be created.
@@ -42,7 +42,6 @@ def opened(folder: Path) -> Iterator[SftpServer]:
 
 
 def write_exports(day: int, folder: Path) -> None:
-    """Write the files of a day into *folder*."""
     folder.mkdir(parents=True, exist_ok=True)
     earlier = time.time() - 300  # a file that is younger than a few seconds is read again by the next run
     for name, content in exports(day).items():
@@ -92,7 +91,7 @@ def create(folder: Path) -> None:
 
 
 def stable_port() -> int:
-    """A free port below the ephemeral range, so that it is probably still free when the demo is served again."""
+    """Return a free port below the ephemeral range, so that it is probably still free when the demo is served again."""
     for port in secrets.SystemRandom().sample(range(20_000, 32_000), 100):
         with suppress(OSError), socket.create_server(("127.0.0.1", port)):
             return port
@@ -109,7 +108,7 @@ def _address(warehouse: SftpServer) -> dict[str, str]:
 
 
 def _with_address(config: Path, warehouse: SftpServer) -> str:
-    """The config with the current address of the warehouse."""
+    """Replace the address of the warehouse in the config by the current one."""
     text = config.read_text("utf-8")
     for name, value in _address(warehouse).items():
         marked = re.compile(rf"""^( *{name}: *"?)[^\s"]+(?="? *{_MARK})""", re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The check at the end of the demo: the sandbox's effects log against what the runs report."""
+"""The check at the end of the demo: compares the sandbox's effects log with the reports of the runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shared by the HTTP servers of this project: limits of connections and memory, unambiguous framing, host names."""
+"""Shared parts of the project's HTTP servers: limits of connections and memory, unambiguous framing, host names."""
 
 from crossdock.values.serving.body_budget import BodyBudget, HeldBody, OverBudgetError
 from crossdock.values.serving.guarded_connections import ConnectionLimits, GuardedConnection

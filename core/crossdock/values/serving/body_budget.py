@@ -1,4 +1,4 @@
-"""The memory that the bodies of requests may take together, before it is known who sent them."""
+"""The total memory for bodies of requests before the senders are known."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 FREE_BYTES = 16 << 10
-"""Of each body, which count as nothing: what is small always gets through."""
+"""The part of each body that does not count, so that small bodies are always accepted."""
 _TRIMMED = 16 << 20
-"""Bytes held at once after which the memory is given back to the system when they are not held any more."""
+"""Bytes held at once after which the memory is returned to the system when it is no longer held."""
 
 
 class OverBudgetError(Exception):
-    """The body was given up, so that another can be read."""
+    """The body was dropped, so that another can be read."""
 
 
 class BodyBudget:
-    """Of one event loop. If the bodies that are being read exceed it, those that have taken longest are given up.
+    """The budget of one event loop. If the current bodies exceed it, those that have taken longest are dropped.
 
-    An honest sender is faster than one that holds memory: a body that arrives at once outlives those that trickle.
+    An honest sender is faster than one that holds memory, so a body that arrives at once outlives a slow one.
     """
 
     def __init__(self, most: int) -> None:
@@ -30,10 +30,10 @@ class BodyBudget:
 
     @contextmanager
     def body(self) -> Iterator[HeldBody]:
-        """Hold what the block reads, in the task that it runs in.
+        """Hold the memory that the block reads, in the task in which it runs.
 
         Raises:
-            OverBudgetError: If it is given up.
+            OverBudgetError: If the body is dropped.
         """
         task = asyncio.current_task()
         assert task is not None
@@ -51,7 +51,6 @@ class BodyBudget:
             self._trim()
 
     def take(self, held: HeldBody, size: int) -> None:
-        """Count *size* more bytes of *held*."""
         self._held[held] += size
         self._total += size
         self._peak = max(self._peak, self._total)
@@ -66,7 +65,7 @@ class BodyBudget:
         self._total -= self._held.pop(held, 0)
 
     def _trim(self) -> None:
-        """Give memory back to the system, which the C library keeps otherwise."""
+        """Return memory to the system, which the C library would keep otherwise."""
         if self._peak > _TRIMMED and self._total < self._peak // 4:
             self._peak = self._total
             with suppress(OSError, AttributeError):  # not glibc
@@ -74,18 +73,16 @@ class BodyBudget:
 
 
 class HeldBody:
-    """A body that is being read."""
-
     def __init__(self, budget: BodyBudget, task: asyncio.Task[object]) -> None:
         self._budget, self._task = budget, task
         self._size = 0
         self.is_given_up = False
 
     def add(self, size: int) -> None:
-        """A part of *size* bytes was read, and is kept.
+        """Count a part of *size* bytes that was read and is kept.
 
         Raises:
-            OverBudgetError: If all that are read exceed the budget, and no other has taken longer.
+            OverBudgetError: If all current bodies exceed the budget, and no other has taken longer.
         """
         before, self._size = self._size, self._size + size
         if counted := max(self._size - FREE_BYTES, 0) - max(before - FREE_BYTES, 0):

@@ -71,7 +71,7 @@ class GuardedConnection(H11Protocol):
         self._answer_timer.cancel()
 
     def _make_room(self) -> None:
-        """If there are too many connections, close the oldest idle one, or this one if none is idle."""
+        """Close the oldest idle connection if there are too many, or this one if none is idle."""
         limit = self.limits.connections
         if limit is None:
             return
@@ -82,7 +82,7 @@ class GuardedConnection(H11Protocol):
             min(idle, key=lambda each: each.opened_at, default=self).transport.abort()
 
     def _watch(self) -> None:
-        """Set the deadline for what the client must send next; sending a part of it does not extend the deadline."""
+        """Set the deadline for what the client must send next. Sending a part of it does not extend the deadline."""
         awaited = self._next()
         if awaited == self._awaited:
             return
@@ -113,7 +113,7 @@ class GuardedConnection(H11Protocol):
             self._end()
 
     def _refuse(self, status: HTTPStatus, detail: str) -> None:
-        """Answer instead of the application, unless it has already started to, and close the connection."""
+        """Answer in place of the application, unless it has already started to answer, and close the connection."""
         if self.cycle is not None:
             # Otherwise it would send until the event loop reports the lost connection.
             self.cycle.disconnected = True

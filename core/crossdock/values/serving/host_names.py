@@ -39,7 +39,7 @@ class ServerNames:
                 raise ConfigError(f"{name!r} is not a valid host", where="--allow-host", hint=hint)
 
     def refusal(self, scope: Scope) -> str | None:
-        """Why a request must not be answered; None if it is for these names and from no page of another site."""
+        """Return why a request must not be answered, or None if it is for these names and from no other site's page."""
         headers = Headers(scope=scope)
         local, port = scope.get("server") or ("", None)
         host = headers.get("host", "").lower()

@@ -19,6 +19,6 @@ def problem(
     headers: Mapping[str, str] | None = None,
     **members: object,
 ) -> Response:
-    """A problem document as a response; *members* extend it (RFC 9457 section 3.2)."""
+    """Make a problem document as a response; *members* extend it (RFC 9457 section 3.2)."""
     document = {"type": kind, "title": HTTPStatus(status).phrase, "status": status, "detail": detail, **members}
     return Response(json.dumps(document), status, headers, MEDIA_TYPE)

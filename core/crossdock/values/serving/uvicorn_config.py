@@ -14,7 +14,7 @@ from crossdock.values.serving.problem_responses import problem
 def config(
     app: ASGIApp, limits: ConnectionLimits, protocol: type[GuardedConnection] = GuardedConnection, **more: Any
 ) -> uvicorn.Config:
-    """The configuration for *app*, without logs; *more* is passed to uvicorn."""
+    """Make the configuration for *app*, without logs; *more* is passed to uvicorn."""
     return uvicorn.Config(
         _unambiguous(app),
         interface="asgi3",

@@ -15,7 +15,7 @@ from crossdock.values import exact_json
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request; *headers* by names in lower case, *body* is None without one."""
+    """One request. *headers* has names in lower case; *body* is None without a body."""
 
     method: str
     path: str
@@ -26,7 +26,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer; *body* is a JSON value, or bytes that are sent as they are."""
+    """An answer. *body* is a JSON value, or bytes that are sent unchanged."""
 
     status: int
     body: Any
@@ -61,7 +61,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = _serve  # noqa: N815  the names that http.server calls
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  the name that http.server declares
-        """Nothing: the demo shows what happened."""
+        """Log nothing: the demo shows what happened."""
 
 
 class _Server(ThreadingHTTPServer):
@@ -74,7 +74,7 @@ class _Server(ThreadingHTTPServer):
 
 @contextmanager
 def serving(respond: Callable[[Call], Answer], port: int = 0) -> Iterator[str]:
-    """The address of an API whose requests *respond* answers, one at a time.
+    """Serve an API whose requests *respond* answers, one at a time, and yield its address.
 
     Args:
         port: 0 for a free one.

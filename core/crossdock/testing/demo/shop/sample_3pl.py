@@ -1,4 +1,4 @@
-"""A made-up 3PL with a plain API: it takes orders, ships them in parcels, and tells its stock."""
+"""A made-up 3PL with a plain API: it takes orders, ships them in parcels, and reports its stock."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ CARRIER, LOCATION = "Sample Parcel", "MAIN"
 
 
 class Sample3pl:
-    """Answers requests that show *key*.
+    """Answers requests with *key*.
 
     Args:
         stock: Units by SKU.
-        ships_when_asked: Whether all orders are shipped when somebody asks for shipments.
+        ships_when_asked: Whether all orders are shipped when shipments are requested.
 
     | request | answer |
     |---|---|
-    | ``GET /orders``, ``/shipments``, ``/stock`` | ``{"items": [...]}``; orders may be asked for by ``reference`` |
-    | ``POST /orders`` | the order; one with a reference that is taken is refused by 409 |
+    | ``GET /orders``, ``/shipments``, ``/stock`` | ``{"items": [...]}``; orders may be filtered by ``reference`` |
+    | ``POST /orders`` | the order; a repeated reference is refused by 409 |
     """
 
     def __init__(self, key: str, stock: dict[str, int], *, ships_when_asked: bool) -> None:
@@ -53,7 +53,7 @@ class Sample3pl:
         return Answer(201, order)
 
     def work(self) -> None:
-        """Ship every order: the first item of an order by itself, and the rest in another parcel."""
+        """Ship every order: the first item of an order in one parcel, and the rest in another."""
         for order in self.orders[len({each["order_id"] for each in self.shipments}) :]:
             first, *rest = order["lines"]
             for lines in filter(None, ([first], rest)):

@@ -1,4 +1,4 @@
-"""A made-up shop: what it sells, what was ordered, and what was shipped and paid back."""
+"""A made-up shop: its products, orders, shipments and refunds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Article:
 
 @dataclass(frozen=True, slots=True)
 class Buyer:
-    """A customer; without an *id* a guest."""
+    """A customer. A guest has no *id*."""
 
     id: int | None
     name: str
@@ -71,7 +71,7 @@ class Refund:
 
 @dataclass(eq=False, slots=True)
 class ShopOrder:
-    """An order; prices are without tax."""
+    """An order. Prices are without tax."""
 
     id: int
     buyer: Buyer
@@ -86,7 +86,7 @@ class ShopOrder:
 
     @property
     def subtotal(self) -> Decimal:
-        """Of the items, after the discount."""
+        """The sum of the items, after the discount."""
         return sum((line.amount for line in self.lines), Decimal(0)) - self.discount
 
     @property
@@ -142,7 +142,6 @@ class SampleShop:
         return next((article for article in self.articles if article.sku == sku), None)
 
     def ship(self, order: ShopOrder, units: dict[int, int], carrier: str, number: str, url: str | None) -> Parcel:
-        """Mark units of an order as shipped."""
         for line in order.lines:
             line.shipped += units.get(line.id, 0)
         parcel = Parcel(next(self._ids), carrier, number, url, units)
@@ -154,7 +153,7 @@ class SampleShop:
         order.completed = order.changed = _now()
 
     def refund(self, order: ShopOrder, sku: str, units: int) -> None:
-        """Pay units back, of an order without a discount."""
+        """Refund units of an order without a discount."""
         line = next(line for line in order.lines if line.article.sku == sku)
         line.returned += units
         amount = line.article.price * units

@@ -27,7 +27,7 @@ VARIABLES = "environment.sh"
 
 @dataclass(frozen=True, slots=True)
 class ShopDemo:
-    """What runs.
+    """The running demo.
 
     Attributes:
         variables: The environment variables that the config names.
@@ -44,7 +44,7 @@ def opened(folder: Path, kind: Kind, *, ships_when_asked: bool = False) -> Itera
     """Create a demo folder, and run the platform, the shop and the 3PL on it.
 
     Args:
-        kind: Which API the shop has.
+        kind: The API of the shop.
         ships_when_asked: As `Sample3pl`.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The sample shop's Admin API, as a Shopify shop has it: what crossdock asks for, and no other queries."""
+"""The sample shop's Admin API, as a Shopify shop has it, with only the queries that crossdock sends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Variables = Mapping[str, Any]
 
 
 class ShopifyApi:
-    """Answers GraphQL requests about *shop* that show *token*."""
+    """Answers GraphQL requests about *shop* with *token*."""
 
     def __init__(self, shop: SampleShop, token: str) -> None:
         self._shop, self._token = shop, token
@@ -66,7 +66,7 @@ class ShopifyApi:
     # ---- reading
 
     def _list(self, name: str, asked: Variables, nodes: Iterable[dict[str, Any]]) -> dict[str, Any]:
-        """All of a list on one page, or what has changed since a time."""
+        """Return all of a list on one page, or what has changed since a time."""
         since = _SINCE.search(asked.get("query") or "")
         start = datetime.fromisoformat(since[1]) if since else None
         wanted = [node for node in nodes if start is None or datetime.fromisoformat(node["updatedAt"]) >= start]
@@ -109,7 +109,7 @@ class ShopifyApi:
         return {"nodes": nodes}
 
     def _begin_bulk(self, asked: Variables) -> dict[str, Any]:
-        """A bulk operation, which has ended at once."""
+        """Begin a bulk operation, which ends at once."""
         found = _BULK_LIST.match(asked["query"])
         name, number = found[1] if found else "", len(self._bulk) + 1
         lines = list(views.flattened(self._fields[name]({})[name]["nodes"]))

@@ -38,7 +38,7 @@ def page(nodes: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def flattened(nodes: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Records and their children, one by one, as the file of a bulk operation has them."""
+    """Yield records and their children separately, as the file of a bulk operation has them."""
     for node in nodes:
         own, children = dict(node), []
         holder = own

@@ -14,7 +14,7 @@ _API, _TRACKING = "/wp-json/wc/v3", "/wp-json/wc-shipment-tracking/v3"
 
 
 class WooCommerceApi:
-    """Answers requests about *shop* that show the consumer *key*; signatures are not checked."""
+    """Answers requests about *shop* with the consumer *key*. Signatures are not checked."""
 
     def __init__(self, shop: SampleShop, key: str) -> None:
         self._shop, self._key = shop, key
@@ -34,7 +34,6 @@ class WooCommerceApi:
         return _refused(404, "No route was found.") if records is None else _page(records, call)
 
     def _list(self, path: list[str], call: Call) -> Iterable[Any] | None:
-        """The records of the list at *path*; None if there is none."""
         match path:
             case ["orders"]:
                 return () if call.params.get("status") == "trash" else map(_order, self._shop.orders)
@@ -81,7 +80,7 @@ def _refused(status: int, message: str) -> Answer:
 
 
 def _page(records: Any, call: Call) -> Answer:
-    """The part of a list that is asked for; records that have not changed since a time are left out."""
+    """Return the requested part of a list, without records that have not changed since a time."""
     since = call.params.get("modified_after", "")
     found: Sequence[Any] = [each for each in records if each.get("date_modified_gmt", "9") > since]
     start, size = int(call.params.get("offset", 0)), int(call.params.get("per_page", 10))

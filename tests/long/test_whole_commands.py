@@ -8,7 +8,6 @@ from random import Random
 import pytest
 from tests.chaos.chance import chaos_seed
 from tests.e2e.conftest import platform, site
-from tests.nightly.test_hostile_files import NAMES, WIDE_MB, depot, takes_little_memory
 from tests.e2e.test_privacy import COMMANDS, TROUBLES, configure, fill, shows_nothing
 from tests.e2e.test_schedule_in_trouble import MANY
 from tests.e2e.test_shop_webhooks import Receiving, lost_are_found, receiving, sandbox, shopify_tells, woocommerce_tells
@@ -16,6 +15,7 @@ from tests.e2e.test_state_in_trouble import goes_on_after_a_failed_write, goes_o
 from tests.e2e.test_token_expiry import renewed_once_per_expiry
 from tests.e2e.warehouse import Site
 from tests.nightly.test_damaged_exports import BOTH, Exports, nights, removes_nothing
+from tests.nightly.test_hostile_files import NAMES, WIDE_MB, depot, takes_little_memory
 
 from crossdock.sandbox import SandboxServer
 

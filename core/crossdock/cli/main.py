@@ -13,8 +13,9 @@ from typing import Any
 import click
 
 from crossdock.cli.lazy_group import LazyGroup
+from crossdock.cli.output_streams import OutputFile, keep_output
 from crossdock.cli.shared_options import say, selected_config
-from crossdock.errors import CrossdockError, InternalError
+from crossdock.errors import CrossdockError, InternalError, StateError
 from crossdock.printable import printable, printable_lines
 
 _GARBAGE_AT = 200_000  # objects; imports create about as many that stay, and the default of 700 scans them repeatedly
@@ -79,9 +80,24 @@ def main(arguments: list[str] | None = None) -> None:
     gc.set_threshold(_GARBAGE_AT)
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # otherwise pydantic searches all installed packages
     os.environ.setdefault("_RJEM_MALLOC_CONF", _RETURN_FREED)
+    output = keep_output()
     code = _run(lambda: cli.main(args=arguments, prog_name="crossdock", standalone_mode=False))
+    code = _with_output(code, output)
     gc.freeze()  # no last collection before the process ends
     sys.exit(code)
+
+
+def _with_output(code: int, output: OutputFile | None) -> int:
+    """Return *code*, or that of an output which is not whole if the command itself has done its work."""
+    if output is None:
+        return code
+    sys.stdout.flush()
+    if output.failure is None or isinstance(output.failure, BrokenPipeError):
+        return code
+    reason = output.failure.strerror
+    message = f"the output cannot be written ({reason}), so that it is not whole; the command itself went on to its end"
+    say(f"crossdock: {message}", "crossdock runs and crossdock show have the results of runs", err=True)
+    return code or StateError.exit_code
 
 
 def _run(command: Callable[[], Any]) -> int:
@@ -96,9 +112,6 @@ def _run(command: Callable[[], Any]) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("crossdock: interrupted", err=True)
         return 130
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output, such as head, has closed it
-        return 0
     except (Exception, SystemExit) as error:  # noqa: BLE001  of any class: an author's code may have raised it
         return _failed(error)
     return result if isinstance(result, int) else 0

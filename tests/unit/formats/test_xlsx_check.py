@@ -44,6 +44,34 @@ def test_errors_and_missing_results_are_found(rows: str, cell: str) -> None:
     assert found.value.cell == cell
 
 
+@pytest.mark.parametrize(
+    ("rows", "place"),
+    [
+        ('<x:row r="2"/><x:row r="2"/>', "row 2"),
+        ('<x:row r="3"/><x:row r="2"/>', "row 2"),
+        ('<x:row r="2"><x:c r="B2"/><x:c r="B2"/></x:row>', "B2"),
+        ('<x:row r="2"><x:c r="B2"/><x:c r="A2"/></x:row>', "A2"),
+        ('<x:row r="2"><x:c r="A3"/></x:row>', "A3"),
+        ('<x:row r="1"><x:c r="B1"/><x:c/><x:c r="C1"/></x:row>', "C1"),
+    ],
+)
+def test_what_is_there_twice_is_found(rows: str, place: str) -> None:
+    """Its reader keeps the last of two rows or cells with one number, and says nothing."""
+    with pytest.raises(CellError, match="not in their order, or one is there twice") as found:
+        check_cells(archive(rows), "Items", finds_errors=False)
+    assert found.value.cell == place
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_two_parts_with_one_name_are_found() -> None:
+    """Which of them a reader takes is its own choice."""
+    file = archive("")
+    with zipfile.ZipFile(file, "a") as packed:
+        packed.writestr("xl/workbook.xml", WORKBOOK)
+    with pytest.raises(CellError, match="two parts with the same name"):
+        check_parts(file)
+
+
 def test_values_and_empty_texts_are_right() -> None:
     """A formula may give an empty text."""
     rows = '<x:row><x:c><x:f>1+1</x:f><x:v>2</x:v></x:c><x:c t="str"><x:f>A1</x:f><x:v/></x:c><x:c/></x:row>'

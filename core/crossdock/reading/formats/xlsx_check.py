@@ -45,7 +45,8 @@ def check_parts(file: BinaryIO) -> None:
     files.
 
     Raises:
-        CellError: If a part is damaged, or all together have more than `MAX_UNPACKED`, or far more than the archive.
+        CellError: If a part is damaged, two have the same name, or all together have more than `MAX_UNPACKED`, or far
+            more than the archive.
     """
     file.seek(0)
     if file.read(2) != b"PK":
@@ -53,6 +54,9 @@ def check_parts(file: BinaryIO) -> None:
     total, packed = 0, file.seek(0, 2)
     _check_directory(file, packed)
     with _archive(file) as archive:
+        names = archive.namelist()
+        if len({name.lower() for name in names}) != len(names):
+            raise CellError("has two parts with the same name, of which only one would be read", "", _AGAIN)
         for part in archive.infolist():
             for block in _blocks(archive, part.filename):
                 total += len(block)
@@ -76,8 +80,8 @@ def check_cells(file: BinaryIO, title: str, *, finds_errors: bool) -> ShownZeros
         None for a file that is not xlsx, whose cells cannot be checked.
 
     Raises:
-        CellError: If a part is missing, a cell is far from all others, or *finds_errors* and a cell holds an error or a
-            formula that was never calculated.
+        CellError: If a part is missing, rows or cells are not in their order, a cell is far from all others, or
+            *finds_errors* and a cell holds an error or a formula that was never calculated.
     """
     if not zipfile.is_zipfile(file):
         return None
@@ -180,6 +184,15 @@ def _part_of(archive: zipfile.ZipFile, title: str) -> str:
     return part
 
 
+def _numbers(cell: str) -> tuple[int, int]:
+    """Return row and column of a cell such as ``C7``, from 1 on."""
+    letters = cell.rstrip("0123456789")
+    column = 0
+    for letter in letters[:4]:
+        column = column * 26 + ord(letter) - 64
+    return int(cell[len(letters) :][:9] or 0), column
+
+
 class _Cells:
     """The current cell. Cells and rows without a name follow the one before."""
 
@@ -201,10 +214,15 @@ class _Cells:
     def start(self, name: str, attributes: dict[str, str]) -> None:
         match _local(name):
             case "row":
-                self._row, self._column = int(attributes.get("r", self._row + 1)), 0
+                before, self._column = self._row, 0
+                self._row = int(attributes.get("r", before + 1))
+                if self._row <= before:
+                    raise CellError("rows are not in their order, or one is there twice", f"row {self._row}", _AGAIN)
             case "c":
-                self._column += 1
-                self._cell = attributes.get("r") or cell_name(self._row, self._column)
+                self._cell = attributes.get("r") or cell_name(self._row, self._column + 1)
+                before, (row, self._column) = self._column, _numbers(self._cell)
+                if row != self._row or self._column <= before:
+                    raise CellError("cells are not in their order, or one is there twice", self._cell, _AGAIN)
                 self._has_formula, self._has_value = False, attributes.get("t") == "str"  # a text may be empty
                 self._style = int(attributes.get("s", 0))
                 if attributes.get("t") == "e" and self._finds_errors:
@@ -219,10 +237,7 @@ class _Cells:
 
     def _place(self, cell: str) -> None:
         self._count += 1
-        letters = cell.rstrip("0123456789")
-        row, column = int(cell[len(letters) :][:9] or 0), 0
-        for letter in letters[:4]:
-            column = column * 26 + ord(letter) - 64
+        row, column = self._row, self._column
         self._last_row = max(self._last_row, (row, cell))
         self._last_column = max(self._last_column, (column, cell))
         self.zeros.add(row, column, self._style)

@@ -1,14 +1,11 @@
-"""A report as one self-contained file: the frame of the page with its style and policy, and how it is written."""
+"""A report as one self-contained file: the frame of the page with its style and policy."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
 
-from crossdock.errors import ConfigError
-from crossdock.values.local_files import replace_file
-
-_STYLE = (Path(__file__).parent / "report.css").read_text(encoding="utf-8")
+_STYLE = (Path(__file__).parent / "page_templates" / "style.css").read_text(encoding="utf-8")
 _PAGE = """\
 <!doctype html>
 <html lang="en">
@@ -31,11 +28,3 @@ _PAGE = """\
 def document(title: str, parts: Iterable[str]) -> str:
     """Return the page of *parts*, which are HTML. Empty parts are left out."""
     return _PAGE.format(title=title, style=_STYLE, body="\n".join(part for part in parts if part))
-
-
-def write(path: Path, page: str) -> None:
-    """Write *page* to *path*, as `replace_file` does. Raises ConfigError if it cannot be written."""
-    try:
-        replace_file(path, page.encode())
-    except OSError as error:
-        raise ConfigError(f"the report cannot be written: {error.strerror}", where=str(path)) from error

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from crossdock.cli import html_page, tally_lines
+from crossdock.cli import html_page, pages, tally_lines
 from crossdock.cli.html_elements import lines, row, table, text
 from crossdock.cli.migrate import profile_words, rehearsal_lines
 from crossdock.cli.migrate.svg_bars import bar, histogram
@@ -20,7 +20,7 @@ _UNRESOLVED = ("waits for", "references", "records", "why", "example")
 
 def write(path: Path, document: Mapping[str, Any], config: Path) -> None:
     """Write the page, or raise ConfigError."""
-    html_page.write(path, page(document, config))
+    pages.write(path, page(document, config))
 
 
 def page(document: Mapping[str, Any], config: Path) -> str:

@@ -132,7 +132,7 @@ def test_the_readme_fits_its_promises() -> None:
 )
 def test_help_is_light_and_has_an_example(command: str) -> None:
     """Help imports no heavy library, and shows how to call the command."""
-    heavy = ("polars", "sqlalchemy", "pydantic", "paramiko", "httpcore", "starlette", "rich")
+    heavy = ("polars", "sqlalchemy", "pydantic", "paramiko", "httpcore", "starlette", "rich", "jinja2")
     code = (
         "import sys\nfrom crossdock.cli.main import main\n"
         f"try:\n main({[*command.split(), '--help']!r})\n"

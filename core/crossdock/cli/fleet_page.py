@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
-from crossdock.cli import html_page
-from crossdock.cli.html_elements import row, table, text
+from crossdock.cli import pages
+from crossdock.cli.page_tables import Cell, table
 from crossdock.cli.shared_options import counted
 from crossdock.state import RunRecord
 from crossdock.values.run_messages import error_texts
@@ -26,39 +26,26 @@ def page(newest: Mapping[str, RunRecord | None], errors: Mapping[str, str], *, a
     """
     runs = {tenant: run for tenant, run in newest.items() if run is not None}
     statuses = Counter(run.status for run in runs.values())
-    counts = ", ".join(f"{number:,} {status}" for status, number in statuses.most_common())
-    tenants = counted(len(newest) + len(errors), "tenant")
-    parts = [
-        f"<h1>{tenants}</h1>",
-        f'<p class="soft">Newest run of each tenant as of {instant_text(at)}: {text(counts or "none")}.</p>',
-        *_errors(errors),
-        table(_COLUMNS, _rows(runs)) if runs else "",
-        *_without_runs([tenant for tenant, run in newest.items() if run is None]),
-    ]
-    return html_page.document(f"{tenants}: {text(counts)}", parts)
+    return pages.render(
+        "fleet.html",
+        tenants=counted(len(newest) + len(errors), "tenant"),
+        counts=", ".join(f"{number:,} {status}" for status, number in statuses.most_common()),
+        at=instant_text(at),
+        errors=[(tenant, error.split("\n")) for tenant, error in errors.items()],
+        runs=table(_COLUMNS, _rows(runs)),
+        without_runs=[tenant for tenant, run in newest.items() if run is None],
+    )
 
 
-def _rows(runs: Mapping[str, RunRecord]) -> Iterator[str]:
+def _rows(runs: Mapping[str, RunRecord]) -> Iterator[tuple[Cell, ...]]:
     for tenant, run in sorted(runs.items(), key=lambda each: (_severity(each[1]), each[0])):
-        cells = (
+        yield (
             *(tenant, run.job or "", run.business_date, instant_text(run.started_at)),
             "" if run.duration is None else duration_text(run.duration),
             *(run.status, 0 if run.open is None else run.open.total, run.requests),
             "; ".join(" ".join(each.split()) for each in error_texts(run.messages)),
         )
-        yield row(_COLUMNS, cells)
 
 
 def _severity(run: RunRecord) -> int:
     return _WORST_FIRST.index(run.status) if run.status in _WORST_FIRST else 0
-
-
-def _errors(errors: Mapping[str, str]) -> Iterator[str]:
-    for tenant, error in errors.items():
-        lines = "<br>".join(text(line) for line in error.split("\n"))
-        yield f'<p class="bad">{text(tenant)}: {lines}</p>'
-
-
-def _without_runs(tenants: Sequence[str]) -> Iterator[str]:
-    if tenants:
-        yield f"<h2>No run yet</h2><p>{', '.join(text(tenant) for tenant in tenants)}</p>"

@@ -61,7 +61,7 @@ def runs(config: Path, *, limit: int, fleet: str | None, out: Path | None, as_js
         _print_runs([(None, run) for run in found], as_json=as_json)
         say_more(len(found), total, "runs", err=as_json)
         return 0
-    from crossdock.cli import fleet_page, html_page
+    from crossdock.cli import fleet_page, pages
 
     states = FleetStates(fleet, fleet_base(config))
     counted_runs = dict(states.each(partial(_listed, limit=limit)))
@@ -70,7 +70,7 @@ def runs(config: Path, *, limit: int, fleet: str | None, out: Path | None, as_js
     if out is not None:
         newest_of = {name: next(iter(each), None) for name, each in listed.items()}
         errors = {name: str(error) for name, error in states.errors.items()}
-        html_page.write(out, fleet_page.page(newest_of, errors, at=SystemClock().now()))
+        pages.write(out, fleet_page.page(newest_of, errors, at=SystemClock().now()))
         say(f"report written to {out}", err=as_json)
     newest = sorted(of_fleet, key=lambda each: (each[1].started_at, each[0], each[1].id), reverse=True)
     _print_runs(newest[:limit], as_json=as_json, of_fleet=True)
@@ -127,15 +127,15 @@ def show(run: int | None, out: Path | None, config: Path, *, as_json: bool) -> N
 
     RUN is its number as listed by 'crossdock runs'; default: the newest run.
     """
-    from crossdock.cli import html_page, html_report
+    from crossdock.cli import pages, run_page
 
     loaded = load(config)
     with loaded.look() as tx:
         found, now = _found(tx, run), SystemClock().now()
         operations = tx.intents.of_run(found.id) if found.tally is None else None
-        page = html_report.page(tx.reporting, found, at=now, tenant=loaded.pin.tenant, config=config) if out else ""
+        page = run_page.page(tx.reporting, found, at=now, tenant=loaded.pin.tenant, config=config) if out else ""
     if out:
-        html_page.write(out, page)
+        pages.write(out, page)
         say(f"run {found.id}: {found.status}; report written to {out}", err=as_json)
     if as_json:
         terminal_output.print_json(tally_lines.facts(found) | timing_lines.facts(found) | {"operations": operations})

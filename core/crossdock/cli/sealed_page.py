@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from hashlib import sha256
 
+from crossdock.cli import pages
 from crossdock.errors import RefusedError
-
-_END = "</body>\n</html>\n"
-_SEAL = '<p class="soft end">SHA-256 of all lines above this one: <code>{digest}</code></p></body></html>\n'
 
 
 def sealed(page: str) -> tuple[bytes, str]:
-    """Return *page* with its last line, and its hash."""
-    above = page.removesuffix(_END).encode()
+    """Return *page*, which its template leaves open, with its last line, and its hash."""
+    above = page.encode()
     digest = sha256(above).hexdigest()
     return above + _last_line(digest), digest
 
@@ -28,4 +26,4 @@ def digest_of(content: bytes) -> str:
 
 
 def _last_line(digest: str) -> bytes:
-    return _SEAL.format(digest=digest).encode()
+    return pages.render("seal.html", digest=digest).encode()

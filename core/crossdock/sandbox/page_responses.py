@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-import jinja2
 from starlette.responses import HTMLResponse, Response
+
+from crossdock.values.page_templates import PageTemplates
 
 STYLE_PATH = "/page/style.css"
 
@@ -22,20 +23,11 @@ _HEADERS = {
     "x-frame-options": "DENY",
 }
 _STYLE = files("crossdock.sandbox").joinpath("page_templates", "style.css").read_text("utf-8")
-
-
-_TEMPLATES = jinja2.Environment(
-    loader=jinja2.PackageLoader("crossdock.sandbox", "page_templates"),
-    autoescape=True,
-    undefined=jinja2.StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
-_TEMPLATES.globals["style_path"] = STYLE_PATH
+_TEMPLATES = PageTemplates("crossdock.sandbox")
 
 
 def render(template: str, /, **values: object) -> str:
-    return _TEMPLATES.get_template(template).render(**values)
+    return _TEMPLATES.render(template, style_path=STYLE_PATH, **values)
 
 
 def html(text: str, status: int = 200) -> Response:

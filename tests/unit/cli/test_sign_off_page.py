@@ -10,7 +10,8 @@ import pytest
 from tests.report_page import AT, HIDDEN, HIDDEN_SHOWN, HOSTILE, Page, dead_letter, sqlite_state
 from tests.unit.migration.loaded_migration import LATER, LoadedMigration, loaded_project, reconciliation
 
-from crossdock.cli.sign_off_page import page
+from crossdock.cli import sealed_page, sign_off_page
+from crossdock.migration.sign_off_report import Document
 from crossdock.state import WaveApproval
 from crossdock.state.tables.file_intake import FileFacts
 from crossdock.values import exact_json
@@ -23,6 +24,12 @@ def loaded(tmp_path: Path) -> Iterator[LoadedMigration]:
         made = LoadedMigration(loaded_project(tmp_path), state)
         made.fill()
         yield made
+
+
+def page(report: Document) -> str:
+    """The page as it is written."""
+    content, _ = sealed_page.sealed(sign_off_page.page(report))
+    return content.decode()
 
 
 def test_a_page_shows_the_report(loaded: LoadedMigration) -> None:

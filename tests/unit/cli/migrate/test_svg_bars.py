@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from crossdock.cli.migrate.svg_bars import bar, histogram
-
-
-def rectangles(drawing: str) -> list[tuple[int, ...]]:
-    """(x, y, width, height) of each."""
-    found = re.findall(r'<rect x="(\d+)" y="(\d+)" width="(\d+)" height="(\d+)"/>', drawing)
-    return [tuple(map(int, each)) for each in found]
 
 
 @pytest.mark.parametrize(
@@ -20,10 +12,10 @@ def rectangles(drawing: str) -> list[tuple[int, ...]]:
 )
 def test_a_bar_is_as_long_as_the_share(number: int, of: int, widths: list[int]) -> None:
     """Little is still seen, and nothing is not drawn."""
-    assert [width for _, _, width, _ in rectangles(bar(number, of))] == widths
+    assert [width for _, _, width, _ in bar(number, of).rectangles] == widths
 
 
 def test_a_histogram_has_a_column_for_each_number() -> None:
     """The highest fills the height; an empty one leaves its place."""
-    assert rectangles(histogram([10, 0, 5])) == [(0, 0, 32, 20), (66, 10, 32, 10)]
-    assert rectangles(histogram([])) == []
+    assert histogram([10, 0, 5]).rectangles == [(0, 0, 32, 20), (66, 10, 32, 10)]
+    assert histogram([]).rectangles == []

@@ -1,4 +1,4 @@
-"""The HTML report: content, escaping, size limits, and how the file is written."""
+"""The page of a run: content, escaping and size limits."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ import re
 import tracemalloc
 from collections.abc import Iterator
 from datetime import timedelta
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.report_page import (
     AT,
     HIDDEN,
@@ -28,7 +25,7 @@ from tests.report_page import (
 )
 from tests.unit.state.samples import intent
 
-from crossdock.cli import html_elements, html_open_records, html_report
+from crossdock.cli import open_records, pages, run_page
 from crossdock.records import REASONS
 from crossdock.state import RunResult, State, Transaction
 from crossdock.values.run_messages import RunMessage
@@ -51,7 +48,7 @@ def report(tx: Transaction, run_id: int, **more: Any) -> Page:
     """The page of a run; it shows no record's data."""
     run = tx.runs.get(run_id)
     assert run is not None
-    text = html_report.page(tx.reporting, run, **SHOWN, **more)
+    text = run_page.page(tx.reporting, run, **SHOWN, **more)
     assert "secret-canary" not in text
     return Page(text)
 
@@ -130,15 +127,15 @@ def test_a_tally_that_does_not_balance_is_reported(kept: State) -> None:
 
 def test_of_each_reason_the_first_records_are_listed(kept: State) -> None:
     """The others are counted, with the command that lists them; a long list is folded, a short one open."""
-    many = [dead_letter(number) for number in range(1, html_open_records.LISTED + 12)]
+    many = [dead_letter(number) for number in range(1, open_records.LISTED + 12)]
     with kept.begin() as tx:
         run = start(tx)
         tx.dead_letters.put([*many, dead_letter(9_001, code="conflict")], run_id=run, at=AT)
         finish(tx, run, rejected=len(many) + 1)
-        text = html_report.page(tx.reporting, finish(tx, run), **SHOWN)
+        text = run_page.page(tx.reporting, finish(tx, run), **SHOWN)
     page = Page(text)
     listed = [line[1] for line in page.under("stream", "key", "stage")]
-    assert listed == [*(f"K{number}" for number in range(1, html_open_records.LISTED + 1)), "K9001"]
+    assert listed == [*(f"K{number}" for number in range(1, open_records.LISTED + 1)), "K9001"]
     assert f"11 more: crossdock records list --state rejected --limit {len(many)}" in page.text
     assert re.findall("<details[^>]*>", text) == ["<details>", "<details open>"]
 
@@ -175,7 +172,7 @@ def test_a_page_is_self_contained(kept: State) -> None:
     with kept.begin() as tx:
         run = start(tx)
         tx.dead_letters.put([dead_letter(1)], run_id=run, at=AT)
-        text = html_report.page(tx.reporting, finish(tx, run, rejected=1, timings=TIMINGS), **SHOWN)
+        text = run_page.page(tx.reporting, finish(tx, run, rejected=1, timings=TIMINGS), **SHOWN)
     page = Page(text)
     assert not page.tags & {"script", "img", "link", "iframe", "object", "form", "base", "a"}
     assert not page.names & {"src", "href", "style"}
@@ -193,25 +190,25 @@ def test_no_page_is_larger_than_it_may_be(kept: State) -> None:
     with kept.begin() as tx:
         run = start(tx)
         for place, code in enumerate(sorted(REASONS)):
-            numbers = range(1_000 * place, 1_000 * place + html_open_records.LISTED)
+            numbers = range(1_000 * place, 1_000 * place + open_records.LISTED)
             dead_letters = [dead_letter(n, code=code, key=huge, message=huge, source=huge, raw={}) for n in numbers]
             tx.dead_letters.put(dead_letters, run_id=run, at=AT)
         parents = [{"resource": "customer", "namespace": "wms", "key": huge}]
-        listed = range(1, html_open_records.LISTED + 1)
+        listed = range(1, open_records.LISTED + 1)
         tx.waiting_records.put(
             [waiting(n, key=huge, waits_for=parents, source=huge) for n in listed], run_id=run, at=AT
         )
         unsettled = [intent(n, key=huge, source=huge, status="in_doubt") for n in listed]
         tx.intents.add(unsettled, run_id=run, fence=1, at=AT)
         finish(tx, run, error=huge * 20, rejected=1)
-        text = html_report.page(tx.reporting, finish(tx, run), **SHOWN)
+        text = run_page.page(tx.reporting, finish(tx, run), **SHOWN)
     assert 4_000_000 < len(text.encode()) < 5_000_000
     page = Page(text)
     hidden = [int(number) for number in re.findall(r"(\d+) more: crossdock records list", page.text)]
     lists = [table for table in page.tables if table[0][:2] == ["stream", "key"]]
-    assert {line[1] for table in lists for line in table[1:]} == {"&" * html_elements.MAX_CELL + "…"}
+    assert {line[1] for table in lists for line in table[1:]} == {"&" * pages.MAX_TEXT + "…"}
     assert len(lists) == len(REASONS) + 2
-    assert sum(hidden) + sum(len(table) - 1 for table in lists) == len(lists) * html_open_records.LISTED
+    assert sum(hidden) + sum(len(table) - 1 for table in lists) == len(lists) * open_records.LISTED
 
 
 def test_a_hundred_thousand_dead_letters_are_counted_and_not_loaded(kept: State, tmp_path: Path) -> None:
@@ -226,13 +223,13 @@ def test_a_hundred_thousand_dead_letters_are_counted_and_not_loaded(kept: State,
         assert found is not None
         tracemalloc.start()
         try:
-            text = html_report.page(tx.reporting, found, **SHOWN)
+            text = run_page.page(tx.reporting, found, **SHOWN)
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
     page = Page(text)
     assert page.summaries == ["bad_value 33,334 records", "conflict 33,334 records", "rejected 33,333 records"]
-    assert len(page.under("stream", "key", "stage")) == 3 * html_open_records.LISTED
+    assert len(page.under("stream", "key", "stage")) == 3 * open_records.LISTED
     assert len(text.encode()) < 5_000_000
     assert peak < 5_000_000
 
@@ -253,38 +250,6 @@ def test_a_page_shows_timings(kept: State) -> None:
     assert "Lowest 0 tokens, after 11 min 30 s; highest 2,000; never below a quarter of that." in page.text
     assert "2,000 tokens" in page.text
     assert all(mark in page.text for mark in ("15 min 0 s", "30 min 0 s", "45 min 0 s", "1 h"))
-
-
-SAMPLES = st.lists(
-    st.tuples(st.floats(0, 90_000), st.integers(0, 100_000)), min_size=1, max_size=300, unique_by=lambda each: each[0]
-).map(sorted)
-
-
-@given(SAMPLES, st.floats(0, 90_000))
-def test_a_plot_holds_every_sample(samples: list[tuple[float, int]], lasted: float) -> None:
-    """No sample lies outside the drawing or its band; the drawing stays small."""
-    drawn = html_report._plot(samples, lasted)
-    bands = [
-        [tuple(map(int, point.split(","))) for point in points.split(" ")]
-        for points in re.findall('points="([^"]+)"', drawn)
-    ]
-    wide, high = html_report._WIDTH, html_report._HEIGHT
-    points = [point for band in bands for point in band]
-    assert all(0 <= x <= wide and 0 <= y <= high for x, y in points)
-    assert len(points) <= 2 * (wide + 1)
-    end, top = max(samples[-1][0], lasted, 1), max(1, *(tokens for _, tokens in samples))
-    assert f"{top:,} tokens" in drawn
-    for seconds, tokens in samples:
-        column = [y for x, y in points if x == round(wide * seconds / end)]
-        assert min(column) <= high - round(high * tokens / top) <= max(column)
-    for before, after in pairwise(bands):
-        assert min(x for x, _ in after) - max(x for x, _ in before) > html_report._GAP
-
-
-def test_a_plot_is_broken_where_nothing_was_sent() -> None:
-    """The allowance during a pause is unknown and not drawn."""
-    working = [(float(second), second % 50) for second in (*range(100), *range(500, 600))]
-    assert html_report._plot(working, 600).count("<polygon") == html_report._plot(working, 600).count("<rect") == 2
 
 
 def test_a_page_shows_the_requests_of_each_connection(kept: State) -> None:

@@ -1,0 +1,71 @@
+"""The allowance during a run as a drawing: its shapes and marks as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from crossdock.cli.timing_lines import Sample
+from crossdock.values.times_in_text import duration_text
+
+WIDTH, HEIGHT, GAP = 600, 120, 24  # units; a larger gap between samples breaks the area
+
+Point = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """An area without a gap.
+
+    Attributes:
+        first: Where it begins.
+        corners: Its outline, from the first highest sample around to the first lowest one.
+    """
+
+    first: int
+    width: int
+    corners: Sequence[Point]
+
+    @classmethod
+    def of(cls, ranges: dict[int, Point]) -> Self:
+        """Return the area between the highest and the lowest sample at each point."""
+        first, last = min(ranges), max(ranges)
+        outline = [(x, upper) for x, (upper, _) in ranges.items()]
+        outline += [(x, lower) for x, (_, lower) in reversed(ranges.items())]
+        return cls(first, max(1, last - first), outline)
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """The allowance over time.
+
+    Attributes:
+        top: Tokens at the upper edge.
+        times: Marks of the lower edge, at equal distances.
+    """
+
+    width: int
+    height: int
+    top: str
+    times: Sequence[str]
+    bands: Sequence[Band]
+
+
+def plotted(samples: Sequence[Sample], seconds: float) -> Plot:
+    """Draw the allowance during a run of *seconds*: a band from the lowest to the highest sample at each point.
+
+    It is interrupted where nothing was sent for a while, because the allowance is unknown there.
+    """
+    end, top = max(samples[-1][0], seconds, 1), max(1, *(tokens for _, tokens in samples))
+    bands: list[dict[int, Point]] = []
+    before = -WIDTH
+    for at, tokens in samples:
+        x, y = round(WIDTH * at / end), HEIGHT - round(HEIGHT * tokens / top)
+        if x - before > GAP:
+            bands.append({})
+        upper, lower = bands[-1].get(x, (y, y))
+        bands[-1][x] = min(upper, y), max(lower, y)
+        before = x
+    times = ("0", *(duration_text(end * part / 4) for part in range(1, 5)))
+    return Plot(WIDTH, HEIGHT, f"{top:,} tokens", times, [Band.of(ranges) for ranges in bands])

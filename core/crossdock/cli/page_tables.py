@@ -1,0 +1,98 @@
+"""Tables of a page as plain values; `page_templates/elements.html` gives them their form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from crossdock.cli import pages, tally_lines
+
+_SHORT = 20  # rows: longer lists are folded at first
+
+
+Rectangle = tuple[int, int, int, int]
+"""x, y, width and height."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A drawing in a cell, in units of its own."""
+
+    width: int
+    height: int
+    rectangles: Sequence[Rectangle]
+
+
+Cell = str | int | Sequence[str] | Drawing
+"""What a cell shows; a sequence has a line for each text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table. The *kind* ``numbers`` aligns all columns but the first right, ``named`` wraps the first."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    kind: str
+
+    @property
+    def number(self) -> str:
+        return f"{len(self.rows):,}"
+
+    @property
+    def is_short(self) -> bool:
+        return len(self.rows) <= _SHORT
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The first of many records.
+
+    Attributes:
+        rows: As HTML.
+        number: Of all these records.
+        state: Selects them in ``crossdock records list``.
+    """
+
+    columns: Sequence[str]
+    rows: Sequence[str]
+    number: int
+    state: str
+
+    @property
+    def hidden(self) -> str:
+        """The number of records without a row, or an empty text."""
+        hidden = self.number - len(self.rows)
+        return f"{hidden:,}" if hidden else ""
+
+    @property
+    def is_short(self) -> bool:
+        return self.number <= _SHORT
+
+
+def table(columns: Sequence[str], rows: Iterable[Iterable[Cell]], *, kind: str = "") -> Table:
+    """Return a table of *rows*, in which numbers have separators."""
+    return Table(columns, [_shown(row) for row in rows], kind)
+
+
+def accounts(streams: Mapping[str, Any]) -> list[tuple[str, Table]]:
+    """Return the titles and tables of the accounts of *streams* that have counts."""
+    found = (account for account in tally_lines.tables(streams) if account.has_counts)
+    return [(account.title, table(account.columns, account.lines, kind="numbers")) for account in found]
+
+
+def listing(columns: Sequence[str], rows: Iterable[Iterable[Cell]], number: int, state: str, *, room: int) -> Listing:
+    """Return a list of those of *rows* that fit into *room* bytes."""
+    row, shown = pages.macro("elements.html", "row"), list[str]()
+    for cells in rows:
+        made = row(columns, _shown(cells))
+        room -= len(made.encode())
+        if room < 0:
+            break
+        shown.append(made)
+    return Listing(columns, shown, number, state)
+
+
+def _shown(cells: Iterable[Cell]) -> list[Cell]:
+    return [f"{cell:,}" if isinstance(cell, int) else cell for cell in cells]

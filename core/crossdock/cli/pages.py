@@ -1,0 +1,47 @@
+"""The pages that commands write: one self-contained file each, from a template in `page_templates/`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from crossdock.errors import ConfigError
+from crossdock.printable import printable
+from crossdock.values.local_files import replace_file
+
+if TYPE_CHECKING:
+    from crossdock.values.page_templates import PageTemplates
+
+MAX_TEXT = 500  # characters: most that a page shows of one text
+
+
+def render(template: str, /, **values: object) -> str:
+    """Return the page of *template*. Texts in *values* are shown as `printable` text, cut off if they are too long."""
+    return _templates().render(template, **values)
+
+
+def macro(template: str, name: str) -> Callable[..., str]:
+    """Return a macro of *template*, which makes a part of a page."""
+    return _templates().macro(template, name)
+
+
+def write(path: Path, page: str) -> None:
+    """Write *page* to *path*, as `replace_file` does. Raises ConfigError if it cannot be written."""
+    try:
+        replace_file(path, page.encode())
+    except OSError as error:
+        raise ConfigError(f"the report cannot be written: {error.strerror}", where=str(path)) from error
+
+
+@cache
+def _templates() -> PageTemplates:
+    """Load the templates with the first page, because few commands make one."""
+    from crossdock.values.page_templates import PageTemplates
+
+    return PageTemplates("crossdock.cli", shown=_shown)
+
+
+def _shown(text: str) -> str:
+    return printable(text[:MAX_TEXT]) + "…" * (len(text) > MAX_TEXT)

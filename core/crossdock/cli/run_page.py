@@ -1,0 +1,118 @@
+"""The report of a run as one self-contained page, without record data (law 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from crossdock.cli import api_lines, input_lines, pages, tally_lines, timing_lines
+from crossdock.cli.allowance_plot import plotted
+from crossdock.cli.open_records import open_records
+from crossdock.cli.page_tables import Table, accounts, table
+from crossdock.cli.shared_options import counted
+from crossdock.state import RunRecord
+from crossdock.state.queries.run_details import Delivery, RunDetails
+from crossdock.values.run_messages import error_texts, remarks
+from crossdock.values.state_words import RunState
+from crossdock.values.times_in_text import duration_text, instant_text
+
+_ERROR_LINES = 20  # most lines of an error
+_FILES = ("stream", "file", "rows")
+_STEPS = ("step", "duration", "of the run")
+_DELIVERIES = ("stream", "operations", "started", "ended", "duration")
+
+
+def page(state: RunDetails, run: RunRecord, *, at: datetime, tenant: str, config: Path) -> str:
+    """Return the report of *run* as known *at* that instant, of at most 5 MB.
+
+    It begins with what needs a person: errors, open records and notes.
+    """
+    streams, later = run.tally or {}, state.refused_later(run.id)
+    errors = [error.split("\n")[:_ERROR_LINES] for error in error_texts(run.messages)]
+    balanced, opened, notes = tally_lines.facts(run)["balanced"], open_records(state, run), remarks(run.messages)
+    return pages.render(
+        "run.html",
+        run=run,
+        meaning=RunState(run.status).meaning,
+        tenant=tenant,
+        config=config.name,
+        job=_job(run),
+        errors=errors,
+        imbalance=_imbalance(run, balanced),
+        open=opened,
+        notes=notes,
+        needs_nobody=balanced is True and not (errors or notes or any(opened.values())),
+        facts=_facts(run),
+        apis=table(api_lines.COLUMNS, api_lines.rows(timing_lines.apis(run)), kind="numbers"),
+        files=table(_FILES, ((name, *cells) for name, stream in streams.items() for cells in _files_of(stream))),
+        accounts=accounts(streams),
+        is_balanced=balanced is True,
+        steps=_steps(run),
+        allowance=_allowance(run),
+        deliveries=_deliveries(state.deliveries(run)),
+        words=[(word.shown, word.meaning) for word in tally_lines.words(run)],
+        at=instant_text(at),
+        later=counted(later, "record") if later else "",
+    )
+
+
+def _job(run: RunRecord) -> str:
+    command = f"started by crossdock {run.command}" if run.command else "started manually"
+    return f"job {run.job}" if run.job else command
+
+
+def _imbalance(run: RunRecord, balanced: bool | None) -> str:
+    """Return why the tally proves nothing, or an empty text if it balances."""
+    if run.tally is None:
+        return "This run has no tally."
+    return "" if balanced is True else tally_lines.BALANCE[balanced]
+
+
+def _facts(run: RunRecord) -> dict[str, str]:
+    streams = (run.tally or {}).values()
+    facts = {
+        "business date": run.business_date,
+        "started": instant_text(run.started_at),
+        "ended": instant_text(run.finished_at) if run.finished_at else "not yet",
+        "duration": "" if run.duration is None else duration_text(run.duration),
+        "requests": f"{run.requests:,} ({run.throttled:,} throttled)",
+        "delivered": f"{sum(each['records']['delivered'] for each in streams):,}",
+        "open": "" if run.open is None else str(run.open),
+    }
+    return {name: value for name, value in facts.items() if value}
+
+
+def _files_of(stream: Mapping[str, Any]) -> Iterator[tuple[str, str | int]]:
+    """Yield the files that a stream read, or that it found no new one."""
+    for file in stream.get("files", ()):
+        unread = "unchanged" if stream.get("input") == "unchanged" else "not imported"
+        yield file["name"], unread if file["rows"] is None else file["rows"]
+    if more := stream.get("more_files"):
+        yield f"{counted(more, 'file')} more", ""
+    if stream.get("input") == "none":
+        yield input_lines.sentence(stream) or "", ""
+
+
+def _steps(run: RunRecord) -> Table:
+    steps = timing_lines.slowest(run)
+    rows = ((step.name, duration_text(step.lasted), f"{step.share:.0f} %") for step in steps)
+    return table(_STEPS, rows, kind="numbers named")
+
+
+def _allowance(run: RunRecord) -> dict[str, Any] | None:
+    """Return the allowance over time and its summary, or None if it was unknown."""
+    if (summary := timing_lines.allowance(run)) is None:
+        return None
+    seconds = (run.duration or timedelta()).total_seconds()
+    return {"plot": plotted(timing_lines.samples(run), seconds), "summary": f"{str(summary).capitalize()}."}
+
+
+def _deliveries(found: Sequence[Delivery]) -> Table:
+    return table(_DELIVERIES, ((each.stream, each.operations, *_times(each)) for each in found), kind="numbers")
+
+
+def _times(delivery: Delivery) -> tuple[str, str, str]:
+    began, ended = delivery.began, delivery.ended
+    return instant_text(began), instant_text(ended), duration_text(ended - began)

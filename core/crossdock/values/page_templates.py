@@ -1,0 +1,38 @@
+"""HTML pages from templates that escape every value and refuse a missing one: the one door to jinja2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jinja2
+
+
+class PageTemplates:
+    """The templates of a package, in its folder ``page_templates``.
+
+    Args:
+        shown: Returns what a page shows of a text, before it is escaped; by default the whole text.
+    """
+
+    def __init__(self, package: str, *, shown: Callable[[str], str] = str) -> None:
+        def finalize(value: object) -> object:
+            return shown(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+        self._environment = jinja2.Environment(
+            loader=jinja2.PackageLoader(package, "page_templates"),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            finalize=finalize,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            keep_trailing_newline=True,
+        )
+
+    def render(self, template: str, /, **values: object) -> str:
+        """Return the HTML text of *template*."""
+        return self._environment.get_template(template).render(**values)
+
+    def macro(self, template: str, name: str) -> Callable[..., str]:
+        """Return a macro of *template*. It returns HTML, which templates insert unchanged."""
+        found: Callable[..., str] = getattr(self._environment.get_template(template).module, name)
+        return found

@@ -29,7 +29,6 @@ _PAGE = """\
 
 
 def document(title: str, parts: Iterable[str]) -> str:
-    """Return the page of *parts*, which are HTML. Empty parts are left out."""
     return _PAGE.format(title=title, style=_STYLE, body="\n".join(part for part in parts if part))
 
 

@@ -115,7 +115,6 @@ def _tally(run: RunRecord) -> Iterator[str]:
 
 
 def _files(run: RunRecord) -> Iterator[str]:
-    """Yield the files that each stream read, and the streams that found no new one."""
     rows = [row(_FILES, (name, *cells)) for name, stream in _streams(run) for cells in _files_of(stream)]
     if rows:
         yield f"<h2>Files</h2>{table(_FILES, rows)}"

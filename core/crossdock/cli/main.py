@@ -119,7 +119,6 @@ def _failed(error: BaseException) -> int:
 
 
 def _show_usage(error: click.ClickException) -> None:
-    """Show a usage error, which may quote any argument."""
     shown = printable_lines if isinstance(error, click.exceptions.NoArgsIsHelpError) else printable
     message = shown(error.format_message())
     error.format_message = lambda: message  # type: ignore[method-assign]  # `show` calls it

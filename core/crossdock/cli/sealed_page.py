@@ -11,7 +11,6 @@ _SEAL = '<p class="soft end">SHA-256 of all lines above this one: <code>{digest}
 
 
 def sealed(page: str) -> tuple[bytes, str]:
-    """Return *page* with its last line, and its hash."""
     above = page.removesuffix(_END).encode()
     digest = sha256(above).hexdigest()
     return above + _last_line(digest), digest

@@ -161,7 +161,6 @@ def _chosen(loaded: Project, options: ServiceOptions) -> Project:
 
 
 def _endpoints(loaded: Project) -> dict[str, Endpoint]:
-    """Return the endpoints of *loaded*, or raise ConfigError if there are none, or a secret cannot be used."""
     from crossdock.services.inbox.endpoint import endpoints
     from crossdock.values.clock import SystemClock
 

@@ -88,7 +88,6 @@ class Loaded:
 
     @property
     def open(self) -> OpenCounts:
-        """The open records of the waves after the last run of each."""
         last = {each.status.wave.name: each.status.open for each in self.runs}
         return sum(last.values(), NOTHING_OPEN)
 
@@ -246,13 +245,11 @@ def _rate_per_s(session: Session, wave: NumberedWave) -> float | None:
 
 
 def _was_stopped(report: Report) -> bool:
-    """Return whether an unfinished run was stopped and had no other error."""
     errors = report.errors.values()
     return report.balanced is not False and bool(errors) and all(isinstance(error, StoppedError) for error in errors)
 
 
 def _refuse_closed(status: WaveStatus) -> None:
-    """Refuse to continue after a wave whose gate does not pass."""
     assert status.gate is not None
     if status.gate.passes:
         return

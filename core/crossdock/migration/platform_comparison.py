@@ -47,7 +47,6 @@ class PlatformComparison:
             self._unsettled: list[Intent] = tx.intents.unsettled()
 
     def read(self, live: LiveRecords, listener: Listener = lambda *_: None) -> None:
-        """Read all resources, one after the other."""
         for resource in self._resources:
             self._all(live, resource, listener)
 

@@ -37,7 +37,6 @@ class SourceProfile:
         self._bytes = 0
 
     def take(self, batch: RawBatch, joined: Collection[str] = ()) -> None:
-        """Add the rows of *batch*."""
         rows = _own(batch.load(), joined)
         if LINE not in rows.columns:  # a defect of a connector, which is reported when the rows are used
             return
@@ -63,7 +62,6 @@ class SourceProfile:
         self._held, self._sources, self._bytes = [], [], 0
 
     def _has_room(self, name: str) -> bool:
-        """Begin the column *name* if there is room for it."""
         if len(self.columns) == MAX_COLUMNS:
             self.has_more = True
             return False
@@ -72,7 +70,6 @@ class SourceProfile:
 
 
 def _own(rows: pl.DataFrame, joined: Collection[str]) -> pl.DataFrame:
-    """Return the columns of the main source."""
     for name in joined:
         if (problem := f"{name}.problem") in rows.columns:
             rows = rows.filter(pl.col(problem).ne_missing(pl.lit(NO_MAIN_ROW)))

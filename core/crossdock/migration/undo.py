@@ -135,8 +135,6 @@ class Undo:
             self._references.find(left, self._others.operations)
 
     def records(self, bound: BoundStream) -> Iterator[UndoneRecord]:
-        """Yield the decision about each record of *bound*."""
-
         def referred(ids: Sequence[str]) -> Mapping[str, str]:
             return self._references.among(bound.scope, ids)
 
@@ -190,6 +188,5 @@ def _streams(session: Session, undone: UndoneRuns) -> list[str]:
 
 
 def check_known(session: Session, names: Iterable[str], title: str) -> None:
-    """Raise ConfigError unless the config has the streams that are undone."""
     for name in sorted({*names} - session.project.scopes.keys()):
         raise ConfigError(f"the config has no stream {name}", hint=f"add it again to undo {title}")

@@ -63,7 +63,6 @@ class Allowance:
 
     @property
     def bucket_state(self) -> BucketState:
-        """The bucket as it was last seen."""
         return self._view.state
 
     @property
@@ -95,7 +94,6 @@ class Allowance:
         return bucket, bucket.level(self._view.now)
 
     def room(self, in_flight: int) -> int:
-        """Return how many more requests may be in flight when *in_flight* are."""
         limit = self._in_flight_limit.limit
         most = self._learner.max_in_flight(self._in_flight_limit.latency_s)
         return max(0, (limit if most is None else min(limit, most)) - in_flight)

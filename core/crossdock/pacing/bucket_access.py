@@ -42,7 +42,6 @@ class BucketView:
         self.change(lambda state, now: replace(state, bucket=state.bucket.with_level(now, level)))
 
     def resize(self, estimate: LimitEstimate, rate_per_s: float | None = None) -> None:
-        """Continue with another estimate, and at *rate_per_s* if given."""
         size = estimate.bucket()
 
         def change(state: BucketState, now: float) -> BucketState:

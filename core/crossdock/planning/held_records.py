@@ -94,7 +94,6 @@ class HeldRecords:
         ] + (self._ready_idle() if has_news or self._held else [])
 
     def _has_news(self, tx: Transaction) -> bool:
-        """Return whether records of a kind that idle records wait for have been delivered since the last time."""
         scopes = self._stamps or {scope for missing in self._idle.values() for scope, _ in missing}
         before, self._stamps = self._stamps, {scope: tx.stamps.of(scope) for scope in scopes}
         return self._stamps != before

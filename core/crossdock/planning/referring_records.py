@@ -55,8 +55,6 @@ PlannerOf = Callable[[BoundStream, Removals], Planner]
 
 
 class ReferringRecords:
-    """The references of one target's records to those that a run is about to delete."""
-
     def __init__(self, state: State, target: str, kinds: Mapping[str, ResourceType]) -> None:
         self._state, self._target, self._kinds = state, target, kinds
         self._deleted: dict[str, dict[str, set[Referrer]]] = defaultdict(dict)

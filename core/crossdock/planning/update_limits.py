@@ -55,8 +55,6 @@ class UpdateCandidates:
 
 @dataclass(frozen=True, slots=True)
 class WithheldUpdates:
-    """Updates that need an approval, and the refusal that asks for it."""
-
     pending: PendingApproval
     refusal: RefusedError
 

@@ -17,8 +17,6 @@ MIN_PAUSE_S = 1.0  # between failed renewals of a token that is still valid
 
 
 class Credential(Protocol):
-    """The credential for the platform, shared by the threads of a run."""
-
     def prepare(self) -> None:
         """Read the secret. Call this first.
 

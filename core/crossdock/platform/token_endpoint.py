@@ -44,8 +44,6 @@ class GrantedToken:
 
 
 class TokenEndpoint:
-    """The token endpoint of one client."""
-
     def __init__(self, profile: Profile, rule: ClientCredentials, clock: Clock) -> None:
         self._profile, self._rule, self._clock = profile, rule, clock
         self._url = rule.address(profile.base_url)

@@ -29,7 +29,6 @@ class MissedChanges:
             yield chunk
 
     def note(self) -> None:
-        """Report the number, if it is not zero."""
         if self._number:
             changes = "1 change" if self._number == 1 else f"{self._number:,} changes"
             self._bound.context.run.note(self._bound.name, f"no webhook has told of {changes}")

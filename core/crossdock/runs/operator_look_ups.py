@@ -237,7 +237,6 @@ def _is_similar(intent: Intent, held: dict[str, Any], since: datetime) -> bool:
 
 
 def _total(payload: dict[str, Any]) -> Decimal | None:
-    """Return the sum of the items; None without items that have a quantity and a price."""
     items = payload.get("items")
     if not isinstance(items, list):
         return None

@@ -183,13 +183,11 @@ class State:
             self._expected = None
 
     def mark_sending(self) -> None:
-        """Write the watermark before the first request of this run is sent."""
         if self._lease and self._unmarked:
             self._unmarked.write(self._lease.fence)
             self._unmarked = None
 
     def reading_marks(self) -> ReadingMarks | None:
-        """Return the file beside the state with the reading marks; None without a folder."""
         if self._folder is None:
             return None
         with translated(self._url):

@@ -127,7 +127,6 @@ def _stays(error: BaseException) -> bool:
 
 
 def is_by_author(error: BaseException) -> bool:
-    """Return whether the traceback of *error* has a frame of an author's code."""
     return any(_is_authors(module) for module, _, _ in _frames(error.__traceback__))
 
 
@@ -168,7 +167,6 @@ def place_of(code: object, method: str) -> str:
 
 
 def shortened(error: RecordError) -> RecordError:
-    """Shorten the texts of *error* so that the state can store them."""
     pointer = None if error.pointer is None else brief(str(error.pointer))
     short = RecordError(error.code, brief(str(error.message)), pointer=pointer)
     short.line = error.line

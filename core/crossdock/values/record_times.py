@@ -203,7 +203,6 @@ def _same(text: str, layout: str, moment: datetime) -> bool:
 
 
 def _without_24(text: str, layout: str) -> tuple[str, bool]:
-    """Replace the hour 24 in 24:00 by 00. Also return whether it was."""
     shape, directives = _shape(layout)
     match = shape.fullmatch(text)
     if match is None or "H" not in directives or match[directives.index("H") + 1] != "24":

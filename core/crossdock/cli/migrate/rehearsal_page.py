@@ -19,7 +19,6 @@ _UNRESOLVED = ("waits for", "references", "records", "why", "example")
 
 
 def write(path: Path, document: Mapping[str, Any], config: Path) -> None:
-    """Write the page, or raise ConfigError."""
     html_page.write(path, page(document, config))
 
 

@@ -55,11 +55,9 @@ class Connection:
         return ((f"{self.name}.{stream.name}", stream) for stream in self.streams if stream.enabled)
 
     def context(self, run: SourceContext) -> Context[Any]:
-        """Make the context that the streams of the connection share in *run*."""
         return Context(self.settings, self.name, run, _declared_api=self.connector.api)
 
     def scope(self, stream: Stream[Any]) -> Scope:
-        """Return the scope in which the record keys of *stream* are unique."""
         target, _, _ = stream.to.partition(".")
         scope = Scope(target, stream.resource_type.name, stream.namespace or self.namespace)
         return scope.contribution(f"{self.name}.{stream.name}") if stream.contributes else scope

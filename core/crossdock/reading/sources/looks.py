@@ -22,8 +22,6 @@ _Due = Callable[[], Iterable[Look]]
 
 @runtime_checkable
 class ExpectsLooks(Protocol):
-    """A stream of files."""
-
     def expect_looks(self, ctx: Any) -> None:
         """Called when a run begins that will read the stream. Call `Looks.expect` of the run."""
 

@@ -44,8 +44,6 @@ class _Parameter:
 
 
 class PagePositions:
-    """The requests for the pages of one list."""
-
     def __init__(self) -> None:
         self._known: dict[str, _Parameter] | None = None
 

@@ -133,7 +133,6 @@ class Intakes:
             accept()
 
     def refuse(self, stream: str) -> None:
-        """Discard the inputs of *stream*."""
         self._waiting.pop(stream, None)
 
 

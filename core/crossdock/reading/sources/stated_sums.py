@@ -12,8 +12,6 @@ from crossdock.reading.formats.control_totals import exact_numbers, plain
 
 
 class StatedSums:
-    """The sums of one file, as its rows come."""
-
     def __init__(self, file: str, where: str, sums: Mapping[str, str]) -> None:
         self._file, self._where = file, where
         self._stated = {column: Decimal(text) for column, text in sums.items()}

@@ -88,7 +88,6 @@ class UnreportedLimit:
         self._at_speed, self._rising = 0, False
 
     def _rise(self, speed: float) -> None:
-        """Increase the speed, since nothing was refused."""
         if (self.sure or self._empty_at is None) and not self._rising:
             self._step, self._refused_per_s = QUIET_STEP, math.inf
         elif not self.sure and self._empty_at is not None:  # the level was not enough to hide that it is too fast

@@ -118,7 +118,6 @@ class Service:
             self._metrics.due(job, instant)
 
     def apply_retention(self) -> None:
-        """Remove some rows beyond the retention period, unless a run is in progress."""
         if not self.busy and not self._interrupt.is_set():
             self._retention.run(self.project)
 

@@ -226,7 +226,6 @@ def upserting(table: Table, names: tuple[str, ...], *, ready: tuple[str, ...] = 
 
 
 def inserting(table: Table, names: Sequence[str], *, unless: str) -> Bulk:
-    """Build a statement that inserts rows of these columns, except those whose value in the column *unless* exists."""
     return Bulk(lambda insert: insert(table).on_conflict_do_nothing(index_elements=[unless]), names)
 
 

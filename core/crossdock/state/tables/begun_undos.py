@@ -55,10 +55,8 @@ class BegunUndos:
         return [BegunUndo(*row) for row in self._connection.execute(query)]
 
     def since(self) -> dict[str, datetime]:
-        """Return when the undo of each stream began."""
         query = select(table.c.stream, table.c.begun_at).order_by(table.c.stream)
         return {stream: begun_at for stream, begun_at in self._connection.execute(query)}
 
     def end(self) -> None:
-        """Record that the undo has ended or was abandoned."""
         self._connection.execute(delete(table))

@@ -145,7 +145,6 @@ def _references() -> Iterator[tuple[Table, Column[Any]]]:
 
 
 def _not_migrating(table: Table) -> ColumnElement[bool]:
-    """Require that the run belongs to no migration that is not signed off, and the stream is not being undone."""
     own = migration_runs.c.run_id == table.c.run_id
     undone = exists().where(begun_undos.c.stream == table.c.stream)
     return not_(undone) & not_(exists().where(own, migration_runs.c.migration_id == migrations.c.id, _OPEN_MIGRATION))

@@ -92,7 +92,6 @@ class ExistingRecords:
         self._replace(intent, successor, decisions)
 
     def _lost_match(self, intent: Intent, held: dict[str, Any]) -> Outcome | None:
-        """Return the refusal to take over a record that no longer matches; None if it matches."""
         member = self._run.matching.get(intent.identity.stream)
         if member is None or not takes_over(intent, self._target):
             return None

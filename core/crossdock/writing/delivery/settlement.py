@@ -15,8 +15,6 @@ from crossdock.writing.targets.target import Target
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """An intent and its outcome in this run."""
-
     intent: Intent
     outcome: Outcome
     untouched: bool = False

@@ -123,11 +123,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         return () if self._config.explode or self.group_by or self.order_by else self.key
 
     def batch(self, ctx: Context[HttpJsonSettings], page: ApiAnswer, source: str) -> RawBatch:
-        """Return the rows of *page*.
-
-        Raises:
-            RefusedError: If it has no list at the configured place.
-        """
+        """Return the rows of *page*. Raises RefusedError if it has no list at the configured place."""
         items = page.at(self._config.records)
         if not isinstance(items, list):
             key = f"connections.{ctx.connection}.streams.{self.name}.records"

@@ -59,11 +59,7 @@ class LookUps:
         self._clock, self._state = clock, state
 
     def held(self, resource: str, target_id: str) -> dict[str, Any] | None:
-        """Return what the target holds under this id, or None.
-
-        Raises:
-            RemoteError: If it cannot be looked up.
-        """
+        """Return what the target holds under this id, or None. Raises RemoteError if it cannot be looked up."""
         outcome = self._found(resource, target_id)
         return None if outcome.kind == "absent" else outcome.held  # one that is deleted may still be shown
 

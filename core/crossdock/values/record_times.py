@@ -139,11 +139,7 @@ class TimeFormat:
 
 
 def check_layout(layout: str) -> None:
-    """Check a format of a date or time.
-
-    Raises:
-        ValueError: If it is none, or gives no year.
-    """
+    """Check a format of a date or time. Raises ValueError if it is none, or gives no year."""
     if layout in UNIX or layout in CENTURY_DIGIT:
         return
     if "%" not in layout:

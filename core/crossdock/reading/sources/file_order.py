@@ -96,11 +96,7 @@ class FileOrder:
         return moment.isoformat().removesuffix("T00:00:00")
 
     def newest(self, files: Sequence[RemoteFile], now: datetime) -> RemoteFile:
-        """Return the newest of *files*.
-
-        Raises:
-            RefusedError: If another one may be newer.
-        """
+        """Return the newest of *files*. Raises RefusedError if another one may be newer."""
         compared = self._compared(files, now)
         newest = max(files, key=compared.key)
         for file in files:

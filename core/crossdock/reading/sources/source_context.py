@@ -68,11 +68,7 @@ class Reading:
 
     @contextmanager
     def of(self, stream: str) -> Iterator[None]:  # noqa: ARG002  nothing depends on it
-        """Mark the block as reading *stream*.
-
-        Raises:
-            RefusedError: If reading it has killed the process repeatedly.
-        """
+        """Mark the block as reading *stream*. Raises RefusedError if reading it has killed the process repeatedly."""
         yield
 
     def file(self, name: str, content: str) -> None:
@@ -124,11 +120,7 @@ class Intakes:
         self._waiting.setdefault(stream, []).append(accept)
 
     def accept(self, stream: str) -> None:
-        """Take in what *stream* has read.
-
-        Raises:
-            StateError: If the state fails.
-        """
+        """Take in what *stream* has read. Raises StateError if the state fails."""
         for accept in self._waiting.pop(stream, ()):
             accept()
 

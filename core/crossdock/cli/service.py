@@ -76,11 +76,9 @@ class ServiceOptions:
     """Options of the service.
 
     Attributes:
-        at_once: Maximum number of jobs that run at the same time.
         health: Where the health endpoints are served; None if they are not.
         allowed_hosts: Further names of this machine that requests to them may use.
         listen: Where webhooks are received; None if they are not.
-        runs_jobs: Whether jobs are run when they are due.
     """
 
     log_format: LogFormat

@@ -242,7 +242,6 @@ class DeclaredStream(Stream[S]):
     """A stream declared in a config file; a connector adds `pull`.
 
     Args:
-        config: Its section of the config file.
         layout: Other settings that decide how bytes become records, such as the file's format; part of `version`.
         lookups: The look-ups by name. Their columns are ``NAME.COLUMN``.
         joins: The joins by name; see `crossdock.reading.sources.joined_rows` for their columns.

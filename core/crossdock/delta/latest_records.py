@@ -63,7 +63,6 @@ class Scan:
             change), `LINE` (of its first row), `UNIT` (index of its file or page); `POSITION` and `TIE` with
             ``order_by``; `ROWS` (number of rows) with ``group_by``; `DELETED` (true if its latest row says so) if the
             stream finds deleted records.
-        cursor: The cursor of the last batch that had one.
         key_order: Compares rows with the known keys while they are read; None without known keys or with ``group_by``.
     """
 

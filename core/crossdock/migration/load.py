@@ -54,11 +54,7 @@ class LoadChoice:
 
 @dataclass(frozen=True, slots=True)
 class LoadedWave:
-    """One run of a wave. A paused wave has several runs.
-
-    Attributes:
-        status: The status of the wave after it.
-    """
+    """One run of a wave. A paused wave has several runs."""
 
     report: Report
     status: WaveStatus

@@ -28,7 +28,6 @@ class PlatformComparison:
     """One comparison of the platform's records with the state.
 
     Args:
-        scopes: The scopes of the streams that write them.
         found: The result, which is completed.
 
     Attributes:

@@ -73,7 +73,6 @@ class Match:
 
     Attributes:
         target_id: The id of the one match; None if it is ambiguous.
-        why: Why it is ambiguous.
     """
 
     key: str

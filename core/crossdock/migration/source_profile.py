@@ -22,7 +22,6 @@ class SourceProfile:
     """The reading of one stream. Memory is bounded by some rows and `MAX_COLUMNS` columns.
 
     Attributes:
-        rows: The number of read rows.
         columns: The columns by name, in the order of the source. A list of JSON records is ``NAME[]``: the number of
             its elements.
         has_more: Whether there are more columns than `MAX_COLUMNS`.

@@ -26,7 +26,6 @@ class UndoneRuns:
     Attributes:
         title: The words for them in messages.
         migration_id: None for a single run.
-        runs: Their ids.
     """
 
     title: str
@@ -106,9 +105,6 @@ class Undo:
 
     Args:
         covers: The records of each stream that a begun undo covers; None if none has begun.
-
-    Attributes:
-        streams: The streams that are undone.
     """
 
     def __init__(

@@ -18,7 +18,6 @@ class NumberedWave:
     Attributes:
         number: The number, from 1.
         of: The number of waves.
-        streams: Their full names.
     """
 
     name: str

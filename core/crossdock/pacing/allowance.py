@@ -39,7 +39,6 @@ class Allowance:
     ``live``, so that live requests find a token while a batch is running.
 
     Args:
-        ceiling: The most requests in flight.
         reduced: The part of the bucket that may be used; None for all of it.
     """
 

@@ -15,9 +15,6 @@ class BucketView:
 
     Args:
         observe: Called after each access with the estimate, which other users of the bucket may have changed.
-
-    Attributes:
-        last: The latest result.
     """
 
     def __init__(self, clock: Clock, store: BucketStore, observe: Callable[[LimitEstimate], None]) -> None:

@@ -38,7 +38,6 @@ class UpdateCandidates:
 
     Attributes:
         number: The most records that could be updated: known ones with another content, and waiting ones.
-        known: The records that the state knows.
         records: Returns the records to plan; called each time they are planned.
         source: The first file or page that was read.
         before: Updates that the run has delivered of earlier parts of the source.

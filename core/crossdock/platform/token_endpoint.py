@@ -29,7 +29,6 @@ class GrantedToken:
     """An access token.
 
     Attributes:
-        authorization: The value of the header.
         requested_at: On the monotonic clock.
         life_s: Seconds from *requested_at*, at most a day.
         scopes: The granted scopes, or the requested ones if the server does not state them.

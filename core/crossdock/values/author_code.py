@@ -55,9 +55,6 @@ class AuthorCodeError(ConnectorError):
 
     Args:
         code, settings: As for `guarded`.
-
-    Attributes:
-        method: The method that failed.
     """
 
     def __init__(
@@ -91,7 +88,6 @@ def guarded(
     Errors that authors raise on purpose, errors of our code called by theirs, and interruptions are not changed.
 
     Args:
-        method: The method that runs.
         where: The stream or connection that it belongs to.
         code: The function or its object. Its first line is shown if the traceback has no frame of an author.
         settings: The settings of the connection, whose secrets are masked.

@@ -27,7 +27,6 @@ class RunMessage:
         message: What happened, without the place, secrets and personal data.
         code: `CrossdockError.code` of an error, which scripts can compare; None for others.
         place: The place, such as ``file:line:column``, a config path or a host.
-        advice: What to do.
     """
 
     level: Level

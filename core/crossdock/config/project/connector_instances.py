@@ -127,9 +127,6 @@ class BoundStream:
 
     Attributes:
         name: ``CONNECTION.STREAM``.
-        connection_namespace: The namespace of the connection.
-        scope: The scope of its own record keys.
-        target: The target of its records.
         read: The target and the type of the records that it reads, if they are records of a target.
         origins: The namespaces of records of the system that it writes to.
         is_hinted: Whether webhooks announce its changes.

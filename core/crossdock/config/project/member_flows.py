@@ -14,7 +14,6 @@ class MemberFlow:
     Attributes:
         stream: Its full name.
         read: The resource that it reads, such as ``platform.order``.
-        written: The resource that it writes.
         members: The columns of each written member.
         contributes: Whether it writes members of records that another stream creates.
     """

@@ -186,9 +186,6 @@ class ListEvidence:
     def check_end(self, page: ApiAnswer) -> None:
         """Compare the complete list with what the API says.
 
-        Args:
-            page: The last page.
-
         Raises:
             DoubtfulListError: If the list changed while it was read.
             IncompleteListError: If the API states another number of records.

@@ -47,12 +47,7 @@ class Looks:
         all_due.append(due)
 
     def pause(self, seconds: float, clock: Clock, connection: str, store: FileStore, looked: Look) -> None:
-        """Let all sources look at their files, then wait for *seconds*. Do nothing if *seconds* is not positive.
-
-        Args:
-            store: The open store of *connection*.
-            looked: The look of the source that has just looked.
-        """
+        """Let all sources look at their files, then wait for *seconds*. Do nothing if *seconds* is not positive."""
         if seconds > 0:
             self._look_ahead(connection, store, looked)
         clock.sleep(seconds)

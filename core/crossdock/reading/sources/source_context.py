@@ -133,9 +133,7 @@ class JobRun:
     """The scheduled run that sources are read for.
 
     Attributes:
-        due: When it was due.
         previous_end: When the previous run of its job ended; None if there was none.
-        previous_due: When that run was due.
     """
 
     due: datetime

@@ -43,14 +43,11 @@ class Service:
         interrupt: Once it is set, no run starts and those in flight stop early.
         notifier: None if the config names no recipients.
         trace: Called with the timings of each run that has ended.
-        executor: Executes runs, in threads of this process.
-        at_once: Maximum number of runs at the same time.
         hint_worker: Delivers the records of webhooks; None if none are received.
         refused: The counts of refused webhooks.
 
     Attributes:
         project: The config in effect.
-        schedules: The schedules of its jobs.
     """
 
     def __init__(

@@ -32,7 +32,6 @@ class FinishedRun:
 
     Attributes:
         report: The report; None if it could not start.
-        error: Why it could not start.
     """
 
     job: str
@@ -52,8 +51,6 @@ class Scheduler:
 
     Args:
         run: Executes a run, in a thread of *executor*; returns None if another scheduler has already done it.
-        on_end: Called for each ended run.
-        at_once: Maximum number of runs at the same time.
         hint_worker: Delivers the records of webhooks; None if none are received.
     """
 

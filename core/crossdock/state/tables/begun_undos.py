@@ -19,7 +19,6 @@ class BegunUndo:
     """The part of an undo that concerns one stream.
 
     Attributes:
-        run_id: The run that began it.
         plan: The approved plan as a document; the same for all streams of the undo.
         keys: Key hashes of the records that it deletes or restores, ascending, 16 bytes each.
     """

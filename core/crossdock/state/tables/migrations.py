@@ -25,7 +25,6 @@ class Migration:
         freeze: The result of the last freeze check; None without one.
         reconciliation: The result of the last complete reconciliation; None without one, or if records were loaded
             since.
-        report_sha256: The hash of the signed report.
     """
 
     id: int

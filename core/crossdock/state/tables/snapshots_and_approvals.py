@@ -27,7 +27,6 @@ class PastSnapshot:
     """A finished snapshot.
 
     Attributes:
-        rows: The number of its data rows.
         present: The number of records of its stream at the target afterwards; None if they were not counted.
     """
 

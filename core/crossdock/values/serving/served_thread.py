@@ -35,7 +35,6 @@ def serve_in_thread(
     Args:
         host: An IP address or name of this machine; ``0.0.0.0`` for all addresses.
         port: 0 for a free one.
-        name: The name of the thread.
         refused: Makes the error of an address that is not available.
         accepted_at_once: Connections that are accepted before the first is counted.
         queued: Connections that wait in the kernel to be accepted.

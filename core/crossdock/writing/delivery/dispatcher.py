@@ -45,7 +45,6 @@ class Dispatcher:
         unverified: Whether some bindings were not compared with the target yet.
         own_records: The records that other runs of the session must not work on; None without other runs.
         may_pause: Whether there is other work while the target is unavailable; see `deliver`.
-        counters: The counters of the run.
     """
 
     def __init__(

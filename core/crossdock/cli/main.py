@@ -105,7 +105,7 @@ def _run(command: Callable[[], Any]) -> int:
 
 
 def _failed(error: BaseException) -> int:
-    """Show an author's exception as a sentence, and a defect of ours with its traceback. Return the code."""
+    """Show an author's exception as a sentence, and a defect of crossdock with its traceback. Return the code."""
     from crossdock.values.author_code import error_of_author
 
     found = error_of_author(error)

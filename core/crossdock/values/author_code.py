@@ -37,9 +37,7 @@ AUTH = "auth"
 HINT = "fix the code at this place; nothing is lost, and the next run tries again"
 _ON_PURPOSE = ConfigError | ConnectorError | RefusedError | RemoteError
 _EXIT_CODES = {2, 3, 4}
-"""The exit codes of errors that authors may raise. Other errors of ours are mistakes unless our own code raised
-them.
-"""
+"""The exit codes of errors that authors may raise. Others are mistakes unless crossdock's own code raised them."""
 _MAX_LENGTH = 500  # characters of an author's text
 _READ_AT_MOST = 4_000  # characters of a text that are masked
 _MASK = "(data)"
@@ -93,8 +91,8 @@ def guarded(
         settings: The settings of the connection, whose secrets are masked.
         data: The input of the code, whose values are masked.
         after: Returns the file or page that was read last, or None.
-        only_authors: Whether our own code runs as well. An exception without a frame of an author is then a defect of
-            ours, and is not changed.
+        only_authors: Whether crossdock's own code runs as well. An exception without a frame of an author is then a
+            defect of crossdock, and is not changed.
     """
     try:
         yield
@@ -127,7 +125,7 @@ def is_by_author(error: BaseException) -> bool:
 
 
 def error_of_author(error: BaseException) -> AuthorCodeError | None:
-    """Return the error if an author's code raised *error* outside a guard; None if it is a defect of ours."""
+    """Return the error if an author's code raised *error* outside a guard; None if it is a defect of crossdock."""
     if isinstance(error, CrossdockError | KeyboardInterrupt) or not is_by_author(error):
         return None
     return AuthorCodeError("an author's code", f"raised {described(error, None, '')}")

@@ -164,7 +164,7 @@ class SourceContext:
         live: Whether its requests have priority over those of batches.
         api_usage: What was requested of HTTP APIs, by connection.
         open_lists: The lists that streams are reading, of which only the end shows whether they were complete.
-        clocks_behind_s: By how many seconds the clocks of HTTP APIs are behind ours, by connection, where measured.
+        clocks_behind_s: Seconds by which an HTTP API's clock is behind this machine's, by connection, if measured.
         observe: None if nobody looks at what is read.
         reading: Marks what is read.
         looks: At files that may still grow.
@@ -206,7 +206,7 @@ class SourceContext:
         return replace(self, spool=self.spool / name, kept=self.kept / name)
 
     def by_clock_of(self, connection: str, moment: datetime) -> datetime:
-        """Return what the clock of a connection's API showed at our *moment*, if it was measured to be behind ours."""
+        """Return what the clock of a connection's API showed at *moment*; *moment* if it was not found to be behind."""
         return moment - timedelta(seconds=self.clocks_behind_s.get(connection, 0.0))
 
     def note(self, stream: str, text: str) -> None:

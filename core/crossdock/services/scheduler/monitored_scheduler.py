@@ -133,7 +133,7 @@ class Service:
         """Log how many webhooks were not processed since the last call, and measure the inbox."""
         if self._hint_worker is None:
             return
-        with suppress(CrossdockError), self.project.look() as tx:  # a state that cannot be read was told above
+        with suppress(CrossdockError), self.project.look() as tx:  # a state that cannot be read was reported above
             failing = sum(number for _, number in tx.inbox.failing())
             self._metrics.inbox(tx.inbox.count() - failing, failing)
         for (connection, reason), number in (self._refused.take() if self._refused else {}).items():

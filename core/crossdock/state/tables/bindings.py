@@ -320,7 +320,7 @@ class Bindings:
         return dict(_COUNTERS.rows(self._connection, scope.columns, key_hashes))
 
     def newest_change(self, target: str) -> datetime | None:
-        """Return when *target* last changed a record, by its own clock, as far as its answers said; None if unknown."""
+        """Return when *target* last changed a record, by its own clock and its answers; None if unknown."""
         newest = select(func.max(table.c.changed_at)).where(table.c.target == target)
         text: str | None = self._connection.execute(newest).scalar()
         try:

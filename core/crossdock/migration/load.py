@@ -153,7 +153,7 @@ class _Load:
                 yield session, migration, halt
 
     def _refuse_again(self, current: Migration | None) -> None:
-        """Forget the request for another migration after a wait: the load has begun it itself."""
+        """Remove the request for another migration after a wait: the load has begun it itself."""
         if current is not None and self._choice.again and not self._has_begun_another:
             hint = "leave --again out to go on with it, or sign it off first: crossdock migrate sign-off"
             raise ConfigError(f"the migration {current.name} is open, so --again cannot begin another one", hint=hint)

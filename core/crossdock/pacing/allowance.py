@@ -1,4 +1,4 @@
-"""The requests that a token bucket permits now. Nothing here sleeps."""
+"""The requests that a token bucket permits now. Nothing here waits."""
 
 from __future__ import annotations
 

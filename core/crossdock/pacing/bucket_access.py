@@ -11,7 +11,7 @@ from crossdock.values.clock import Clock
 
 
 class BucketView:
-    """Accesses a store and remembers the last result.
+    """Accesses a store and keeps the last result.
 
     Args:
         observe: Called after each access with the estimate, which other users of the bucket may have changed.

@@ -136,7 +136,7 @@ class HeldRecords:
         return held.read, {name: value for name, value in held.members.items() if not self._has_missing(value)}
 
     def forget(self, key_hashes: Iterable[int]) -> int:
-        """Forget those of *key_hashes* that are held, because their stream has read them again, and count them."""
+        """Remove those of *key_hashes* that are held, because their stream has read them again, and count them."""
         found = [each for each in key_hashes if each in self._held or each in self._idle]
         for each in found:
             self._held.pop(each, None)
@@ -155,7 +155,7 @@ class HeldRecords:
                 tx.waiting_records.put_idle(self._bound.name, idle, self.version)
 
     def release(self) -> int:
-        """Forget all records. Return how many still wait."""
+        """Remove all records. Return how many still wait."""
         if not self:
             return 0
         with self._state.look() as tx:

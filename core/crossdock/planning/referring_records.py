@@ -74,7 +74,7 @@ class ReferringRecords:
         return replace(gone, removed=())
 
     def give_up(self, bound: BoundStream) -> int:
-        """Forget the deletes of a stopped stream, and return their number."""
+        """Discard the deletes of a stopped stream, and return their number."""
         deferred = self._deferred.pop(bound.name, None)
         return 0 if deferred is None else len(deferred[1].removed)
 

@@ -37,7 +37,7 @@ class FollowedRecords:
         self.discard()
 
     def discard(self) -> None:
-        """Forget what was read since the last `store`."""
+        """Discard what was read since the last `store`."""
         self._open: dict[int, str] = {}
         self._final, self._read, self._answered, self._failed = set[int](), set[int](), set[int](), set[int]()
 

@@ -294,7 +294,7 @@ class LiveComparison:
         return (scope, binding.key_hash) in self._unsettled
 
     def written(self) -> dict[tuple[Scope, int], Correction]:
-        """Return the corrections so far, and forget their differences: the caller writes them now."""
+        """Return the corrections so far, and remove their differences: the caller writes them now."""
         found, self.corrections = self.corrections, {}
         self.differences = {place: each for place, each in self.differences.items() if each.difference != "diverged"}
         self._moves.clear()

@@ -50,7 +50,7 @@ class OpenRun:
         part: The run's part in a migration; None if it belongs to none.
         only_unchanged: As for `DeliveryContext`.
         undoes: Work on the streams that are being undone; other runs refuse them.
-        rereads: Read all files again, even imported ones, and remember none of them.
+        rereads: Read all files again, even imported ones, and record none of them.
 
     Attributes:
         report: What it has done so far; set by `opened`.

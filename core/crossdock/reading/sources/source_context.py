@@ -165,7 +165,7 @@ class SourceContext:
         api_usage: What was requested of HTTP APIs, by connection.
         open_lists: The lists that streams are reading, of which only the end shows whether they were complete.
         clocks_behind_s: Seconds by which an HTTP API's clock is behind this machine's, by connection, if measured.
-        observe: None if nobody looks at what is read.
+        observe: Receives what is read; None if that is not observed.
         reading: Marks what is read.
         looks: At files that may still grow.
     """

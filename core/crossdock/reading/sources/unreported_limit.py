@@ -116,7 +116,7 @@ class UnreportedLimit:
     def _measure(self, began: float, at: float) -> None:
         """Learn from the requests between two instants at which the bucket was empty."""
         least = (self._since_empty - 1) / (at - began)
-        if len(self._times) < self._since_empty:  # too many to remember
+        if len(self._times) < self._since_empty:  # too many to keep
             low, high = least, (self._since_empty + 1) / (at - began)
         else:
             low = max(least, _rate(self._times, Sample(began, 0, 1), Sample(at, 0, 0), self._burst))

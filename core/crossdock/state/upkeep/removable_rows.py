@@ -44,7 +44,7 @@ class Ages:
     """Rows that ended before these times may be purged.
 
     Attributes:
-        operations: The limit for operations, never within the time for which a target remembers idempotency keys.
+        operations: The limit for operations, never within the time for which a target keeps idempotency keys.
         others: The limit for everything else.
     """
 
@@ -53,7 +53,7 @@ class Ages:
 
     @classmethod
     def at(cls, now: datetime, older_than: timedelta, *, keys_kept_s: int) -> Self:
-        """Return the ages for *older_than* at *now*. A target remembers idempotency keys for *keys_kept_s* seconds."""
+        """Return the ages for *older_than* at *now*. A target keeps idempotency keys for *keys_kept_s* seconds."""
         remembered = timedelta(seconds=min(keys_kept_s, MAX_AGE // timedelta(seconds=1)))
         return cls(operations=now - max(older_than, remembered), others=now - older_than)
 

@@ -66,7 +66,7 @@ def write(
 
 
 def doubt_changed(tx: Transaction, settled: Sequence[Settlement], target: Target) -> None:
-    """Forget what the target held for records that the writes of others have changed there."""
+    """Clear what the target held for records that the writes of others have changed there."""
     changed = {
         also
         for item in settled

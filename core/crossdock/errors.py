@@ -8,9 +8,9 @@ CrossdockError
 ├── RecordError            one record is bad: it becomes a dead letter, the run continues
 ├── ConnectorError         the code of a connector failed (exit 3)
 ├── RemoteError            the other system failed (exit 3)
-│   ├── UnauthorizedError  it does not accept our credentials; a retry is pointless
+│   ├── UnauthorizedError  it does not accept the credentials; a retry is pointless
 │   ├── UnavailableError   it may answer later
-│   └── ClockError         its clock and ours differ too much to trust dates
+│   └── ClockError         its clock and this machine's differ too much for dates
 ├── StoppedError           the run was asked to stop (exit 130)
 └── InternalError          a defect of crossdock, such as a tally that does not balance (exit 70)
 """

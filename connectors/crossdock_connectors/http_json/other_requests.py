@@ -48,11 +48,7 @@ class OtherRequest(ConfigModel):
 
 
 def check_body(graphql: str | None, variables: Mapping[str, Any], body: Any) -> None:
-    """Check that a request has one body.
-
-    Raises:
-        PydanticCustomError: If it has two, or variables without a query.
-    """
+    """Check that a request has one body. Raises PydanticCustomError if it has two, or variables without a query."""
     if graphql is not None and body is not None:
         raise misplaced(("body",), "cannot be used with graphql")
     if variables and graphql is None:

@@ -33,7 +33,6 @@ def written(moment: datetime, layout: str, timezone: str | None, *, excluded: bo
 
 
 def _before_all(moment: datetime, zone: ZoneInfo) -> datetime:
-    """Return the earliest local time of *moment* and later."""
     whole = moment.replace(second=0, microsecond=0)
     later = (whole + number * _MINUTE for number in range(1, _REPEATED + 1))
     return min(_local(each, zone) for each in (moment, *later))

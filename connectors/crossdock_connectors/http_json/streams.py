@@ -36,8 +36,6 @@ _EMPTY_AGAIN = timedelta(days=7)  # for so long a window without records is read
 
 
 class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
-    """A list of an API."""
-
     def __init__(self, name: str, config: HttpJsonStreamConfig, pagination: Pagination) -> None:
         layout = config.model_dump(include=_REQUEST, exclude_defaults=True)
         if config.cursor is not None:
@@ -76,7 +74,6 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
 
     @property
     def _groups_pages(self) -> bool:
-        """Whether rows of one record may be on several pages."""
         return self.group_by is not None and self.mode == "snapshot" and self._config.explode is None
 
     def _requests(
@@ -103,7 +100,6 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         return request_times.written(datetime.fromisoformat(value), layout, timezone, excluded=excluded)
 
     def pages(self, ctx: Context[HttpJsonSettings], values: Mapping[str, str | None]) -> Iterator[ApiAnswer]:
-        """Yield the pages of the list, with *values* in the request."""
         config = self._config
         return ctx.api.pages(
             config.path,
@@ -123,11 +119,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         return () if self._config.explode or self.group_by or self.order_by else self.key
 
     def batch(self, ctx: Context[HttpJsonSettings], page: ApiAnswer, source: str) -> RawBatch:
-        """Return the rows of *page*.
-
-        Raises:
-            RefusedError: If it has no list at the configured place.
-        """
+        """Return the rows of *page*. Raises RefusedError if it has no list at the configured place."""
         items = page.at(self._config.records)
         if not isinstance(items, list):
             key = f"connections.{ctx.connection}.streams.{self.name}.records"

@@ -227,7 +227,6 @@ def _is_null(body: Any, place: str) -> bool:
 
 
 def _with_query(request: OtherRequest, name: str | None) -> str:
-    """Return the path with the query, in which *name* is inserted."""
     values = {key: (value,) if isinstance(value, str) else value for key, value in request.params.items()}
     pairs = [(key, text.replace(NAME, name or "")) for key, texts in values.items() for text in texts]
     return f"{request.path}?{urlencode(pairs)}" if pairs else request.path

@@ -141,8 +141,6 @@ class Dialect(ABC, Generic[S]):
 
 
 class ShopStream(Stream[S]):
-    """A stream of a shop."""
-
     key = ("key",)
 
     def __init__(self, dialect: Dialect[S]) -> None:

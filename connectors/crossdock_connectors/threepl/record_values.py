@@ -47,11 +47,7 @@ def status_of(record: JsonAccess, pointer: str, statuses: Mapping[str, str]) -> 
 
 
 def units(record: JsonAccess, pointer: str) -> Decimal:
-    """Return the number of units at *pointer*.
-
-    Raises:
-        RecordError: If there is none, or it is negative.
-    """
+    """Return the number of units at *pointer*. Raises RecordError if there is none, or it is negative."""
     found = record.at(pointer, Decimal)
     if found < 0:
         raise RecordError("bad_value", "is a negative number of units", pointer=pointer)

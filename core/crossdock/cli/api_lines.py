@@ -14,13 +14,11 @@ Cells = tuple[str, int, int, str]
 
 
 def rows(apis: Mapping[str, Any]) -> Iterator[Cells]:
-    """Yield the cells of `COLUMNS` for each connection, from `Report.apis`."""
     for name, usage in apis.items():
         yield name, usage["requests"], usage["throttled"], duration_text(timedelta(milliseconds=usage["waited_ms"]))
 
 
 def sentences(apis: Mapping[str, Any]) -> Iterator[str]:
-    """Yield one sentence for each connection, from `Report.apis`."""
     for name, requests, throttled, waited in rows(apis):
         wait = f", waited {waited} for the rate limit" if apis[name]["waited_ms"] >= 1000 else ""
         yield f"{name}: {counted(requests, 'API request')} ({throttled:,} throttled){wait}"

@@ -34,9 +34,7 @@ def run(
     """Run the demo in *folder* and return its outcome.
 
     Args:
-        kind: The API of the shop.
         sync: Syncs a project and returns the report.
-        heading: Shows a heading and a text below it.
     """
     from crossdock.cli import plan, terminal_output
     from crossdock.config.project import project

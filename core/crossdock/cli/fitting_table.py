@@ -78,7 +78,6 @@ class FittingTable:
         return table
 
     def _blocks(self, max_width: int) -> Iterator[str]:
-        """Yield the lines of one block for each row, without its empty cells."""
         indent = max(map(cell_len, self._columns)) + 2
         for number, row in enumerate(self._rows):
             if number:

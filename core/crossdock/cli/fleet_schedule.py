@@ -148,7 +148,6 @@ def _notifier(base: Base) -> Notifier | None:
 
 @contextmanager
 def _hangups(service: FleetService) -> Iterator[Callable[[], Callable[[], None] | None]]:
-    """Return a request to load all configs again after SIGHUP."""
     asked: list[Callable[[], None]] = []
 
     def ask(_number: int, _frame: FrameType | None) -> None:

@@ -44,7 +44,6 @@ def init(config: Path, *, fleet: str | None, as_json: bool) -> int:
 
 
 def _created(loaded: Project) -> tuple[dict[str, Any], str]:
-    """Create the state. Return the result as JSON and as a sentence."""
     created = loaded.init()
     url, pin = loaded.state_url.render_as_string(hide_password=True), loaded.pin
     document = {"state": url, "made": created, "base_url": pin.base_url, "tenant": pin.tenant}
@@ -175,7 +174,6 @@ def _platform(loaded: Project) -> Iterator[tuple[str, Finding]]:
 
 
 def _clock(profile: Profile, ahead_s: float | None) -> str:
-    """Describe how the local clock differs from the platform's."""
     from crossdock.writing.targets import platform_access
 
     if ahead_s is None:
@@ -191,7 +189,6 @@ def _plural(resource: str) -> str:
 
 
 def _allowance(loaded: Project) -> str:
-    """Describe the known rate limit and its origin."""
     with loaded.look() as tx:
         earlier = tx.buckets.get("platform")
     known = loaded.platform.rate.estimate(earlier.estimate if earlier else None)

@@ -118,7 +118,7 @@ def _run(command: Callable[[], Any]) -> int:
 
 
 def _failed(error: BaseException) -> int:
-    """Show an author's exception as a sentence, and a defect of ours with its traceback. Return the code."""
+    """Show an author's exception as a sentence, and a defect of crossdock with its traceback. Return the code."""
     from crossdock.values.author_code import error_of_author
 
     found = error_of_author(error)
@@ -132,7 +132,6 @@ def _failed(error: BaseException) -> int:
 
 
 def _show_usage(error: click.ClickException) -> None:
-    """Show a usage error, which may quote any argument."""
     shown = printable_lines if isinstance(error, click.exceptions.NoArgsIsHelpError) else printable
     message = shown(error.format_message())
     error.format_message = lambda: message  # type: ignore[method-assign]  # `show` calls it

@@ -89,7 +89,6 @@ def new(name: str, *, kind: str, as_json: bool) -> None:
 
 
 def _check(name: str, package: str) -> None:
-    """Raise ConfigError for a name that cannot be a package, or that hides one."""
     if not _NAME.fullmatch(name) or len(name) > _LONGEST or iskeyword(package):
         hint = f"use at most {_LONGEST} lower case ASCII letters, digits and single - or _, a letter first"
         raise ConfigError(f"{name!r} cannot be the name of a package", hint=hint)

@@ -192,7 +192,6 @@ class _Listing:
         self._add("doubt", identity.stream, identity.key, dict)
 
     def _add(self, kind: str, stream: str, key: str, detail: Callable[[], dict[str, Any]]) -> None:
-        """Count an item, and collect its details if it is shown."""
         self.counts[kind, stream] += 1
         if self._room.take(on_hold=False):
             self.shown.append({"do": kind, "stream": stream, "key": key, **detail()})

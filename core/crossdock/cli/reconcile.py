@@ -144,7 +144,6 @@ def _check_options(out: Path | None, sample: int | None, seed: int | None, *, re
 
 
 def _facts(found: Reconciliation) -> dict[str, Any]:
-    """Return what the state stores about a reconciliation."""
     from crossdock.values import exact_json
 
     return {

@@ -157,7 +157,6 @@ def _chosen(tx: Transaction, choice: DeadLetterFilter, state: str | None) -> Cho
 
 
 def _in_doubt(tx: Transaction, choice: DeadLetterFilter, state: str | None) -> list[Intent]:
-    """Return the operations in doubt that the choice also covers."""
     from crossdock.writing.delivery import operator_actions
 
     is_meant = choice.code is None and state in {None, RecordState.IN_DOUBT.option}

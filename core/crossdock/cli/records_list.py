@@ -125,8 +125,6 @@ def _say_more(
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """The records of one tenant."""
-
     items: list[Item]
     totals: Mapping[str, int]
     reasons: Counter[tuple[str, str]]
@@ -198,7 +196,6 @@ def found(tx: Transaction, choice: DeadLetterFilter, kinds: Iterable[str], limit
 
 
 def public(item: Item) -> Item:
-    """Return what is shown of a record without ``--raw``."""
     shown = {"state": item["state"], "stream": item["stream"], "key": item["key"], "why": item["why"]}
     shown |= {"at": place_of(item), "since": item["since"]}
     return shown | {name: item[name] for name in ("stage", "pointer", "attempts") if item.get(name) is not None}
@@ -289,7 +286,6 @@ def _doubt_why(intent: Intent, message: str | None) -> str:
 
 
 def unverified(loaded: Project, tx: Transaction, choice: DeadLetterFilter, limit: int) -> list[Item]:
-    """Return at most *limit* unverified records of *choice*."""
     scopes = _scopes(loaded, choice)
     return [
         {

@@ -83,7 +83,6 @@ class _Once:
         self._clock, self._is_logged, self._log_format = SystemClock(), log_format == "json", log_format
 
     def say(self, day: date | str, text: str) -> None:
-        """Print on stderr why there is no run."""
         if self._is_logged:
             self._log(day).say(text)
         else:

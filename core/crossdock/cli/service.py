@@ -76,11 +76,9 @@ class ServiceOptions:
     """Options of the service.
 
     Attributes:
-        at_once: Maximum number of jobs that run at the same time.
         health: Where the health endpoints are served; None if they are not.
         allowed_hosts: Further names of this machine that requests to them may use.
         listen: Where webhooks are received; None if they are not.
-        runs_jobs: Whether jobs are run when they are due.
     """
 
     log_format: LogFormat
@@ -160,7 +158,6 @@ def _chosen(loaded: Project, options: ServiceOptions) -> Project:
 
 
 def _endpoints(loaded: Project) -> dict[str, Endpoint]:
-    """Return the endpoints of *loaded*, or raise ConfigError if there are none, or a secret cannot be used."""
     from crossdock.services.inbox.endpoint import endpoints
     from crossdock.values.clock import SystemClock
 

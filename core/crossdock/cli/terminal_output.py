@@ -32,7 +32,6 @@ SHOWN_WAIT, LONG_WAIT = (
 
 
 def out() -> Console:
-    """Return standard output; see `PlainConsole`."""
     from crossdock.cli.safe_console import PlainConsole
 
     return PlainConsole()
@@ -75,7 +74,6 @@ def _cell_text(cell: Any) -> str:
 
 
 def print_lines(console: Console, text: str) -> None:
-    """Print text of several lines without wrapping them."""
     console.print(*text.split("\n"), sep="\n", soft_wrap=True)
 
 
@@ -153,7 +151,6 @@ def progress(*, wanted: bool) -> Iterator[Shown]:
 
 
 def print_errors(errors: Mapping[str, CrossdockError]) -> None:
-    """Print each error once, with the streams that it stopped."""
     print_messages(RunMessage.of_error(name, error) for name, error in errors.items())
 
 
@@ -164,7 +161,6 @@ def print_messages(messages: Iterable[RunMessage]) -> None:
 
 
 def show_run(console: Console, report: Mapping[str, Any]) -> None:
-    """Print the tally of a run, from `Report.as_json`, without terms that are zero."""
     for account in tally_lines.tables(report["streams"]):
         if account.has_counts:
             console.print(table(account.title, account.columns, account.lines, numbers=account.columns[1:]))

@@ -55,7 +55,6 @@ class AllowanceSummary:
 
 
 def facts(run: RunRecord) -> dict[str, Any]:
-    """Return the timings as ``--json`` prints them; empty if the run has none."""
     if run.timings is None:
         return {}
     steps = [{"step": s.name, "seconds": s.lasted.total_seconds(), "percent": round(s.share, 1)} for s in slowest(run)]
@@ -75,7 +74,6 @@ def apis(run: RunRecord) -> dict[str, Any]:
 
 
 def slowest(run: RunRecord) -> list[StepTime]:
-    """Return the steps that took longest, at most `SLOWEST`, without those too short to show."""
     sums: dict[str, timedelta] = {}
     for name, _, lasted in (run.timings or {}).get("steps", ()):
         sums[name] = sums.get(name, timedelta()) + timedelta(milliseconds=lasted)

@@ -95,7 +95,6 @@ def _recording(loaded: Project, stream: str, folder: Path, personal: tuple[str, 
 
 
 def _written(recording: Recording, trial: Trial, masked: frozenset[str]) -> dict[str, Any]:
-    """Write the recording, and return the facts to print."""
     from crossdock.records import JSON
 
     for tried in trial.records:
@@ -174,7 +173,6 @@ def _unless_private(value: Any, visible: set[str]) -> Any:
 
 
 def _references_as_text(value: Any) -> Any:
-    """Replace each reference by ``resource key``."""
     from crossdock.resources import Reference
 
     if isinstance(value, Reference):

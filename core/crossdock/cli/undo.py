@@ -50,7 +50,6 @@ def undo(run: int, config: Path, **options: Any) -> int:
 
 
 def planned(loaded: Project, run: int | None, *, out: Path | None, limit: int, as_json: bool) -> int:
-    """Plan the undo of a run, or of the migration without one, then print and save it."""
     from crossdock.migration import undo as undoing
     from crossdock.runs.state_session import open_session
 

@@ -92,12 +92,10 @@ class StreamConfig(ConfigModel, StreamFacts):
 
     @property
     def read_resource(self) -> str | None:
-        """The resource in ``reads``, for the stream made from this section."""
         return self.reads
 
     @property
     def finds_deleted(self) -> bool:
-        """As `Stream.finds_deleted`, for the stream made from this section."""
         return self.deleted is not None or self.lists_existing or (self.reread is not None and self.reread.finds_gone)
 
     @property
@@ -204,7 +202,6 @@ def _check_constants(model: type[ResourceModel], name: str, form: Any, place: tu
 
 
 def _constants(form: Any, place: tuple[str, ...]) -> Iterator[tuple[Any, tuple[str, ...]]]:
-    """Yield every constant that *form* may give for its member, with its place."""
     match form:
         case bool() | int() | Decimal():
             yield form, place
@@ -236,7 +233,6 @@ def _misfit(model: type[ResourceModel], name: str, value: Any) -> str | None:
 
 
 def _models_of(annotation: Any) -> tuple[type[ResourceModel] | None, bool]:
-    """Return the model inside a field's annotation, if there is one, and whether the field is a list."""
     inside = [part for each in get_args(annotation) or (annotation,) for part in get_args(each) or (each,)]
     model = next((kind for kind in inside if isinstance(kind, type) and issubclass(kind, ResourceModel)), None)
     return model, any(get_origin(part) is tuple for part in (annotation, *get_args(annotation)))
@@ -246,7 +242,6 @@ class DeclaredStream(Stream[S]):
     """A stream declared in a config file; a connector adds `pull`.
 
     Args:
-        config: Its section of the config file.
         layout: Other settings that decide how bytes become records, such as the file's format; part of `version`.
         lookups: The look-ups by name. Their columns are ``NAME.COLUMN``.
         joins: The joins by name; see `crossdock.reading.sources.joined_rows` for their columns.

@@ -139,7 +139,6 @@ def _to_look_up(latest: pl.DataFrame, open_items: Sequence[pl.DataFrame]) -> pl.
 
 
 def _compare_part(latest: pl.DataFrame, known: pl.DataFrame, open_items: Sequence[pl.DataFrame]) -> Delta:
-    """Compute the delta of one part of the keys, without `gone`."""
     rest = _without_same(latest, known, open_items)
     same = latest.height - rest.height
     theirs = known.join(rest, on=KEY_HASH, how="semi")

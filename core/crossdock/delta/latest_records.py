@@ -63,7 +63,6 @@ class Scan:
             change), `LINE` (of its first row), `UNIT` (index of its file or page); `POSITION` and `TIE` with
             ``order_by``; `ROWS` (number of rows) with ``group_by``; `DELETED` (true if its latest row says so) if the
             stream finds deleted records.
-        cursor: The cursor of the last batch that had one.
         key_order: Compares rows with the known keys while they are read; None without known keys or with ``group_by``.
     """
 
@@ -219,7 +218,6 @@ class Scan:
             self._parts.append(self._candidates(rows))
 
     def _hold(self, unit: SourceUnit, rows: pl.DataFrame, same: pl.Series) -> None:
-        """Hold the rows that may have changed, up to the bound."""
         if unit.held is None:
             return
         few = without_other_rows(rows.filter(~same))
@@ -306,7 +304,6 @@ class Scan:
         return summed.hexdigest()
 
     def forget(self) -> None:
-        """Release the hashes after the comparison."""
         self.latest, self.key_order = self.latest.clear(), None
 
     def filtered(self, keys: pl.Series) -> tuple[pl.Series, int]:
@@ -323,7 +320,6 @@ class Scan:
         return pl.concat(found), without_key
 
     def records(self, chosen: pl.DataFrame) -> Iterator[KeyedRecord]:
-        """Yield the records of *chosen*, which are rows of `latest`, in source order."""
         ordered, start = chosen.sort(UNIT, LINE), 0
         runs = ordered[UNIT].rle().struct.unnest().iter_rows()
         for _, of_holder in groupby(runs, key=lambda run: id(self._units[run[1]].holder)):

@@ -66,8 +66,6 @@ def comparable(one: str, other: str) -> pl.Expr:
 
 
 def zones_differ(one: str, other: str) -> pl.Expr:
-    """Return whether two positions contain times with different UTC offsets."""
-
     def zones(name: str) -> pl.Expr:
         times = pl.col(name).str.extract_all(_CLOCK + _ZONE)
         return times.list.eval(pl.element().str.extract(f"({_ZONE})$")).list.join(" ")

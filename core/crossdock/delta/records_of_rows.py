@@ -128,7 +128,6 @@ def _is_left(stream: Stream[Any]) -> Callable[[Row], bool]:
 
 
 def _with_rows(record: Record, is_left: Callable[[Row], bool]) -> Record | None:
-    """Keep the rows of *record* that no filter matches; None if there is none."""
     left = [number for number, row in enumerate(record.rows) if is_left(row)]
     if not left:
         return None
@@ -151,7 +150,6 @@ def _rows(record: Record) -> Iterator[tuple[dict[str, str | None], dict[str, str
 
 
 def _before(rows: pl.DataFrame) -> Iterator[dict[str, str]]:
-    """Yield the cells of each row as they were before repairs."""
     names = [name for column in rows.columns if (name := column.removeprefix(BEFORE)) != column]
     if not names:
         return repeat({})

@@ -34,7 +34,6 @@ class RepeatedRows:
 
     Args:
         last: The row that counts for each key; columns as in `Scan.latest`.
-        listed: All rows.
     """
 
     def __init__(self, last: pl.DataFrame | None = None, listed: pl.DataFrame | None = None) -> None:

@@ -23,11 +23,7 @@ class RowsWithoutKey:
         self.dead_letters: list[DeadLetter] = []
 
     def take(self, source: str, rows: pl.DataFrame) -> None:
-        """Add *rows* of *source*.
-
-        Raises:
-            RefusedError: If the rows exceed `MAX_HELD_BYTES`.
-        """
+        """Add *rows* of *source*. Raises RefusedError if the rows exceed `MAX_HELD_BYTES`."""
         text = rows.select(pl.col(pl.String).str.len_bytes().sum()).sum_horizontal().sum()
         self._bytes += int(text) + rows.height * (_DEAD_LETTER_BYTES + _CELL_BYTES * rows.width)
         if self._bytes > MAX_HELD_BYTES:

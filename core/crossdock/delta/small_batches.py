@@ -19,8 +19,6 @@ _ROWS_AT_ONCE, _FILES_AT_ONCE, _BYTES_AT_ONCE = 10_000, 1_000, 4 << 20
 
 @dataclass
 class SmallBatches:
-    """Batches that are prepared together."""
-
     stream: Stream[Any]
     units: list[int] = field(default_factory=list)
     _batches: list[RawBatch] = field(default_factory=list)

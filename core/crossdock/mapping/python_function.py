@@ -74,6 +74,5 @@ def _module(path: Path, digest: str) -> Any:
 
 
 def _line(error: BaseException, path: Path) -> int | None:
-    """Return the last line of *path* in the traceback."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     return lines[-1] if lines else None

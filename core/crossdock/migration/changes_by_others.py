@@ -48,7 +48,6 @@ class ChangesByOthers:
         return operations(self._undone.records(bound, self.among))
 
     def read(self, progress: Progress) -> None:
-        """Read the platform's records and compare them with the state."""
         session = self._undone.session
         wanted = {each for each in self._undone.scopes if each.target == PLATFORM and each.resource in RESOURCES}
         found = Reconciliation(session.clock.now(), None)

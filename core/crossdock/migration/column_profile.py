@@ -34,8 +34,6 @@ class Cell:
 
 @dataclass(slots=True)
 class Found:
-    """The cells with one finding."""
-
     cells: int = 0
     examples: list[Cell] = field(default_factory=list)
 

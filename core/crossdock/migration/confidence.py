@@ -29,7 +29,6 @@ def most_differing(sampled: int, differing: int, *, confidence: float = CONFIDEN
 
 
 def _at_most(number: int, successes: int, share: float) -> float:
-    """Return the probability of at most *successes* in *number* trials."""
     if share in {0.0, 1.0}:
         return 1.0 if share == 0.0 else float(successes >= number)
     logs = (

@@ -50,7 +50,6 @@ def pause(project: Project, *, clock: Clock, by: str) -> Migration:
 
 
 def resume(project: Project) -> Migration:
-    """Let a paused load continue, and later ones begin."""
     with opened(project) as (tx, migration):
         tx.migrations.resume(migration.id)
         return migration

@@ -36,7 +36,6 @@ class DeliveryRate:
         return rate
 
     def add(self, elapsed_s: float, records: int) -> None:
-        """Add *records* that were settled in the next *elapsed_s*."""
         last = self._points[-1]
         if elapsed_s <= 0 and records <= 0:
             return

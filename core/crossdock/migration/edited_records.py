@@ -39,7 +39,6 @@ class EditedRecords:
         self.may_ask |= bool(unsure)
 
     def look_up(self, resource: str, ids: Sequence[str], version: Version) -> None:
-        """Look up those of *ids* for which the list did not show whether they were edited."""
         unsure = self._unsure.among([_place(resource, each) for each in ids])
         bound = bindings_to(self._state, resource, [each for each in ids if _place(resource, each) in unsure])
         for target_id, binding in _wholes(bound).items():

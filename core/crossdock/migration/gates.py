@@ -14,11 +14,7 @@ GateState = Literal["open", "closed", "waits for a person", "approved"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The decision of a gate.
-
-    Attributes:
-        why: The reason in words.
-    """
+    """The decision of a gate."""
 
     state: GateState
     why: str
@@ -37,7 +33,6 @@ def verdict(gate: Gate, open_records: OpenCounts, records: int, approval: WaveAp
     """Decide about a wave that was loaded to its end.
 
     Args:
-        open_records: The open records of the wave's streams.
         records: The number of known records of the wave's streams, delivered or open, read by any run.
         approval: The approval of a person. It is valid as long as no more is open than when it was given.
     """

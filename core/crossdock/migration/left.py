@@ -36,11 +36,7 @@ class Left:
 def left_of(
     tx: Transaction, project: Project, migration: Migration | None, waves: Sequence[WaveStatus], now: datetime
 ) -> Left | None:
-    """Return the remaining work; None without a rehearsal.
-
-    Args:
-        waves: All waves of the config.
-    """
+    """Return the remaining work; None without a rehearsal."""
     rehearsal = of_state(migration.rehearsal) if migration else None
     if rehearsal is None:
         return None

@@ -54,11 +54,7 @@ class LoadChoice:
 
 @dataclass(frozen=True, slots=True)
 class LoadedWave:
-    """One run of a wave. A paused wave has several runs.
-
-    Attributes:
-        status: The status of the wave after it.
-    """
+    """One run of a wave. A paused wave has several runs."""
 
     report: Report
     status: WaveStatus
@@ -88,7 +84,6 @@ class Loaded:
 
     @property
     def open(self) -> OpenCounts:
-        """The open records of the waves after the last run of each."""
         last = {each.status.wave.name: each.status.open for each in self.runs}
         return sum(last.values(), NOTHING_OPEN)
 
@@ -158,7 +153,7 @@ class _Load:
                 yield session, migration, halt
 
     def _refuse_again(self, current: Migration | None) -> None:
-        """Forget the request for another migration after a wait: the load has begun it itself."""
+        """Remove the request for another migration after a wait: the load has begun it itself."""
         if current is not None and self._choice.again and not self._has_begun_another:
             hint = "leave --again out to go on with it, or sign it off first: crossdock migrate sign-off"
             raise ConfigError(f"the migration {current.name} is open, so --again cannot begin another one", hint=hint)
@@ -246,13 +241,11 @@ def _rate_per_s(session: Session, wave: NumberedWave) -> float | None:
 
 
 def _was_stopped(report: Report) -> bool:
-    """Return whether an unfinished run was stopped and had no other error."""
     errors = report.errors.values()
     return report.balanced is not False and bool(errors) and all(isinstance(error, StoppedError) for error in errors)
 
 
 def _refuse_closed(status: WaveStatus) -> None:
-    """Refuse to continue after a wave whose gate does not pass."""
     assert status.gate is not None
     if status.gate.passes:
         return

@@ -54,7 +54,6 @@ class Halts:
         self._project, self._config, self._clock, self._interrupt = project, config, clock, interrupt
 
     def why(self, tx: Transaction) -> str | None:
-        """Return why nothing may be sent now, or None."""
         return halted(tx.migrations.current(), self._config, self._clock.now())
 
     @contextmanager

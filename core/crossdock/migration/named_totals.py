@@ -22,7 +22,6 @@ class DifferingTotal(NamedTuple):
     Attributes:
         resource: ``product`` for a quantity, ``customer`` for an amount.
         name: The external id, such as ``wms:P1``; the platform's id of a record that the state does not know.
-        currency: The currency of an amount.
     """
 
     resource: str

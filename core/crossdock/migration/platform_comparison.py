@@ -28,7 +28,6 @@ class PlatformComparison:
     """One comparison of the platform's records with the state.
 
     Args:
-        scopes: The scopes of the streams that write them.
         found: The result, which is completed.
 
     Attributes:
@@ -47,7 +46,6 @@ class PlatformComparison:
             self._unsettled: list[Intent] = tx.intents.unsettled()
 
     def read(self, live: LiveRecords, listener: Listener = lambda *_: None) -> None:
-        """Read all resources, one after the other."""
         for resource in self._resources:
             self._all(live, resource, listener)
 

@@ -57,7 +57,6 @@ class PlannedCreates:
             self._texts[stream].append(operation.identity.key)
 
     def values(self, stream: str) -> Sequence[str | None]:
-        """Return the values of the compared member, in the order of the records."""
         return self._values[stream]
 
     def texts(self, stream: str) -> Sequence[str]:
@@ -74,7 +73,6 @@ class Match:
 
     Attributes:
         target_id: The id of the one match; None if it is ambiguous.
-        why: Why it is ambiguous.
     """
 
     key: str
@@ -179,7 +177,6 @@ def _conflicts(
 
 
 def _named(project: Project, streams: Iterable[str], creates: PlannedCreates, run: SourceContext) -> dict[str, _ByKey]:
-    """Return which of *creates* the platform has with the same external id."""
     found: dict[str, _ByKey] = defaultdict(dict)  # a record that changes meanwhile is listed twice
     scopes = {name: scope for name in streams if _has_external_id(scope := project.scopes[name])}
     with LiveRecords(project.platform, run) as live:

@@ -52,7 +52,7 @@ def reconcile(
     Args:
         decisions: Receives what a repair would do.
         sample: Look up only some records of each resource. Records that only the platform has are not found then.
-        remove_extra: Plan to delete records that only the platform has, with an external id of ours.
+        remove_extra: Plan to delete records that only the platform has, with an external id of this state.
 
     Raises:
         ConfigError: If no stream can be compared.

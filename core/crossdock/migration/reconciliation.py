@@ -25,7 +25,6 @@ class Sample:
     """The choice of records if not all are compared.
 
     Attributes:
-        records: The number of records of each resource.
         seed: The same seed chooses the same records of the same state.
     """
 
@@ -43,10 +42,8 @@ class Reconciliation:
         differences: By scope and key.
         undelivered: Known records that are not delivered, by class, stream and key hash. Such a record may also differ,
             and is listed with both.
-        corrections: The corrections that a repair writes into the state.
         settled: Operations in doubt that the platform's records decide.
         removals: Deletes of records that only the platform has, if requested.
-        operations: The operations that a repair sends, by kind.
         totals: The totals of source, state and platform, by resource.
         differing_totals: Products and customers whose totals differ, by resource; not for a sample.
         unavailable: Records whose source cannot be read again, such as those of archived files, by stream. They are
@@ -54,7 +51,6 @@ class Reconciliation:
         kept: Records that the source no longer lists and the platform keeps, by stream.
         sources: A hash of what each stream read, by its name.
         errors: Why a stream could not be read, by its name.
-        requests: The number of requests to the platform.
     """
 
     at: datetime

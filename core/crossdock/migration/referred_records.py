@@ -16,11 +16,9 @@ class ReferredRecords:
         self._by = defaultdict[str, IdSet](IdSet)
 
     def add(self, by: str, target: str, referred: Iterable[tuple[str, str]]) -> None:
-        """Add the references of a record of the resource *by* on *target*: resources and ids."""
         self._by[by].add([place(target, *each) for each in referred])
 
     def among(self, scope: Scope, ids: Sequence[str]) -> dict[str, str]:
-        """Return those of *ids* that are referred to, each with the resource of a referring record."""
         places = {place(scope.target, scope.resource, each): each for each in ids}
         found = dict[str, str]()
         for resource, referred in sorted(self._by.items()):

@@ -19,7 +19,6 @@ class RehearsedStream(ConfigModel):
     Attributes:
         source: SHA-256 over the records, independent of their order, and the version of the mapping; see
             `crossdock.runs.plan_results.Planned.sources`.
-        records: The number of read records.
         operations: The number of creates and updates.
     """
 
@@ -32,7 +31,6 @@ class RehearsedWave(ConfigModel):
     """The needs of one wave.
 
     Attributes:
-        streams: The streams by name.
         requests: The requests to all targets. A record in two steps needs two.
     """
 

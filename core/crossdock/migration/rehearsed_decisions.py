@@ -47,9 +47,7 @@ class StreamDecisions:
     """The decisions about the records of one stream.
 
     Attributes:
-        rejected: The rejections by reason code.
         missing: The number of records that wait for each record, by resource, namespace and key.
-        waiting: The number of waiting records.
         in_doubt: Records with an operation that may have been executed.
         withheld: Updates and removals that need approval.
         refers_to_later: Records that refer to one which a later wave creates, by that wave.
@@ -71,7 +69,6 @@ class Decisions:
     """Collects the decisions of a plan.
 
     Args:
-        scopes: The scopes of all streams.
         later: The prefixes of placeholders for records that later waves create, with the wave's name, by stream.
     """
 

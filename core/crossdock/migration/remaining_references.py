@@ -54,7 +54,6 @@ class RemainingReferences:
         self._keep([bound for bound in undone if bound.kind.parents], operations)
 
     def among(self, scope: Scope, ids: Sequence[str]) -> dict[str, str]:
-        """Return those of *ids* that a remaining record refers to, each with the resource of such a record."""
         return self._live.among(scope, ids) | self._referred.among(scope, ids)
 
     def _plan(self, operation: Operation) -> bool:

@@ -57,7 +57,6 @@ def plan(
 
 
 def check_repairable(found: Reconciliation) -> None:
-    """Raise ConfigError for a plan that could not be applied."""
     if found.sample is not None:
         raise ConfigError("a sample cannot be repaired", hint="reconcile without --sample")
     if len(found.corrections) > LISTED_AT_MOST:
@@ -121,8 +120,6 @@ class _ApprovedInput(FullInput):
 
 
 def _corrections(found: Reconciliation, run_id: int, clock: Clock) -> Callable[[Transaction], None]:
-    """Return a function that writes the platform's facts into the state."""
-
     def write(tx: Transaction) -> None:
         at = clock.now()
         for (scope, key_hash), each in found.corrections.items():

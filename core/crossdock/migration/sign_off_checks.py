@@ -46,7 +46,6 @@ def obstacles(
     """Yield missing facts, which nobody can accept.
 
     Args:
-        waves: All waves of the config.
         scopes: The scopes by the name of the stream.
         now: What a load would read and send now.
     """

@@ -44,7 +44,6 @@ def sign_off_report(
     """Make the report in a form for canonical JSON: times as instants, numbers exact.
 
     Args:
-        waves: All waves of the config.
         sources: A hash of what each stream reads now, as in the last freeze check.
     """
     streams = sorted(name for wave in waves for name in wave.wave.streams)

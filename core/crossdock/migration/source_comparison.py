@@ -297,7 +297,6 @@ class SourceComparison:
             self._decisions.operation(operation)
 
     def _referred(self, scope: Scope, ids: Sequence[str]) -> dict[str, str]:
-        """Return those of *ids* that a record of the state refers to, each with the resource of such a record."""
         found = dict[str, str]()
         for resource, kind in RESOURCES.items():
             if scope.resource in kind.parents:

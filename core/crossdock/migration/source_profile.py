@@ -22,7 +22,6 @@ class SourceProfile:
     """The reading of one stream. Memory is bounded by some rows and `MAX_COLUMNS` columns.
 
     Attributes:
-        rows: The number of read rows.
         columns: The columns by name, in the order of the source. A list of JSON records is ``NAME[]``: the number of
             its elements.
         has_more: Whether there are more columns than `MAX_COLUMNS`.
@@ -37,7 +36,6 @@ class SourceProfile:
         self._bytes = 0
 
     def take(self, batch: RawBatch, joined: Collection[str] = ()) -> None:
-        """Add the rows of *batch*."""
         rows = _own(batch.load(), joined)
         if LINE not in rows.columns:  # a defect of a connector, which is reported when the rows are used
             return
@@ -63,7 +61,6 @@ class SourceProfile:
         self._held, self._sources, self._bytes = [], [], 0
 
     def _has_room(self, name: str) -> bool:
-        """Begin the column *name* if there is room for it."""
         if len(self.columns) == MAX_COLUMNS:
             self.has_more = True
             return False
@@ -72,7 +69,6 @@ class SourceProfile:
 
 
 def _own(rows: pl.DataFrame, joined: Collection[str]) -> pl.DataFrame:
-    """Return the columns of the main source."""
     for name in joined:
         if (problem := f"{name}.problem") in rows.columns:
             rows = rows.filter(pl.col(problem).ne_missing(pl.lit(NO_MAIN_ROW)))

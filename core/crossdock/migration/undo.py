@@ -26,7 +26,6 @@ class UndoneRuns:
     Attributes:
         title: The words for them in messages.
         migration_id: None for a single run.
-        runs: Their ids.
     """
 
     title: str
@@ -106,9 +105,6 @@ class Undo:
 
     Args:
         covers: The records of each stream that a begun undo covers; None if none has begun.
-
-    Attributes:
-        streams: The streams that are undone.
     """
 
     def __init__(
@@ -135,8 +131,6 @@ class Undo:
             self._references.find(left, self._others.operations)
 
     def records(self, bound: BoundStream) -> Iterator[UndoneRecord]:
-        """Yield the decision about each record of *bound*."""
-
         def referred(ids: Sequence[str]) -> Mapping[str, str]:
             return self._references.among(bound.scope, ids)
 
@@ -190,6 +184,5 @@ def _streams(session: Session, undone: UndoneRuns) -> list[str]:
 
 
 def check_known(session: Session, names: Iterable[str], title: str) -> None:
-    """Raise ConfigError unless the config has the streams that are undone."""
     for name in sorted({*names} - session.project.scopes.keys()):
         raise ConfigError(f"the config has no stream {name}", hint=f"add it again to undo {title}")

@@ -107,8 +107,6 @@ def give_up(project: Project, *, clock: Clock) -> GivenUp:
 
 
 class _Application:
-    """One run that executes or continues an approved undo."""
-
     def __init__(self, session: Session, approved: PlanFile, progress: Progress, interrupt: threading.Event) -> None:
         self._session, self._approved, self._progress = session, approved, progress
         self._undone = of_migration(session) if approved.run is None else of_run(session, approved.run)
@@ -137,7 +135,6 @@ class _Application:
         return self._ended(found.streams)
 
     def resume(self, begun: Sequence[BegunUndo]) -> Report:
-        """Settle the operations of its earlier run, and execute the rest of what was approved."""
         names = [each.stream for each in begun]
         check_known(self._session, names, self._undone.title)
         with self._run.opened(set(names)):

@@ -43,7 +43,6 @@ class UndoneStreams:
 
     @contextmanager
     def bound(self) -> Iterator[list[BoundStream]]:
-        """Yield the streams, referring streams first."""
         session, run = self.session, platform_context(self.session, Silent())
         with run.at_end:
             yield session.project.bind(set(self.names), targets=session.targets, run=run)[::-1]
@@ -51,7 +50,6 @@ class UndoneStreams:
     def records(
         self, bound: BoundStream, changed: ChangedAmong, referred: Referred = nothing_referred
     ) -> Iterator[UndoneRecord]:
-        """Yield the decision about each record of *bound*; see `undone_records`."""
         state, covers = self.session.state, self.covers.get(bound.name)
         with state.look() as tx:
             unsettled = {each.identity.key_hash for each in tx.intents.unsettled(bound.scope)}

@@ -48,7 +48,6 @@ def wave_forecasts(
 
 
 def _last(begins: datetime | None, loads: Sequence[tuple[_Load, int]]) -> datetime | None:
-    """Return when the last of the targets has its requests."""
     ends = [None if begins is None else load.end(requests, begins) for load, requests in loads]
     known = [each for each in ends if each is not None]
     return max(known, default=begins) if len(known) == len(ends) else None

@@ -18,7 +18,6 @@ class NumberedWave:
     Attributes:
         number: The number, from 1.
         of: The number of waves.
-        streams: Their full names.
     """
 
     name: str
@@ -32,7 +31,6 @@ class NumberedWave:
 
 
 def config_of(project: Project) -> MigrationConfig:
-    """Return the section ``migration``, or raise ConfigError."""
     if project.migration is None:
         hint = "add 'migration: {waves: {NAME: {streams: [...]}}}'; see docs/migrate.md"
         raise ConfigError("the config has no section 'migration'", where=str(project.path), hint=hint)
@@ -53,7 +51,6 @@ def wave_streams(project: Project) -> set[str]:
 
 
 def called(waves: Sequence[NumberedWave], name: str) -> NumberedWave:
-    """Return the wave of this name, or raise ConfigError."""
     for wave in waves:
         if wave.name == name:
             return wave

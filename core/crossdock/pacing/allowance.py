@@ -1,4 +1,4 @@
-"""The requests that a token bucket permits now. Nothing here sleeps."""
+"""The requests that a token bucket permits now. Nothing here waits."""
 
 from __future__ import annotations
 
@@ -39,7 +39,6 @@ class Allowance:
     ``live``, so that live requests find a token while a batch is running.
 
     Args:
-        ceiling: The most requests in flight.
         reduced: The part of the bucket that may be used; None for all of it.
     """
 
@@ -63,7 +62,6 @@ class Allowance:
 
     @property
     def bucket_state(self) -> BucketState:
-        """The bucket as it was last seen."""
         return self._view.state
 
     @property
@@ -95,7 +93,6 @@ class Allowance:
         return bucket, bucket.level(self._view.now)
 
     def room(self, in_flight: int) -> int:
-        """Return how many more requests may be in flight when *in_flight* are."""
         limit = self._in_flight_limit.limit
         most = self._learner.max_in_flight(self._in_flight_limit.latency_s)
         return max(0, (limit if most is None else min(limit, most)) - in_flight)

@@ -11,13 +11,10 @@ from crossdock.values.clock import Clock
 
 
 class BucketView:
-    """Accesses a store and remembers the last result.
+    """Accesses a store and keeps the last result.
 
     Args:
         observe: Called after each access with the estimate, which other users of the bucket may have changed.
-
-    Attributes:
-        last: The latest result.
     """
 
     def __init__(self, clock: Clock, store: BucketStore, observe: Callable[[LimitEstimate], None]) -> None:
@@ -42,7 +39,6 @@ class BucketView:
         self.change(lambda state, now: replace(state, bucket=state.bucket.with_level(now, level)))
 
     def resize(self, estimate: LimitEstimate, rate_per_s: float | None = None) -> None:
-        """Continue with another estimate, and at *rate_per_s* if given."""
         size = estimate.bucket()
 
         def change(state: BucketState, now: float) -> BucketState:

@@ -45,7 +45,6 @@ class BucketState:
         return replace(self, bucket=self.bucket.take(now, count), spent=self.spent + count, as_of=now), count
 
     def wait_s(self, now: float, reserve: int) -> float:
-        """Return seconds until a token beyond *reserve* is available."""
         cost = min(reserve + 1, self.bucket.burst)
         return max(0.0, self.frozen_until - now, self.bucket.wait_s(now, cost))
 

@@ -33,7 +33,6 @@ class HeaderTrust:
         return now - self._trusted_at < FRESH_S and self.trusted(now)
 
     def refused(self) -> None:
-        """Record that a request was refused, so the bucket does run empty."""
         self._empty = 0
 
     def check(self, reported: Sample, rate_per_s: float, latency_s: float, now: float) -> bool:

@@ -16,7 +16,7 @@ from crossdock.pacing.token_bucket import ROUNDING
 
 
 class LevelTracker:
-    """The server's level, as expected from our own requests and as reported by headers.
+    """The server's level, as expected from this process's requests and as reported by headers.
 
     Args:
         now: On the monotonic clock.

@@ -70,7 +70,6 @@ class LimitLearner:
             self._view.resize(self._view.state.estimate.with_rate(self._rate.rate_per_s, "learned"))
 
     def adopt(self, headers: RateHeaders) -> None:
-        """Adopt the rate and the burst that the server reports."""
         estimate = self._view.state.estimate
         if headers.burst is not None and int(headers.burst) != estimate.burst:
             estimate = estimate.with_burst(int(headers.burst), "reported")

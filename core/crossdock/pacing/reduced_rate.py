@@ -1,4 +1,4 @@
-"""A percentage of a bucket's tokens for one of its users. Nothing here sleeps."""
+"""A percentage of a bucket's tokens for one of its users. Nothing here waits."""
 
 from __future__ import annotations
 

@@ -41,7 +41,6 @@ class RateEstimator:
         self._levels: deque[Sample] = deque(maxlen=8)
 
     def adopt(self, estimate: LimitEstimate) -> None:
-        """Adopt the rate that another user of the bucket has found."""
         if estimate.rate_per_s != self.rate_per_s:
             self.rate_per_s, self.agreed = estimate.rate_per_s, estimate.agreed
 

@@ -36,7 +36,6 @@ class Unexpected429s:
         return 0 if self._first is None else max(0, self._first + CHECKS - 1 - spent)
 
     def answered(self, number: int, *, accepted: bool) -> None:
-        """Record that the request with this token number was accepted or refused."""
         self._latest.append(accepted)
         self._answered += 1
         if self._answered == REMEMBERED:

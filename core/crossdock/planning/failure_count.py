@@ -15,7 +15,6 @@ class FailureCount:
         self._bound, self._records, self._failed = bound, records, 0
 
     def refusal(self, record: Record, error: RecordError) -> RefusedError | None:
-        """Count *error*. Return why the stream stops, or None if it continues."""
         if error.code not in _FAILED:
             return None
         self._failed += 1

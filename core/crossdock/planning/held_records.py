@@ -98,7 +98,6 @@ class HeldRecords:
         ] + (self._ready_idle() if has_news or self._held else [])
 
     def _has_news(self, tx: Transaction) -> bool:
-        """Return whether records of a kind that idle records wait for have been delivered since the last time."""
         scopes = self._stamps or {scope for missing in self._idle.values() for scope, _ in missing}
         before, self._stamps = self._stamps, {scope: tx.stamps.of(scope) for scope in scopes}
         return self._stamps != before
@@ -141,7 +140,7 @@ class HeldRecords:
         return held.read, {name: value for name, value in held.members.items() if not self._has_missing(value)}
 
     def forget(self, key_hashes: Iterable[int]) -> int:
-        """Forget those of *key_hashes* that are held, because their stream has read them again, and count them."""
+        """Remove those of *key_hashes* that are held, because their stream has read them again, and count them."""
         found = [each for each in key_hashes if each in self._held or each in self._idle]
         for each in found:
             self._held.pop(each, None)
@@ -160,7 +159,7 @@ class HeldRecords:
                 tx.waiting_records.put_idle(self.bound.name, idle, self.version)
 
     def release(self) -> int:
-        """Forget all records. Return how many still wait."""
+        """Remove all records. Return how many still wait."""
         if not self:
             return 0
         with self.state.look() as tx:

@@ -23,8 +23,6 @@ from crossdock.values import exact_json
 
 
 class Idle(NamedTuple):
-    """Waiting records about which nothing is decided."""
-
     records: Collection[Wait] = ()
     version: str | None = None
 
@@ -129,7 +127,6 @@ def _key(each: Wait) -> int:
 
 
 def _come(tx: Transaction, target: str, idle: Iterable[Wait]) -> set[int]:
-    """Return the key hashes of those for which an awaited record exists."""
     keys = awaited(target, idle)
     references = References(target)
     references.look_up((each for names in keys.values() for each in names), tx)
@@ -137,7 +134,6 @@ def _come(tx: Transaction, target: str, idle: Iterable[Wait]) -> set[int]:
 
 
 def awaited(target: str, records: Iterable[Wait]) -> dict[int, list[ScopedKey]]:
-    """Return what each of *records* waits for, by its key hash."""
     scope = cache(partial(Scope, target))
     return {
         _key(record): [(scope(each["resource"], each["namespace"]), each["key"]) for each in record.waits_for]

@@ -47,7 +47,6 @@ class LiveIndex:
         self._read.append(pl.DataFrame([*columns, taken]))
 
     def sort(self) -> None:
-        """Sort new values so that they can be found."""
         if not self._read:
             return
         rows = pl.concat([self._rows, *self._read]).unique("id", keep="last", maintain_order=True)
@@ -78,7 +77,6 @@ class LiveMatches:
         self._claimed = ClaimedValues()  # by the record that was decided first
 
     def expire(self) -> None:
-        """Read changes before the next decision."""
         self._is_current = False
 
     def refresh(self) -> None:

@@ -65,6 +65,5 @@ class OwnWrites:
 
 
 def _is_unchanged(held: dict[str, Any], written: dict[str, Any], members: set[str]) -> bool:
-    """Return whether *held* equals *written*: no member of the resource differs, and none was added."""
     added = {name for name in members - written.keys() if held.get(name) is not None}
     return bool(written) and not added and holds(held, written)

@@ -100,7 +100,6 @@ class Planner:
         return self._removals() if self._to_remove else None
 
     def finish(self) -> None:
-        """Count unplanned removals as carried on."""
         self._tally.count("carried_on", len(self._to_remove))
 
     def _until_failure(self, reads: Iterator[KeyedRecord]) -> Iterator[KeyedRecord]:

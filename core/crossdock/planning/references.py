@@ -72,11 +72,9 @@ class References:
         return self._first_steps.get((scope, key_hash))
 
     def scoped_keys(self, references: Iterable[Reference], name_of: NameOf) -> list[ScopedKey]:
-        """Return the targets of *references*, without duplicates."""
         return list(dict.fromkeys(self._scoped_key(reference, name_of) for reference in references))
 
     def look_up(self, keys: Iterable[ScopedKey], tx: Transaction) -> None:
-        """Fetch the existing ids of *keys*."""
         if len(self._ids) > CACHED:
             self._ids.clear()
         unknown: dict[Scope, set[str]] = defaultdict(set)

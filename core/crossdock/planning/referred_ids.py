@@ -36,7 +36,6 @@ def _ids(members: _Members, payload: Mapping[str, Any]) -> Iterator[tuple[str, s
 
 @cache
 def _references(model: type[ResourceModel]) -> _Members:
-    """Return the members of *model* that are references or contain some."""
     found: dict[str, Mapping[str, Any] | None] = {}
     for name, field in model.model_fields.items():
         kinds = set(_types(field.annotation))

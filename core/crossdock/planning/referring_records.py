@@ -55,8 +55,6 @@ PlannerOf = Callable[[BoundStream, Removals], Planner]
 
 
 class ReferringRecords:
-    """The references of one target's records to those that a run is about to delete."""
-
     def __init__(self, state: State, target: str, kinds: Mapping[str, ResourceType]) -> None:
         self._state, self._target, self._kinds = state, target, kinds
         self._deleted: dict[str, dict[str, set[Referrer]]] = defaultdict(dict)
@@ -76,7 +74,7 @@ class ReferringRecords:
         return replace(gone, removed=())
 
     def give_up(self, bound: BoundStream) -> int:
-        """Forget the deletes of a stopped stream, and return their number."""
+        """Discard the deletes of a stopped stream, and return their number."""
         deferred = self._deferred.pop(bound.name, None)
         return 0 if deferred is None else len(deferred[1].removed)
 

@@ -207,7 +207,6 @@ def _removable(tx: Transaction, bound: BoundStream, facts: pl.DataFrame, terms: 
 
 
 def _held_back(tx: Transaction, bound: BoundStream) -> set[int]:
-    """Return the records whose delete was held back because others referred to them."""
     rejected = (e for e in tx.dead_letters.facts(bound.name) if e.step == "remove" and e.status == "rejected")
     codes = tx.dead_letters.codes(bound.name, [each.key_hash for each in rejected])
     return {key_hash for key_hash, code in codes.items() if code == REFERENCED_BY}

@@ -70,9 +70,7 @@ class SnapshotFacts:
 
     Attributes:
         source: The first file or page.
-        rows: The number of its rows.
         without_key: Rows that passed the filters and have no key.
-        records: The number of listed records.
         filtered: Returns those of given key hashes that the filtered rows have, and the number of filtered rows without
             a key. It is slow, and None if no row was filtered.
         unsettled: Intents of the stream's records.

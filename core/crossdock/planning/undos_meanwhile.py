@@ -21,13 +21,11 @@ def refusals(tx: Transaction, names: Iterable[str]) -> dict[str, RefusedError]:
 
 
 def check_not_undone(tx: Transaction, names: Iterable[str]) -> None:
-    """Raise RefusedError if one of the streams *names* is being undone."""
     for refusal in refusals(tx, names).values():
         raise refusal
 
 
 def check_no_undo(tx: Transaction) -> None:
-    """Raise RefusedError if an undo has begun and not ended."""
     since = tx.begun_undos.since()
     check_not_undone(tx, list(since)[:1])
 

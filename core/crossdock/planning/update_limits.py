@@ -37,7 +37,6 @@ class UpdateCandidates:
 
     Attributes:
         number: The most records that could be updated: known ones with another content, and waiting ones.
-        known: The records that the state knows.
         records: Returns the records to plan; called each time they are planned.
         source: The first file or page that was read.
         before: Updates that the run has delivered of earlier parts of the source.
@@ -54,8 +53,6 @@ class UpdateCandidates:
 
 @dataclass(frozen=True, slots=True)
 class WithheldUpdates:
-    """Updates that need an approval, and the refusal that asks for it."""
-
     pending: PendingApproval
     refusal: RefusedError
 

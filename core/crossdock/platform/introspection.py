@@ -1,4 +1,4 @@
-"""Requests the scopes of our own credential by token introspection (RFC 7662)."""
+"""Requests the scopes of the client's own credential by token introspection (RFC 7662)."""
 
 from __future__ import annotations
 

@@ -27,8 +27,6 @@ _FORMATS = {"date", "date-time", "uuid"}
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One difference."""
-
     where: str
     what: str
     fix: str = ""

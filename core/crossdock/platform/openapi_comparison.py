@@ -169,7 +169,6 @@ class _Comparison:
         return member_comparison.sent(resource)[1]
 
     def _body(self, holder: Json) -> object | None:
-        """Return the schema of a request body or of a response; None without JSON."""
         inner = self._document.resolved(mapping(holder["requestBody"])) if "requestBody" in holder else holder
         for media_type, content in mapping(inner.get("content")).items():
             if "json" in str(media_type).lower():
@@ -177,7 +176,6 @@ class _Comparison:
         return None
 
     def _parameters(self, item: Json, operation: Json, place: str) -> dict[str, bool]:
-        """Return the names of parameters, and whether they are required."""
         found: dict[str, bool] = {}
         for holder in (item, operation):
             for each in listed(holder.get("parameters")):

@@ -17,14 +17,8 @@ MIN_PAUSE_S = 1.0  # between failed renewals of a token that is still valid
 
 
 class Credential(Protocol):
-    """The credential for the platform, shared by the threads of a run."""
-
     def prepare(self) -> None:
-        """Read the secret. Call this first.
-
-        Raises:
-            ConfigError: If it cannot be read or used.
-        """
+        """Read the secret. Call this first. Raises ConfigError if it cannot be read or used."""
 
     def authorization(self) -> str:
         """Return the ``authorization`` header of a request.

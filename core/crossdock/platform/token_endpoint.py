@@ -29,7 +29,6 @@ class GrantedToken:
     """An access token.
 
     Attributes:
-        authorization: The value of the header.
         requested_at: On the monotonic clock.
         life_s: Seconds from *requested_at*, at most a day.
         scopes: The granted scopes, or the requested ones if the server does not state them.
@@ -44,8 +43,6 @@ class GrantedToken:
 
 
 class TokenEndpoint:
-    """The token endpoint of one client."""
-
     def __init__(self, profile: Profile, rule: ClientCredentials, clock: Clock) -> None:
         self._profile, self._rule, self._clock = profile, rule, clock
         self._url = rule.address(profile.base_url)

@@ -191,10 +191,10 @@ class WebhookVerifier:
 
 
 class RecentDeliveries:
-    """Remembers processed deliveries in memory. Thread-safe.
+    """Keeps the ids of processed deliveries in memory. Thread-safe.
 
     Args:
-        most: The number of remembered deliveries; the oldest are forgotten first. Choose more than arrive within the
+        most: The number of kept deliveries; the oldest are removed first. Choose more than arrive within the
             tolerance.
     """
 

@@ -13,8 +13,6 @@ WAITING_AT_MOST = 1_000  # waiting records of one stream that are searched
 
 
 class AwaitedRecords:
-    """The references between records of streams that fetch."""
-
     def __init__(self, state: State, streams: Iterable[BoundStream]) -> None:
         self._state, self._streams = state, {bound.name: bound for bound in streams}
         self._writers = {bound.scope: bound for bound in self._streams.values()}
@@ -30,7 +28,6 @@ class AwaitedRecords:
                     yield NamedRecord(writer.name, key, key_hash)
 
     def waits(self, records: Iterable[NamedRecord]) -> Iterator[tuple[NamedRecord, list[NamedRecord]]]:
-        """Yield each of *records* that waits, with the records for which it waits."""
         by_stream: dict[str, dict[int, NamedRecord]] = {}
         for record in records:
             by_stream.setdefault(record.stream, {})[record.key_hash] = record

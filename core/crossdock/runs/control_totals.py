@@ -21,7 +21,6 @@ class ControlTotals:
     """Sums over records of one resource, exact.
 
     Attributes:
-        records: Their number.
         quantities: The quantities of lots or items, by the product's id.
         amounts: Quantity times price of the items, by the customer's id and currency.
     """

@@ -30,7 +30,6 @@ class ExpectedInput(StreamInput):
     """Input that is refused as a whole if it has changed, before anything of it is decided.
 
     Args:
-        digest: The expected digest.
         refusal: As for `check_digest`.
     """
 

@@ -77,7 +77,7 @@ class FetchedInput(StreamInput):
     def _lists_all(self) -> bool:
         return False
 
-    def _mapping_change(self, tx: Transaction) -> str:  # noqa: ARG002  the next run of the stream tells it
+    def _mapping_change(self, tx: Transaction) -> str:  # noqa: ARG002  the next run of the stream reports it
         return ""
 
     def _known(self) -> pl.DataFrame:

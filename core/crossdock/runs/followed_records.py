@@ -37,7 +37,7 @@ class FollowedRecords:
         self.discard()
 
     def discard(self) -> None:
-        """Forget what was read since the last `store`."""
+        """Discard what was read since the last `store`."""
         self._open: dict[int, str] = {}
         self._final, self._read, self._answered, self._failed = set[int](), set[int](), set[int](), set[int]()
 
@@ -71,7 +71,6 @@ class FollowedRecords:
             self._final.discard(key_hash)
 
     def _end(self, final: Collection[int]) -> None:
-        """Note that the records of *final* are no longer open."""
         if final and self._followed is None:
             with self._state.look() as tx:
                 self._followed = tx.followed_records.key_hashes(self._bound.name)

@@ -27,7 +27,7 @@ FROM_STATE = "state"  # the source of operations that no real source names
 class FullInput(StreamInput):
     """The whole content of the source. Each record is mapped and compared with the state's payload.
 
-    It moves no cursor, remembers no file and removes nothing.
+    It moves no cursor, records no file and removes nothing.
 
     Args:
         wanted: The bindings that the target must hold, by key hash, each with its present binding, or None for a

@@ -59,7 +59,6 @@ class GoneRecords:
         waiting: Sequence[Wait],
         unsettled: Sequence[Intent],
     ) -> Removals:
-        """Decide about the records that a snapshot does not list."""
         facts = _facts("snapshot", scan, rows, proof, waiting, unsettled)
         return decide(self._state, self._bound, found.gone, facts, at=self._bound.context.run.clock.now())
 

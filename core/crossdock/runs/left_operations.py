@@ -89,7 +89,6 @@ class LeftOperations:
 
 
 def expected_delivery(intent: Intent) -> ExpectedDelivery:
-    """Return what the state will hold of the record after *intent* is delivered."""
     identity, scope, step = intent.identity, intent.scope, intent.step
     binding = Binding(
         identity.key_hash,

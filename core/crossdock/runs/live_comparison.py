@@ -87,7 +87,6 @@ class LiveComparison:
     # ---- pages
 
     def take(self, page: Sequence[Held]) -> Bound:
-        """Compare the records of one page, and return their bindings."""
         records = {each["id"]: each for each in page if isinstance(each.get("id"), str)}
         self._forget_relisted(records)
         bound = bindings_to(self._state, self._resource.name, list(records))
@@ -153,7 +152,6 @@ class LiveComparison:
         return next((each for each in owners if holds(held, each[1].payload)), owners[0])
 
     def _names_another(self, name: str) -> bool:
-        """Return whether *name* is the external id of a record that the state has."""
         namespace, _, key = name.partition(":")
         if namespace not in self._namespaces:
             return False
@@ -292,7 +290,6 @@ class LiveComparison:
             self._correct(scope, binding, found, binding.payload)
 
     def _take_copies(self, look_up: Callable[[str], Held | None]) -> None:
-        """Find records without an external id that hold the same as a known one."""
         copies = self._contents.among(list(self._unnamed)) if self._unnamed else set()
         for target_id in (each for content in sorted(copies) for each in self._unnamed[content]):
             scope = Scope(PLATFORM, self._resource.name, "")
@@ -305,7 +302,7 @@ class LiveComparison:
         return (scope, binding.key_hash) in self._unsettled
 
     def written(self) -> dict[tuple[Scope, int], Correction]:
-        """Return the corrections so far, and forget their differences: the caller writes them now."""
+        """Return the corrections so far, and remove their differences: the caller writes them now."""
         found, self.corrections = self.corrections, {}
         self.differences = {place: each for place, each in self.differences.items() if each.difference != "diverged"}
         self._moves.clear()
@@ -314,7 +311,6 @@ class LiveComparison:
     # ---- operations in doubt
 
     def outcome_of(self, intent: Intent) -> InDoubt:
-        """Return what the complete list shows about an operation in doubt."""
         after, held = payload_after(intent), self._of_unsettled.get((intent.scope, intent.identity.key_hash))
         if intent.operation == "create" and not self._resource.has_names:
             ids = self._unnamed.get(content_of(after), [])

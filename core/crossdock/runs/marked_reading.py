@@ -91,7 +91,6 @@ class MarkedReading(Reading):
         raise _set_aside(mark, killed)
 
     def _end(self) -> None:
-        """Note that the process has survived what was read."""
         place: _Place = self._own.place
         self._marks.put(place.number, None)
         if place.suspected:

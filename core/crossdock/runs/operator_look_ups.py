@@ -59,11 +59,7 @@ class LookUps:
         self._clock, self._state = clock, state
 
     def held(self, resource: str, target_id: str) -> dict[str, Any] | None:
-        """Return what the target holds under this id, or None.
-
-        Raises:
-            RemoteError: If it cannot be looked up.
-        """
+        """Return what the target holds under this id, or None. Raises RemoteError if it cannot be looked up."""
         outcome = self._found(resource, target_id)
         return None if outcome.kind == "absent" else outcome.held  # one that is deleted may still be shown
 
@@ -237,7 +233,6 @@ def _is_similar(intent: Intent, held: dict[str, Any], since: datetime) -> bool:
 
 
 def _total(payload: dict[str, Any]) -> Decimal | None:
-    """Return the sum of the items; None without items that have a quantity and a price."""
     items = payload.get("items")
     if not isinstance(items, list):
         return None

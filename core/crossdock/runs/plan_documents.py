@@ -28,11 +28,7 @@ class PlanDocument(ConfigModel):
     hint: ClassVar[str]
 
     def save(self, path: Path) -> None:
-        """Write the file atomically.
-
-        Raises:
-            ConfigError: If the file cannot be written.
-        """
+        """Write the file atomically. Raises ConfigError if the file cannot be written."""
         try:
             replace_file(path, exact_json.dumps(self.model_dump(mode="json")) + b"\n")
         except OSError as error:
@@ -40,11 +36,7 @@ class PlanDocument(ConfigModel):
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read the file.
-
-        Raises:
-            ConfigError: If it cannot be read or has another content.
-        """
+        """Read the file. Raises ConfigError if it cannot be read or has another content."""
         try:
             return cls.model_validate(exact_json.loads(read_regular(path, MAX_BYTES)))
         except OSError as error:

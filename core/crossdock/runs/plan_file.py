@@ -154,7 +154,6 @@ def apply(
 
 
 def outdated(command: str) -> RefusedError:
-    """Return the error for an outdated plan; *command* makes a new one."""
     message = "the plan is out of date: the source, the state, the config or the platform has changed"
     return RefusedError(message, hint=f"make a new plan: {command} -o PLAN")
 

@@ -26,7 +26,7 @@ def kills_process(project: Project, stream: str) -> bool:
         command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        with suppress(OSError):  # where the kernel has it: without memory, it kills this process and not ours
+        with suppress(OSError):  # where the kernel has it: without memory, it kills this process and not the run's
             Path(f"/proc/{process.pid}/oom_score_adj").write_text("1000", encoding="ascii")
         return process.wait() in _FATAL
     finally:

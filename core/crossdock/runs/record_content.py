@@ -34,7 +34,6 @@ def holds_member(held: Mapping[str, Any], name: str, wanted: Any) -> bool:
 
 
 def changed_since(held: Mapping[str, Any], began: datetime, member: str = "updatedAt") -> bool:
-    """Return whether *member* shows a change since *began*. True if the record does not have it."""
     changed = held.get(member)
     try:
         return not isinstance(changed, str) or datetime.fromisoformat(changed) >= began

@@ -42,7 +42,7 @@ def run(
             delivered yet.
         priority: ``live`` takes its requests before batches that share the allowance.
         wait: Wait for late files where the config says so, as scheduled runs do.
-        progress: Is told what the run does.
+        progress: Receives what the run does.
         interrupt: Set it to stop the run in order: requests in flight are settled.
 
     Returns:

@@ -17,8 +17,6 @@ from crossdock.writing.delivery.operations import Operation
 
 
 class RecordSource(Protocol):
-    """The interface that a run uses for either."""
-
     @property
     def named(self) -> Sequence[int] | None:
         """The key hashes of the records that it reads; None if they are not known in advance."""

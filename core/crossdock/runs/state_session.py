@@ -92,11 +92,7 @@ class Session:
         return max(1, target.in_flight // self._width)
 
     def bucket(self, target: Target) -> BucketStore:
-        """Return the token bucket of *target*, opened once.
-
-        Raises:
-            CrossdockError: If it cannot be used.
-        """
+        """Return the token bucket of *target*, opened once. Raises CrossdockError if it cannot be used."""
         with self._opening:
             if target.name not in self._buckets:
                 opened = self.project.bucket(target, self.clock, self._earlier.get(target.name))

@@ -48,7 +48,6 @@ class StreamOrder:
                 self._pending.remove(bound)
 
     def postpone(self, bound: BoundStream, late: LateError) -> None:
-        """Yield *bound* again after the pause of *late*."""
         self._again[bound.name] = self._now + late.pause
 
     @property

@@ -226,7 +226,6 @@ class StreamRunner:
         return True
 
     def _carry_on(self, bound: BoundStream) -> None:
-        """Count deletes that should have come at the end."""
         self._report.tally(bound.name).count("carried_on", self._referring.give_up(bound))
 
     def _finish(self, bound: BoundStream, source: RecordSource) -> None:

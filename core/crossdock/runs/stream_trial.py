@@ -150,7 +150,6 @@ def _tried(bound: BoundStream, record: Record, problem: RecordError | None) -> T
 
 
 def _records(trial: Trial, batches: Iterator[RawBatch], most: int) -> Iterator[tuple[Record, RecordError | None]]:
-    """Yield the records of *batches*, and why those without a key are rejected."""
     bound = trial.bound
     for source, unit in groupby(batches, key=lambda batch: batch.source):
         rows = (row for batch in unit for row in _rows(trial, batch, most))

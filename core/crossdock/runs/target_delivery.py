@@ -120,7 +120,6 @@ class RunningStreams:
             restored_state.trust_if_settled(tx)
 
     def _rejected_once(self, tx: Transaction) -> int:
-        """Count the rejected records that the platform writes once."""
         scopes, platform = self._session.project.scopes, self._session.targets[PLATFORM]
         writers = {
             scope: name

@@ -48,7 +48,6 @@ def verifiable(targets: Iterable[Target]) -> list[tuple[str, str]]:
 
 
 def written_resources(project: Project, target: Target) -> set[str]:
-    """Return the resources of *target* that a stream of the config writes."""
     return {scope.resource for scope in project.scopes.values() if scope.target == target.name}
 
 
@@ -66,7 +65,6 @@ class Forgotten:
         self._last_restored = 0
 
     def take(self, resource: str, comparison: LiveComparison) -> None:
-        """Add the compared list of *resource*."""
         self._named[resource], self._unnamed[resource] = comparison.unsettled_ids, comparison.unnamed
 
     def remember(self, compared: AbstractSet[str], last_restored: int) -> None:

@@ -71,8 +71,6 @@ Profile = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxSettings:
-    """Limits and behaviour of one sandbox."""
-
     rate_per_min: int = 10_000  # tokens that a credential's bucket gains, as documented
     burst: int = 2_000  # tokens in a full bucket, an assumption
     max_body_bytes: int = 1 << 20  # a longer request body is answered 413
@@ -143,7 +141,6 @@ class Sandbox(AbstractContextManager["Sandbox"]):
 
     @property
     def keys(self) -> Mapping[str, Caller]:
-        """The valid credentials by id."""
         return self._keyring.current()
 
     def new_key(self, tenant: str = TENANT, *scopes: str) -> str:

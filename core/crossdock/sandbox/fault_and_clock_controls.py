@@ -36,7 +36,6 @@ class AdjustableClock:
         self.offset_s: float = row[0] if row else 0.0
 
     def __call__(self) -> float:
-        """Return seconds since the epoch."""
         return self._source() + self.offset_s
 
     def unadjusted(self) -> float:

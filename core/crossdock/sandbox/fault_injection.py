@@ -61,8 +61,6 @@ class Fault(BaseModel):
 
 
 class FaultSet(BaseModel):
-    """The active faults, and the seed of their generators."""
-
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", hide_input_in_errors=True)
 
     faults: tuple[Fault, ...] = ()

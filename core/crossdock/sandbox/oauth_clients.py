@@ -41,8 +41,6 @@ _ID_OF_A_KEY = re.compile("[0-9a-f]{12}")  # a client with such an id could take
 
 
 class OAuthClient(NamedTuple):
-    """The stored part of a client."""
-
     id: str
     tenant: str
     secret_hash: bytes

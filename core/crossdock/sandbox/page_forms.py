@@ -33,8 +33,6 @@ class FormError(Exception):
 
 
 class Fields:
-    """The fields of a form, without its token."""
-
     def __init__(self, pairs: list[tuple[str, str]]) -> None:
         self._pairs = pairs
 

@@ -68,7 +68,6 @@ def is_narrowed(scopes: str, resource: str) -> bool:
 
 
 def include(granted: str, wanted: str) -> bool:
-    """Return whether the scopes *granted* permit everything that the one scope *wanted* does."""
     name, record, access = _parse(wanted)
     return any(
         each.name in {name, "*"} and each.record in {"", record} and each.access in {access, "write"}

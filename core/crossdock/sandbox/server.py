@@ -29,7 +29,6 @@ Facts = dict[str, str | None]
 
 
 def print_ready(facts: Facts) -> None:
-    """Print one JSON line on standard output."""
     sys.stdout.write(json.dumps(facts) + "\n")
     sys.stdout.flush()
 
@@ -92,7 +91,6 @@ class SandboxServer:
 
 
 def config(app: ASGIApp, limits: ConnectionLimits | None = None) -> uvicorn.Config:
-    """The server configuration for a sandbox's application, or for one that wraps it."""
     return serving.config(
         app,
         limits or ConnectionLimits(),

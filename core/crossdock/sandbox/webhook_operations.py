@@ -43,8 +43,6 @@ def read(connection: sqlite3.Connection, call: Call, route: WebhookRoute, query:
 
 
 def execute(connection: sqlite3.Connection, call: Call, route: WebhookRoute) -> Response:
-    """Execute a request that changes something, once under its key."""
-
     def operation() -> Response:
         match route.operation:
             case "create":

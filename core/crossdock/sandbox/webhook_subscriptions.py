@@ -141,7 +141,7 @@ def create(connection: sqlite3.Connection, call: Call) -> Response:
 
 
 def update(connection: sqlite3.Connection, call: Call, subscription_id: str) -> Response:
-    """Apply a merge patch. Enabling a subscription forgets why it was disabled."""
+    """Apply a merge patch. Enabling a subscription removes the reason why it was disabled."""
     before = load(connection, call.caller.tenant, subscription_id)
     patch = call.json()
     writable = {name: before.public(call.now)[name] for name in ("url", "events", "concurrency", "status")}

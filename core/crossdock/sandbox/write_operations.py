@@ -22,7 +22,6 @@ _KEY_LIFE_S = 24 * 3600
 
 
 def execute(connection: sqlite3.Connection, call: Call, route: Route) -> Response:
-    """Execute a request on a resource, once under its key."""
     operation = _OPERATIONS[route.operation]
     return execute_once(connection, call, lambda: operation(connection, call, route.collection, route.resource_id))
 

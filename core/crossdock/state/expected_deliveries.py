@@ -99,8 +99,6 @@ class ExpectedBindings(Bindings):
 
 
 class ExpectedDeadLetters(DeadLetters):
-    """The dead letters after the deliveries, for comparisons."""
-
     def __init__(self, connection: Connection, expected: ExpectedDeliveries) -> None:
         super().__init__(connection)
         self._expected = expected

@@ -79,7 +79,6 @@ class FleetDatabase:
             raise
 
     def _ensure(self) -> None:
-        """Create the tables if they are missing or of another version."""
         with translated(self._url), reading(self._engine) as connection:
             if _is_current(connection, self._url):
                 return
@@ -106,7 +105,6 @@ class FleetDatabase:
             yield Leader(self, lease)
 
     def jobs(self) -> dict[str, dict[str, JobFacts]]:
-        """Return the known facts by tenant and job."""
         found: dict[str, dict[str, JobFacts]] = {}
         with translated(self._url), reading(self._engine) as connection:
             for row in connection.execute(select_columns(_jobs)).mappings():
@@ -134,7 +132,6 @@ class Leader:
             sql_statements.upsert(connection, _jobs, rows)
 
     def forget(self, tenants: Sequence[str]) -> None:
-        """Remove the facts about tenants that are no longer in the fleet."""
         with self._writing() as connection:
             for some in sql_statements.chunks(tenants):
                 connection.execute(delete(_jobs).where(_jobs.c.tenant.in_(some)))
@@ -147,7 +144,6 @@ class Leader:
 
 
 def _is_current(connection: Connection, url: StateUrl) -> bool:
-    """Return whether the tables exist with the columns of this version."""
     found = inspect(connection)
     if found.has_table(schema.meta.name):
         hint = "give the fleet a database of its own"

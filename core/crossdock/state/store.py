@@ -58,7 +58,7 @@ from crossdock.state.tables.waiting_records import WaitingRecords
 from crossdock.state.upkeep.retention import Retention
 
 T = TypeVar("T")
-IN_ORDER_S = 10.0  # longer than any transaction of ours takes
+IN_ORDER_S = 10.0  # longer than any transaction of a run takes
 TRIES = 6  # with pauses of 0.1 s doubling to 1.6 s, in which a restarting server is back
 
 
@@ -189,7 +189,6 @@ class State:
             self._unmarked = None
 
     def reading_marks(self) -> ReadingMarks | None:
-        """Return the file beside the state with the reading marks; None without a folder."""
         if self._folder is None:
             return None
         with translated(self._url):

@@ -78,7 +78,7 @@ class StreamContract(SyncContract):
         expected = [_mapped(bound, record) for record in records]
         for record in records:
             for _, changed in drifted(record):
-                _mapped(bound, changed)  # a mapping that remembers records now remembers others
+                _mapped(bound, changed)  # a mapping that keeps records now keeps others
         again = [_mapped(bound, record) for record in reversed(records)][::-1]
         for record, one, other in zip(records, expected, again, strict=True):
             assert one == other, f"{_place(record)}: mapped twice, the drafts differ"

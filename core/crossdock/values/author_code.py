@@ -37,9 +37,7 @@ AUTH = "auth"
 HINT = "fix the code at this place; nothing is lost, and the next run tries again"
 _ON_PURPOSE = ConfigError | ConnectorError | RefusedError | RemoteError
 _EXIT_CODES = {2, 3, 4}
-"""The exit codes of errors that authors may raise. Other errors of ours are mistakes unless our own code raised
-them.
-"""
+"""The exit codes of errors that authors may raise. Others are mistakes unless crossdock's own code raised them."""
 _MAX_LENGTH = 500  # characters of an author's text
 _READ_AT_MOST = 4_000  # characters of a text that are masked
 _MASK = "(data)"
@@ -55,9 +53,6 @@ class AuthorCodeError(ConnectorError):
 
     Args:
         code, settings: As for `guarded`.
-
-    Attributes:
-        method: The method that failed.
     """
 
     def __init__(
@@ -91,14 +86,13 @@ def guarded(
     Errors that authors raise on purpose, errors of our code called by theirs, and interruptions are not changed.
 
     Args:
-        method: The method that runs.
         where: The stream or connection that it belongs to.
         code: The function or its object. Its first line is shown if the traceback has no frame of an author.
         settings: The settings of the connection, whose secrets are masked.
         data: The input of the code, whose values are masked.
         after: Returns the file or page that was read last, or None.
-        only_authors: Whether our own code runs as well. An exception without a frame of an author is then a defect of
-            ours, and is not changed.
+        only_authors: Whether crossdock's own code runs as well. An exception without a frame of an author is then a
+            defect of crossdock, and is not changed.
     """
     try:
         yield
@@ -127,12 +121,11 @@ def _stays(error: BaseException) -> bool:
 
 
 def is_by_author(error: BaseException) -> bool:
-    """Return whether the traceback of *error* has a frame of an author's code."""
     return any(_is_authors(module) for module, _, _ in _frames(error.__traceback__))
 
 
 def error_of_author(error: BaseException) -> AuthorCodeError | None:
-    """Return the error if an author's code raised *error* outside a guard; None if it is a defect of ours."""
+    """Return the error if an author's code raised *error* outside a guard; None if it is a defect of crossdock."""
     if isinstance(error, CrossdockError | KeyboardInterrupt) or not is_by_author(error):
         return None
     return AuthorCodeError("an author's code", f"raised {described(error, None, '')}")
@@ -168,7 +161,6 @@ def place_of(code: object, method: str) -> str:
 
 
 def shortened(error: RecordError) -> RecordError:
-    """Shorten the texts of *error* so that the state can store them."""
     pointer = None if error.pointer is None else brief(str(error.pointer))
     short = RecordError(error.code, brief(str(error.message)), pointer=pointer)
     short.line = error.line

@@ -32,7 +32,6 @@ def substituted(text: str, environment: Mapping[str, str]) -> str:
 
 
 def escaped(text: str) -> str:
-    """Escape *text* so that `substituted` returns it."""
     return re.sub(r"\$(?=[${])", "$$", text)
 
 

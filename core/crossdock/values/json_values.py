@@ -73,7 +73,6 @@ def at_pointer(document: Any, pointer: str, *, shown: Callable[[str], str] = str
 
 
 def member_name(part: str) -> str:
-    """Decode a part of a JSON pointer (RFC 6901, section 4)."""
     return part.replace("~1", "/").replace("~0", "~")
 
 
@@ -124,7 +123,6 @@ def _wrong(value: Any, expected: str, pointer: str) -> RecordError:
 
 
 def described(value: Any) -> str:
-    """Describe the kind of *value*, such as ``is text``."""
     return "is missing" if value is MISSING else f"is {_NAMES.get(type(value), 'of another type')}"
 
 

@@ -81,7 +81,6 @@ def follows(kind: Kind, value: Any) -> bool:
 
 
 def tells_of_next(name: str, value: Any) -> bool:
-    """Return whether a member with this name states that something follows."""
     if plain(name) == "offset":  # a number is that of the request
         return isinstance(value, str) and not value.isdigit() and follows("next", value)
     if plain(name) == "lastevaluatedkey":

@@ -41,11 +41,7 @@ def read_regular(path: Path, limit: int) -> bytes:
 
 
 def read_bounded(file: BinaryIO, limit: int) -> bytes:
-    """Read the rest of *file*.
-
-    Raises:
-        OSError: If it cannot be read or is longer than *limit* bytes.
-    """
+    """Read the rest of *file*. Raises OSError if it cannot be read or is longer than *limit* bytes."""
     content = file.read(limit + 1)
     if len(content) > limit:
         raise OSError(errno.EFBIG, f"it is larger than {limit:,} bytes")
@@ -96,11 +92,7 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def check_replaceable(path: Path) -> None:
-    """Check that `replace_file` could write *path* now, without leaving a file.
-
-    Raises:
-        OSError: If it could not.
-    """
+    """Check that `replace_file` could write *path* now, without leaving a file. Raises OSError if it could not."""
     _refuse_others(path)
     part = _part_of(path)
     create_private(part).close()

@@ -139,11 +139,7 @@ class TimeFormat:
 
 
 def check_layout(layout: str) -> None:
-    """Check a format of a date or time.
-
-    Raises:
-        ValueError: If it is none, or gives no year.
-    """
+    """Check a format of a date or time. Raises ValueError if it is none, or gives no year."""
     if layout in UNIX or layout in CENTURY_DIGIT:
         return
     if "%" not in layout:
@@ -203,7 +199,6 @@ def _same(text: str, layout: str, moment: datetime) -> bool:
 
 
 def _without_24(text: str, layout: str) -> tuple[str, bool]:
-    """Replace the hour 24 in 24:00 by 00. Also return whether it was."""
     shape, directives = _shape(layout)
     match = shape.fullmatch(text)
     if match is None or "H" not in directives or match[directives.index("H") + 1] != "24":

@@ -27,7 +27,6 @@ class RunMessage:
         message: What happened, without the place, secrets and personal data.
         code: `CrossdockError.code` of an error, which scripts can compare; None for others.
         place: The place, such as ``file:line:column``, a config path or a host.
-        advice: What to do.
     """
 
     level: Level
@@ -82,11 +81,9 @@ class RunMessages:
         self._remark(RunMessage("warning", stream, printable_lines(text)))
 
     def note(self, stream: str, text: str) -> None:
-        """Add a note to the run's report."""
         self._remark(RunMessage("note", stream, printable_lines(text)))
 
     def forget_errors(self) -> None:
-        """Forget the errors so far, which are kept elsewhere."""
         self._said = {message: None for message in self._said if message.level != "error"}
 
     @property
@@ -156,10 +153,8 @@ def document_of(accounts: Mapping[str, Any], messages: Iterable[RunMessage]) -> 
 
 
 def remarks(messages: Iterable[RunMessage]) -> list[str]:
-    """Return warnings and notes as sentences, each after the name of its stream."""
     return [each.in_full for each in messages if each.level != "error"]
 
 
 def warnings_of(messages: Iterable[RunMessage]) -> list[str]:
-    """Return warnings as sentences, each after the name of its stream."""
     return [each.in_full for each in messages if each.level == "warning"]

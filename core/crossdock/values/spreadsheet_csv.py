@@ -34,5 +34,4 @@ def guarded(cell: str) -> str:
 
 
 def unguarded(cell: str) -> str:
-    """Revert `guarded`."""
     return _GUARDED.sub("", cell)

@@ -18,11 +18,7 @@ def _known() -> frozenset[str]:
 
 
 def zone_name(name: str) -> str:
-    """Check that *name* is an IANA time zone.
-
-    Raises:
-        ValueError: If it is not, with the nearest names.
-    """
+    """Check that *name* is an IANA time zone. Raises ValueError if it is not, with the nearest names."""
     if name in _known():
         return name
     near = get_close_matches(name, sorted(_known()))

@@ -32,8 +32,6 @@ _IDS = 250  # in a page
 
 
 class ShopifyDialect(Dialect[ShopifySettings]):
-    """The Admin API (GraphQL)."""
-
     tells_deleted = True
 
     def __init__(self, settings: ShopifySettings) -> None:

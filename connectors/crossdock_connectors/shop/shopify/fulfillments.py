@@ -72,11 +72,7 @@ def _cut(order: Mapping[str, Any], open_orders: list[dict[str, Any]]) -> str | N
 
 
 def create_input(payload: Mapping[str, Any], held: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the input of `CREATE`.
-
-    Raises:
-        RecordError: If no location of the shop has as many units left to ship.
-    """
+    """Return the input of `CREATE`. Raises RecordError if no location of the shop has as many units left to ship."""
     tracking = {"number": payload["number"], "company": payload.get("carrier"), "url": payload.get("url")}
     return {
         "lineItemsByFulfillmentOrder": _shipped(payload.get("items"), held),

@@ -60,7 +60,6 @@ def customer(record: Record) -> CustomerDraft:
 
 
 def order(record: Record, settings: ShopifySettings) -> OrderDraft:
-    """Map an order in its present form."""
     amounts = Amounts(record, settings.currency)
     sale = sales.current(record, amounts, settings)
     progress = settings.progress == "shop"
@@ -89,7 +88,6 @@ def invoice(record: Record, settings: ShopifySettings) -> InvoiceDraft:
 
 
 def credit_note(record: Record, settings: ShopifySettings) -> InvoiceDraft:
-    """Map a refund to an invoice with negative quantities."""
     placed = record.part("/order")
     amounts = Amounts(placed, settings.currency)
     sale = sales.paid_back(record, placed, amounts, settings)

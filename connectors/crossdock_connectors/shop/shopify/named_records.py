@@ -33,13 +33,11 @@ class Named(NamedTuple):
 
 
 def records(ctx: ShopifyContext, shop_list: ShopList, numbers: Sequence[str]) -> Iterator[Named]:
-    """Yield the records of a list that have these numbers in their ids."""
     for found, source, missing in _nodes(ctx, shop_list.named, shop_list.type_name, numbers, shop_list.named_size):
         yield Named(whole(ctx, shop_list, found), source, missing)
 
 
 def orders_of_refunds(ctx: ShopifyContext, refunds: Sequence[str]) -> list[str]:
-    """Return the numbers of the orders of these refunds."""
     found = _nodes(ctx, queries.ORDERS_OF_REFUNDS, "Refund", refunds)
     return _numbers(at_path(refund, "order.id") for named in found for refund in named.records)
 

@@ -19,7 +19,6 @@ class ShopifyRows:
         self._settings = settings
 
     def of_product(self, product: Any) -> Iterator[Any]:
-        """Yield a row for each variant."""
         for variant, row in _one_by_one(product, "variants", "variant"):
             yield joined(row, key=self.product_key(variant))
 
@@ -70,7 +69,6 @@ class ShopifyRows:
         return not self._settings.locations or location in self._settings.locations
 
     def of_levels(self, variant: Any) -> Iterator[Any]:
-        """Yield the stock of a variant at each location."""
         item, tracked = number(at_path(variant, "inventoryItem.id")), at_path(variant, "inventoryItem.tracked")
         for level, row in _one_by_one(variant, "inventoryLevels", "level"):
             location = number(at_path(level, "location.id"))

@@ -37,7 +37,6 @@ class Amounts:
         self.unit = least(self.currency, pointer)
 
     def of(self, record: JsonAccess, pointer: str) -> Decimal:
-        """Return the amount of the MoneyBag at *pointer*."""
         place = f"{pointer}/{self._money}"
         if record.at(f"{place}/currencyCode", str) != self.currency:
             message = f"is not {self.currency}, the currency of the order"

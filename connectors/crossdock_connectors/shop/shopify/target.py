@@ -53,8 +53,6 @@ _PING = "query ping { shop { id } }"
 
 
 class ShopifyTarget(ApiTarget):
-    """The Admin API (GraphQL)."""
-
     resources = _RESOURCES
     in_flight = 4
 

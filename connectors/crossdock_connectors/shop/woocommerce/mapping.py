@@ -83,7 +83,6 @@ def invoice(record: Record, settings: WooCommerceSettings) -> InvoiceDraft:
 
 
 def credit_note(record: Record, settings: WooCommerceSettings) -> InvoiceDraft:
-    """Map a refund to an invoice with negative quantities."""
     placed = record.part("/order")
     amounts = Amounts.of_order(placed)
     return InvoiceDraft(
@@ -94,7 +93,6 @@ def credit_note(record: Record, settings: WooCommerceSettings) -> InvoiceDraft:
 
 
 def location(settings: WooCommerceSettings) -> WarehouseBinDraft:
-    """Map the shop to a bin."""
     return WarehouseBinDraft(code=settings.locations.get(STORE, STORE), warehouse=settings.warehouse)
 
 

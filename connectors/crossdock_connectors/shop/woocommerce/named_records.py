@@ -40,7 +40,6 @@ def orders(ctx: WooContext, ids: Sequence[str]) -> Pages:
 
 
 def orders_of_refunds(ctx: WooContext, refunds: Sequence[str]) -> list[str]:
-    """Return the ids of the orders of these refunds."""
     if not refunds:
         return []
     try:

@@ -20,7 +20,7 @@ def path(order: str) -> str:
 
 
 def order_of(target_id: str) -> str:
-    """Return the order in a tracking item's id of ours. The item's own id is unknown without it."""
+    """Return the order's id, the first part of *target_id*: an item's own id is valid only within its order."""
     return target_id.partition("-")[0]
 
 

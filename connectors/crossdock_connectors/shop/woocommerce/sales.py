@@ -59,7 +59,6 @@ def charged(order: JsonAccess, amounts: Amounts, settings: WooCommerceSettings) 
 
 
 def kept(order: JsonAccess, amounts: Amounts, settings: WooCommerceSettings) -> Sale:
-    """Return what was charged minus refunds."""
     sale, back = charged(order, amounts, settings), amounts.sum(order.each("/refunds"), "/amount")
     return Sale(sale.currency, sale.items, sale.total - back, {**sale.charges, "refund": -back}, sale.rounding)
 

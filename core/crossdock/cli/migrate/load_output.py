@@ -71,6 +71,5 @@ class LoadOutput:
 
 @contextmanager
 def load_output(*, wanted: bool) -> Iterator[LoadOutput]:
-    """Show a load; without *wanted* only warnings."""
     with terminal_output.progress(wanted=wanted) as shown:
         yield LoadOutput(shown, wanted=wanted)

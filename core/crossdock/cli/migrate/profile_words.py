@@ -39,7 +39,6 @@ def length(column: Mapping[str, Any]) -> str:
 
 
 def forms(column: Mapping[str, Any]) -> str:
-    """Format which share of the filled cells are numbers or dates."""
     words = {"whole": "whole", "decimal": "decimal", "dates": "dates"}
     shares = {word: column[name] for name, word in words.items() if column[name]}
     return ", ".join(f"{percent(number, column['filled'])} {word}" for word, number in shares.items())

@@ -56,7 +56,6 @@ def shown_time(text: str | None) -> str:
 
 
 def summary(document: Mapping[str, Any]) -> str:
-    """Describe the amount of work, and when it would be done."""
     records = sum(stream["records"]["read"] for stream in document["streams"].values())
     read = f"{counted(records, 'record')} read, {counted(document['requests'], 'request')} needed"
     if document["errors"]:
@@ -67,7 +66,6 @@ def summary(document: Mapping[str, Any]) -> str:
 
 
 def unresolved_sentence(found: Mapping[str, Any]) -> str:
-    """Describe which references will not resolve, and why."""
     why = ", ".join(f"{number:,} {reason}" for reason, number in found["why"].items())
     to = f"{found['resource']} {found['namespace']}"
     return f"{counted(found['references'], 'reference')} to {counted(found['records'], 'record')} of {to}: {why}"

@@ -80,7 +80,6 @@ def _document(migration: Migration | None, waves: list[WaveStatus], left: Left |
 
 
 def _next(waves: list[WaveStatus]) -> WaveStatus | None:
-    """Return the first wave that is not done, or whose gate does not pass."""
     return next((each for each in waves if not each.passes), None)
 
 

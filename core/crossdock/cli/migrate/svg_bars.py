@@ -16,7 +16,6 @@ def bar(number: int, of: int) -> Drawing:
 
 
 def histogram(numbers: Sequence[int]) -> Drawing:
-    """Draw a column for each of *numbers*, the highest as high as the drawing."""
     step, most = _WIDTH // max(len(numbers), 1), max(numbers, default=0)
     heights = (_scaled(number, most, _HEIGHT) for number in numbers)
     return _drawing([(at * step, _HEIGHT - high, max(step - 1, 1), high) for at, high in enumerate(heights)])

@@ -55,11 +55,9 @@ class Connection:
         return ((f"{self.name}.{stream.name}", stream) for stream in self.streams if stream.enabled)
 
     def context(self, run: SourceContext) -> Context[Any]:
-        """Make the context that the streams of the connection share in *run*."""
         return Context(self.settings, self.name, run, _declared_api=self.connector.api)
 
     def scope(self, stream: Stream[Any]) -> Scope:
-        """Return the scope in which the record keys of *stream* are unique."""
         target, _, _ = stream.to.partition(".")
         scope = Scope(target, stream.resource_type.name, stream.namespace or self.namespace)
         return scope.contribution(f"{self.name}.{stream.name}") if stream.contributes else scope
@@ -129,9 +127,6 @@ class BoundStream:
 
     Attributes:
         name: ``CONNECTION.STREAM``.
-        connection_namespace: The namespace of the connection.
-        scope: The scope of its own record keys.
-        target: The target of its records.
         read: The target and the type of the records that it reads, if they are records of a target.
         origins: The namespaces of records of the system that it writes to.
         is_hinted: Whether webhooks announce its changes.

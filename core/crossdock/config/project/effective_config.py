@@ -105,7 +105,6 @@ def _personal_members(stream: StreamConfig | StreamOverrides) -> frozenset[str]:
 
 
 def _masked(form: Any) -> Any:
-    """Return the form of a personal member without its constant texts."""
     masked = form
     match form:
         case Const() | bool() | int() | Decimal():

@@ -14,7 +14,6 @@ class MemberFlow:
     Attributes:
         stream: Its full name.
         read: The resource that it reads, such as ``platform.order``.
-        written: The resource that it writes.
         members: The columns of each written member.
         contributes: Whether it writes members of records that another stream creates.
     """
@@ -42,7 +41,6 @@ def two_way_member(flows: Iterable[MemberFlow]) -> str | None:
 
 
 def _pairs(flow: MemberFlow, other: MemberFlow) -> Iterator[tuple[str, str]]:
-    """Yield the members that *flow* and *other* write from each other."""
     for member, columns in flow.members.items():
         for back in dict.fromkeys(column.partition(".")[0] for column in columns):
             if any(column.partition(".")[0] == member for column in other.members.get(back, ())):

@@ -173,7 +173,6 @@ class Project:
         )
 
     def _origins(self) -> dict[str, frozenset[str]]:
-        """Return the namespaces of the streams that read each target."""
         found: dict[str, set[str]] = defaultdict(set)
         for connection in self.connections:
             for stream in connection.streams:

@@ -27,7 +27,6 @@ def shut_since(schedule: Schedule, instant: datetime) -> datetime:
 
 
 def _windows(schedule: Schedule, around: datetime) -> Iterator[Window]:
-    """Yield all windows that could contain *around*, in UTC."""
     for blackout in schedule.blackouts:
         if blackout.instants:
             yield blackout.instants

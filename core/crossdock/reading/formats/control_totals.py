@@ -21,8 +21,6 @@ _HINT = "The file is damaged or incomplete: fetch it again; if it is whole, the 
 
 
 class ControlTotals:
-    """The totals that the records of one type state, for each group of records or for the whole file."""
-
     def __init__(self, file: str, name: str, types: Mapping[str, RecordType]) -> None:
         self._file, self._name, self._kind = file, name, types[name]
         self._scope = scope_of(name, types)

@@ -102,7 +102,6 @@ def _opened(
 def _records(
     stream: Readable, layout: DelimitedFormat, name: str, chunk: int, counted: Leniencies
 ) -> Iterator[Mapping[str, pl.DataFrame]]:
-    """Yield the records of a file with several types, grouped by type."""
     row_ends = _row_ends(layout)
     first, cut = _pieces(stream, layout, name, chunk, row_ends, counted)
     fitting = FittingCells(layout.short_lines, layout.long_lines, counted)

@@ -101,14 +101,12 @@ class DelimitedFormat(FileLayout):
 
     @property
     def states_rows(self) -> bool:
-        """Whether the file states how many rows it has."""
         if self.record_types and self.records:
             return counts_rows(self.record_types, self.records)
         return self.trailer is not None and self.trailer.count is not None
 
     @property
     def marks_end(self) -> bool:
-        """Whether a file that is cut at the end of a line is found."""
         return self.trailer is not None or has_trailer(self.record_types or {})
 
     @model_validator(mode="after")

@@ -84,7 +84,6 @@ class DelimitedRecords:
         return found
 
     def _one_by_one(self, piece: Piece) -> dict[str, pl.DataFrame]:
-        """Parse *piece* with the strict parser."""
         text, fault = as_text(piece, self._layout.quote)
         rows: dict[str, list[tuple[str | int, ...]]] = {}
         for line, cells in self._strict.records(text, piece.line, crlf=self._crlf):

@@ -32,8 +32,6 @@ _COUNT = re.compile("[0-9]{1,18}")
 
 
 class DelimitedRows:
-    """One file being read: its columns, and the number of rows so far."""
-
     def __init__(
         self, layout: DelimitedFormat, name: str, first: Piece, row_ends: RowEnds | None, leniencies: Leniencies
     ) -> None:
@@ -65,7 +63,6 @@ class DelimitedRows:
         return RecordFormat(names, layout.delimiter, layout.quote, self._crlf, self._trailer_cells, marks)
 
     def frames(self, rest: Iterator[Piece]) -> Iterator[pl.DataFrame]:
-        """Yield all rows, then check the trailer."""
         for frame in prefetched(self._frame, self._bodies(rest)):
             self.rows += frame.height
             yield frame
@@ -75,7 +72,6 @@ class DelimitedRows:
             self._refuse_missing_trailer(1)
 
     def _bodies(self, rest: Iterator[Piece]) -> Iterator[Piece]:
-        """Yield the pieces that hold rows, and set aside the record that must be a trailer."""
         for piece in rest:
             body: Piece | None = piece
             if self._trailer and piece.last:

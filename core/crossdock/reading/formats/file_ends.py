@@ -32,6 +32,5 @@ def is_cut(path: Openable, encoding: str, row_end: str | None) -> bool:
 
 
 def _forms(encoding: str) -> list[str]:
-    """The encodings that the text may have. A byte order mark at the beginning of the file decides."""
     name = codecs.lookup(encoding).name.removesuffix("-sig")
     return [f"{name}-le", f"{name}-be"] if name in {"utf-16", "utf-32"} else [name]

@@ -137,7 +137,6 @@ class FixedWidthFormat(FileLayout):
 
     @property
     def marks_end(self) -> bool:
-        """Whether a file that is cut at the end of a line is found."""
         return has_trailer(self.types)
 
     @property

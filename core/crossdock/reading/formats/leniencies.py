@@ -49,8 +49,6 @@ class Leniencies:
 
 @dataclass(frozen=True, slots=True)
 class FittingCells:
-    """Fits rows to the number of columns, as far as the format declares it."""
-
     short_lines: ShortLines | None
     long_lines: LongLines | None
     leniencies: Leniencies

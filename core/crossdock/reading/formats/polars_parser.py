@@ -110,7 +110,6 @@ class PolarsParser:
         return frame.insert_column(frame.width, lines.alias(LINE))
 
     def _is_odd(self, data: bytes) -> bool:
-        """Return whether *data* holds characters that no cell may hold."""
         for start in range(0, len(data), _WINDOW):
             if any(data.find(control, start, start + _WINDOW) >= 0 for control in self._controls):
                 return True
@@ -130,7 +129,6 @@ class PolarsParser:
         return False
 
     def _holds_no_row(self, frame: pl.DataFrame) -> bool:
-        """Return whether a row is the header or the trailer."""
         if _equal(frame, of_header(self._names)).height:
             return True
         if self._never is None:
@@ -245,7 +243,6 @@ class PolarsParser:
         return b"".join(texts), counts
 
     def _outside(self, text: bytes) -> bytes | None:
-        """Convert text outside quotes to LF line ends and delimiters of one byte; None if line ends differ."""
         if self._crlf:
             returns = count(text, b"\r")
             if returns != count(text, b"\n") or returns != text.count(b"\r\n"):

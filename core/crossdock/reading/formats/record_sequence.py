@@ -119,7 +119,6 @@ class RecordSequence:
         return found
 
     def _joined(self, name: str, frame: pl.DataFrame, parent: str, known: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-        """Add the columns of the parent's record to each record."""
         parents = known.get(parent)
         if parents is None:
             self._refuse_orphan(name, parent, frame[LINE][0])

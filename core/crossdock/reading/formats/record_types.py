@@ -83,7 +83,6 @@ def field_places(name: str, types: Mapping[str, RecordType]) -> Iterator[tuple[s
 
 
 def all_columns(name: str, types: Mapping[str, RecordType]) -> list[str]:
-    """Return the columns of the type *name*, after those of its parents."""
     return [column for each in [*reversed(ancestors(name, types)), name] for column in types[each].own_columns]
 
 

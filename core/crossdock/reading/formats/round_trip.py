@@ -30,8 +30,6 @@ class _Comparing(BytesIO):
 
 @dataclass(frozen=True, slots=True)
 class RoundTrip:
-    """Writes the rows of one file; delimiter and quote are one character each."""
-
     names: Sequence[str]
     delimiter: str
     quote: str

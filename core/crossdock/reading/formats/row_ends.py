@@ -66,7 +66,6 @@ class RowEnds:
         return {"\n": self._ends[0], lf: "\n", cr: "\r"}  # in quotes, a row end is text
 
     def _until_fault(self, data: bytes, others: list[bytes]) -> tuple[bytes, DecodingError | None]:
-        """Return *data* up to the first mark or the first of the row ends *others*, and the error there."""
         places = {data.find(fault): fault for fault in [*others, *(mark.encode() for mark in self._reserved)]}
         places.pop(-1, None)
         if not places:

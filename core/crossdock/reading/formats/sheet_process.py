@@ -165,7 +165,6 @@ def _restored(cell: Any) -> Any:
 
 
 def _plain(cell: Any) -> list[Any]:
-    """Encode a value that JSON does not have as a list."""
     match cell:
         case datetime():
             return ["s", cell.isoformat()]

@@ -66,7 +66,6 @@ class ShownZeros:
             runs.append((row, row, shape))
 
     def apply(self, row: int, cells: list[Any]) -> None:
-        """Replace the numbers of *row* by what is shown. Rows ascend."""
         for column, runs in self._runs.items():
             while runs and runs[0][1] < row:
                 runs.popleft()

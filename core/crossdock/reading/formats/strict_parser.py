@@ -22,8 +22,6 @@ _DOUBLE = "A quote inside a quoted field must be doubled: ask the sender to corr
 
 @dataclass(frozen=True)
 class StrictParser:
-    """Parses whole records."""
-
     name: str
     delimiter: str
     quote: str | None
@@ -71,7 +69,6 @@ class StrictParser:
         return re.compile(f"[{re.escape(controls)}\ufeff]|\r(?!\n)")
 
     def _record(self, text: str, start: int, line: int) -> tuple[list[str], int]:
-        """Return the cells of the record at *start*, and the start of the next one."""
         first_line, end = line, text.find("\n", start) + 1 or len(text)
         if self.quote is None or text.find(self.quote, start, end) < 0:
             self._check_number(text.count(self.delimiter, start, end) + 1, first_line)

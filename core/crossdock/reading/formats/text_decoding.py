@@ -171,7 +171,6 @@ def records_at(
 
 
 def _lines(blocks: Iterator[Block]) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield lines with their ends, many at a time, and the number of the first of them."""
     rest, number = b"", 1
     for block in blocks:
         if isinstance(block, int):

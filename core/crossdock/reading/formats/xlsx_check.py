@@ -95,7 +95,6 @@ def check_cells(file: BinaryIO, title: str, *, finds_errors: bool) -> ShownZeros
 
 
 def _shapes(archive: zipfile.ZipFile) -> dict[int, Shape]:
-    """Return the styles whose number formats show leading zeros, by their numbers."""
     if _STYLES not in archive.namelist():
         return {}
     shapes, styles, above = dict[str, Shape](), list[str](), list[str]()

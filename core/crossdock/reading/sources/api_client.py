@@ -133,8 +133,8 @@ class ApiClient(AbstractContextManager["ApiClient"]):
 
         Raises:
             ConnectorError: If the request is a POST, and *paginator* does not say where its parameters are.
-            DoubtfulListError: After the last page, if the list has changed while it was read, or if the answers tell of
-                more records, so that some may be missing.
+            DoubtfulListError: After the last page, if the list has changed while it was read, or if the answers
+                state more records, so that some may be missing.
             RefusedError: If the next page's address is invalid, on another host or a loop; if the API states another
                 number of records than it gave; or as *paginator*.
             CrossdockError: As `request`.
@@ -278,7 +278,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         return request, replace(answer, address=self._distinct(self._http.redacted(_shown(address, request, sent))))
 
     def _measure_clock(self, answer: ApiAnswer) -> None:
-        """Note by how much the API's clock is behind ours, from its freshest answer."""
+        """Note by how much the API's clock is behind this machine's, from its freshest answer."""
         found, clocks = behind_s(answer.headers, self._run.clock.now().timestamp()), self._run.clocks_behind_s
         if found is not None:
             clocks[self._connection] = min(found, clocks.get(self._connection, found))

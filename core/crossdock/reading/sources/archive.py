@@ -43,7 +43,6 @@ def archive(
 
     Args:
         fetched: The content hashes of the files that this run has fetched.
-        taken: The files of this run.
 
     Raises:
         CrossdockError: If one cannot be moved; then neither are those after it. Nothing is lost.

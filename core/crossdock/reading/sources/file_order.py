@@ -89,7 +89,6 @@ class FileOrder:
         return next((rank for rank in ranks if rank is not None), None)
 
     def is_outside(self, name: str) -> bool:
-        """Return whether *name* has none of the declared forms."""
         return self._templates is not None and self.rank(name) is None
 
     def moment(self, name: str) -> str | None:
@@ -101,11 +100,7 @@ class FileOrder:
         return moment.isoformat().removesuffix("T00:00:00")
 
     def newest(self, files: Sequence[RemoteFile], now: datetime) -> RemoteFile:
-        """Return the newest of *files*.
-
-        Raises:
-            RefusedError: If another one may be newer.
-        """
+        """Return the newest of *files*. Raises RefusedError if another one may be newer."""
         compared = self._compared(files, now)
         newest = max(files, key=compared.key)
         for file in files:
@@ -214,8 +209,6 @@ class FileOrder:
 
 
 class _ByTime:
-    """Orders files by their time of change."""
-
     def key(self, file: Dated) -> Any:
         return file.at
 
@@ -239,7 +232,6 @@ class _ByTime:
         return True
 
     def are_comparable(self, one: str, other: str) -> bool:
-        """Return whether the names show which of two files is later."""
         del one, other
         return True
 
@@ -249,8 +241,6 @@ class _ByTime:
 
 
 class _ByRank(_ByTime):
-    """Orders files by their names, as declared, and by their times of change if the names rank equally."""
-
     def __init__(self, order: FileOrder) -> None:
         self._order = order
 
@@ -271,8 +261,6 @@ class _ByRank(_ByTime):
 
 
 class _Derived(_ByTime):
-    """Orders files by names and times where these agree."""
-
     def __init__(self, files: Iterable[Dated], now: datetime) -> None:
         self._names = NaturalNames([Named(file.name, file.at) for file in files], now)
         self._extended = set(extended(self._names))

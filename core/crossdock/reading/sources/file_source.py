@@ -129,7 +129,6 @@ class FileSource:
 
     @property
     def looks(self) -> Sequence[Look]:
-        """The looks at its files until they are taken in."""
         return [self._listing.look] if self._files is None and self._failure is None else []
 
     def read(self, stream_id: StreamId, expectation: Expectation = NO_FILE_EXPECTED) -> Iterator[RawBatch]:
@@ -189,7 +188,6 @@ class FileSource:
         return file.proof
 
     def accept(self, stream_id: StreamId) -> None:
-        """Record that *stream_id* has read the files of `current` as a whole."""
         rows = {file.facts.name: file.rows for file in self._files or ()}
         for read in self._read[stream_id]:
             read.rows = rows.get(read.name)

@@ -201,7 +201,6 @@ def _values(request: httpx.Request) -> set[str]:
 
 
 def _texts(request: ApiRequest) -> set[str]:
-    """Return the texts among the values of parameters, headers and body, as they are and percent-encoded."""
     sent = [value for _, value in pairs(request.params)]
     values = _leaves([sent, request.json, dict(request.form or {}), dict(request.variables), dict(request.headers)])
     return {written for text in values for written in _written(text)}

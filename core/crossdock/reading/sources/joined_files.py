@@ -56,8 +56,6 @@ class Joined:
 
 
 class JoinedFiles:
-    """The files of a main source and of others, for one stream and run."""
-
     def __init__(
         self,
         main: Part,
@@ -112,7 +110,6 @@ class JoinedFiles:
         return RefusedError(f"no file matches {part.files}", where=self._main.stream_id.stream, hint=hint)
 
     def _report_inputs(self) -> None:
-        """Report what the other sources found as input of the stream."""
         stream, run = self._main.stream_id.stream, self._run
         for part in self._parts[1:]:
             found = run.inputs.pop(part.stream_id.stream)

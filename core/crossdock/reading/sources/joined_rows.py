@@ -52,8 +52,6 @@ class Rule:
 
 
 class StoredRows:
-    """The rows of another source, kept on disk."""
-
     def __init__(self, columns: Sequence[str] | None, work: Path) -> None:
         self._columns, self._work = columns, work
         self._parts: list[Path] = []

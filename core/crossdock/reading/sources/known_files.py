@@ -147,7 +147,6 @@ class KnownFiles:
         return any(each is not None and each.content_hash == facts.content_hash for each in before)
 
     def is_passed(self, snapshot: RemoteFile) -> bool:
-        """Return whether a stream passed over *snapshot* before, and has taken in a newer one."""
         facts = facts_of(snapshot, "", self._order)
         return self._snapshot and any(
             description(snapshot) in self._passed(stream_id)
@@ -159,7 +158,6 @@ class KnownFiles:
         return self._look_up(self._intake.passed, stream_id.stream)
 
     def not_passed(self, stream_id: StreamId, older: Sequence[RemoteFile]) -> list[RemoteFile]:
-        """Return the *older* snapshots that *stream_id* has neither taken in nor passed over before."""
         known = self._passed(stream_id) | {described(facts) for facts in self._known(stream_id)}
         return [file for file in older if description(file) not in known]
 
@@ -200,7 +198,6 @@ class KnownFiles:
         return returned
 
     def _follows(self, stream_id: StreamId, facts: FileFacts, last: FileFacts | None) -> bool:
-        """Return whether a file follows the *last* read file and has other content."""
         if last is None or last.content_hash == facts.content_hash:
             return False
         return self._order.follows(facts, last, self._all_done(stream_id).values(), self._run.clock.now())
@@ -245,7 +242,6 @@ class KnownFiles:
         return kept
 
     def stored(self, has_copy: Callable[[str], bool]) -> list[FileFacts]:
-        """Return the kept and unfinished files that have a copy."""
         return [facts for facts in (*self.kept().values(), *self.unfinished()) if has_copy(facts.content_hash)]
 
     def finished(self, stream_id: StreamId) -> dict[str, FileFacts]:

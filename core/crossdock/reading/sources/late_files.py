@@ -1,6 +1,6 @@
 """Late files: how long a source waits for a file, and what happens when it does not arrive.
 
-A source never sleeps until its file arrives. It raises `LateError` and is called again, so that other streams can run
+A source never waits until its file arrives. It raises `LateError` and is called again, so that other streams can run
 meanwhile, nothing stays open, and the run can be interrupted.
 """
 

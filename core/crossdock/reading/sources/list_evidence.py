@@ -159,7 +159,6 @@ class ListEvidence:
         return True
 
     def _may_follow(self, names: Sequence[str], records: Sequence[Any]) -> bool:
-        """Return whether a page of known records has new contents and repeats no earlier page."""
         if self.counted or not self._key:
             return False
         order, before = "\n".join(names), self._order
@@ -168,7 +167,6 @@ class ListEvidence:
         return bool(changed) and (is_other_order or (len(names) == 1 and order != before))
 
     def follow(self, following: ApiRequest) -> None:
-        """Record the request for the next page."""
         self.counted = self.counted or self.positions.are_counted(following, self.read)
 
     @property
@@ -187,9 +185,6 @@ class ListEvidence:
 
     def check_end(self, page: ApiAnswer) -> None:
         """Compare the complete list with what the API says.
-
-        Args:
-            page: The last page.
 
         Raises:
             DoubtfulListError: If the list changed while it was read.
@@ -229,7 +224,6 @@ class ListEvidence:
 
 
 def changed(sign: str, where: str) -> DoubtfulListError:
-    """Return the error for a list by position that changed while it was read, as *sign* shows."""
     return DoubtfulListError(_CHANGED.format(sign), where=where, hint=_MOVED)
 
 

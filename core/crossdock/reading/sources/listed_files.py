@@ -103,7 +103,6 @@ class FileListing:
         return self._markers.listed(store) if self._markers else {}
 
     def marker_name(self, file: RemoteFile) -> str:
-        """Return the name of the marker of *file*; empty if files need no marker."""
         return self._markers.name(file.name) if self._markers else ""
 
     def look(self, store: FileStore) -> None:
@@ -162,7 +161,6 @@ class FileListing:
         return files
 
     def _is_other(self, name: str) -> bool:
-        """Return whether a file that matches the pattern is not data."""
         if name.lower().endswith(UNFINISHED_SUFFIXES):
             return True
         if self._markers and self._markers.folder == self._folder and self._markers.is_marker(name):

@@ -22,8 +22,6 @@ _Due = Callable[[], Iterable[Look]]
 
 @runtime_checkable
 class ExpectsLooks(Protocol):
-    """A stream of files."""
-
     def expect_looks(self, ctx: Any) -> None:
         """Called when a run begins that will read the stream. Call `Looks.expect` of the run."""
 
@@ -49,12 +47,7 @@ class Looks:
         all_due.append(due)
 
     def pause(self, seconds: float, clock: Clock, connection: str, store: FileStore, looked: Look) -> None:
-        """Let all sources look at their files, then wait for *seconds*. Do nothing if *seconds* is not positive.
-
-        Args:
-            store: The open store of *connection*.
-            looked: The look of the source that has just looked.
-        """
+        """Let all sources look at their files, then wait for *seconds*. Do nothing if *seconds* is not positive."""
         if seconds > 0:
             self._look_ahead(connection, store, looked)
         clock.sleep(seconds)

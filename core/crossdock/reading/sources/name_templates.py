@@ -38,11 +38,7 @@ class NameTemplate:
 
     @classmethod
     def parse(cls, text: str, *, ignore_case: bool = False) -> Self:
-        """Read a template.
-
-        Raises:
-            ValueError: If a field is none of `NameTemplate`.
-        """
+        """Read a template. Raises ValueError if a field is none of `NameTemplate`."""
         pattern, kinds, end = "", dict[str, str](), 0
         flags = re.DOTALL | re.IGNORECASE if ignore_case else re.DOTALL
         for number, field in enumerate(_FIELD.finditer(text)):
@@ -83,11 +79,7 @@ class NameTemplate:
 
 
 def parse_all(texts: Sequence[str], *, ignore_case: bool = False) -> tuple[NameTemplate, ...]:
-    """Parse templates that are compared with each other.
-
-    Raises:
-        ValueError: If they cannot order files.
-    """
+    """Parse templates that are compared with each other. Raises ValueError if they cannot order files."""
     templates = tuple(NameTemplate.parse(text, ignore_case=ignore_case) for text in texts)
     if not templates or (len(templates) == 1 and not templates[0].orders):
         raise ValueError(f"needs a field that orders the files: {{date:...}}, {{time:...}} or {{number}}, {_EXAMPLE}")

@@ -58,8 +58,6 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the numbers of names of one shape mean."""
-
     shape: Shape
     dates: tuple[Date, ...]
     positions: Mapping[str, Position]
@@ -100,11 +98,9 @@ class NaturalNames:
         return self._shapes[name]
 
     def position(self, name: str) -> Position:
-        """Return the position of *name* among alike names, by its most natural reading."""
         return self._readings[self._shapes[name]][0].positions[name]
 
     def templates(self, name: str) -> list[str]:
-        """Return the templates that declare the readings of *name* and alike names."""
         found = list[str]()
         for reading in self._readings[self._shapes[name]]:
             numbers = [_parsed(each)[1] for each in reading.positions]

@@ -44,8 +44,6 @@ class _Parameter:
 
 
 class PagePositions:
-    """The requests for the pages of one list."""
-
     def __init__(self) -> None:
         self._known: dict[str, _Parameter] | None = None
 
@@ -53,7 +51,6 @@ class PagePositions:
         """Return whether the list is paged by position, as far as the requests so far show.
 
         Args:
-            following: The request for the next page.
             read: The number of records before it.
         """
         found = dict(_numbers(following))

@@ -120,7 +120,6 @@ class RetriedRequests:
                 self.clock.sleep(self._pause_s(refusals - 1))
 
     def _check(self, answer: Answer, shown: str, unreadable: str, body: Any) -> None:
-        """Raise the error for *answer*, unless it is a success and readable."""
         status = answer.status
         if status in {408, 504}:
             raise TimedOutError(f"HTTP {status}")

@@ -110,7 +110,6 @@ class SharedBuckets:
             return shared
 
     def keep(self, connection: str, bucket: ApiBucket) -> None:
-        """Let all runs use *bucket* for *connection* until the session ends."""
         with self._lock:
             self._buckets[connection] = bucket
             bucket.users += 1

@@ -148,7 +148,6 @@ class SignsOfMore:
 
 
 def _said(name: str, value: Any) -> tuple[str, Any] | None:
-    """Return the kind of sign that a member with this *name* is, and its value."""
     kind, plain = list_members.kind_of(name), list_members.plain(name)
     if kind == "next":
         return "next", list_members.tells_of_next(name, value)
@@ -170,7 +169,6 @@ def _meant(kind: Kind, value: Any) -> tuple[str, Any]:
 
 
 def _page_size(params: Iterable[tuple[str, str]]) -> int:
-    """Return the requested page size; 0 if it is not known."""
     return next((number for name, text in params if _SIZE.search(name) and (number := list_members.whole(text))), 0)
 
 

@@ -25,9 +25,6 @@ class SourceAllowance:
     Args:
         waiting: Called before each wait with its length, and with zero when a request need not wait.
         live: Whether its requests have priority over those of batches that share the bucket.
-
-    Attributes:
-        usage: What was requested so far.
     """
 
     def __init__(

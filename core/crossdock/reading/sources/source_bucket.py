@@ -113,7 +113,6 @@ class SourceBucket:
         return 1 if KEPT_BACK_FROM <= burst < UNLIMITED else 0
 
     def lost(self, sent: SentRequest) -> None:
-        """Record that *sent* has no answer."""
         self._in_flight.remove(sent)
 
     def answered(self, sent: SentRequest, answer: Answer, *, throttled: bool, body: Any = None) -> None:
@@ -143,7 +142,6 @@ class SourceBucket:
             self._accepted(sent, self._now, headers.remaining, was_unknown=was_unknown)
 
     def _adopt(self, headers: RateHeaders) -> None:
-        """Adopt the rate and the burst that the API reports."""
         estimate = self._state.estimate
         if headers.burst is not None:
             estimate = estimate.with_burst(int(headers.burst), "reported")

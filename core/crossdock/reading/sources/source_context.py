@@ -68,11 +68,7 @@ class Reading:
 
     @contextmanager
     def of(self, stream: str) -> Iterator[None]:  # noqa: ARG002  nothing depends on it
-        """Mark the block as reading *stream*.
-
-        Raises:
-            RefusedError: If reading it has killed the process repeatedly.
-        """
+        """Mark the block as reading *stream*. Raises RefusedError if reading it has killed the process repeatedly."""
         yield
 
     def file(self, name: str, content: str) -> None:
@@ -124,16 +120,11 @@ class Intakes:
         self._waiting.setdefault(stream, []).append(accept)
 
     def accept(self, stream: str) -> None:
-        """Take in what *stream* has read.
-
-        Raises:
-            StateError: If the state fails.
-        """
+        """Take in what *stream* has read. Raises StateError if the state fails."""
         for accept in self._waiting.pop(stream, ()):
             accept()
 
     def refuse(self, stream: str) -> None:
-        """Discard the inputs of *stream*."""
         self._waiting.pop(stream, None)
 
 
@@ -142,9 +133,7 @@ class JobRun:
     """The scheduled run that sources are read for.
 
     Attributes:
-        due: When it was due.
         previous_end: When the previous run of its job ended; None if there was none.
-        previous_due: When that run was due.
     """
 
     due: datetime
@@ -175,8 +164,8 @@ class SourceContext:
         live: Whether its requests have priority over those of batches.
         api_usage: What was requested of HTTP APIs, by connection.
         open_lists: The lists that streams are reading, of which only the end shows whether they were complete.
-        clocks_behind_s: By how many seconds the clocks of HTTP APIs are behind ours, by connection, where measured.
-        observe: None if nobody looks at what is read.
+        clocks_behind_s: Seconds by which an HTTP API's clock is behind this machine's, by connection, if measured.
+        observe: Receives what is read; None if that is not observed.
         reading: Marks what is read.
         looks: At files that may still grow.
     """
@@ -217,7 +206,7 @@ class SourceContext:
         return replace(self, spool=self.spool / name, kept=self.kept / name)
 
     def by_clock_of(self, connection: str, moment: datetime) -> datetime:
-        """Return what the clock of a connection's API showed at our *moment*, if it was measured to be behind ours."""
+        """Return what the clock of a connection's API showed at *moment*; *moment* if it was not found to be behind."""
         return moment - timedelta(seconds=self.clocks_behind_s.get(connection, 0.0))
 
     def note(self, stream: str, text: str) -> None:

@@ -79,7 +79,6 @@ class Spool:
         return self._in_place.get(name) or self._kept(name)
 
     def content_hash(self, name: str) -> str:
-        """Return the content hash of the file *name*, reading the file if necessary."""
         if not name.startswith(_NOT_HASHED):
             return name
         hashing = _Hashing(())

@@ -90,7 +90,7 @@ class Context(Generic[S]):
             self.run.api_usage[self.connection] = client.allowance.usage
 
     def renew(self) -> None:
-        """Forget what `shared` has kept, except the API: what is read next is read as it is then."""
+        """Discard what `shared` has kept, except the API: what is read next is read as it is then."""
         for name in self._shared.keys() - {_API}:
             del self._shared[name]
 

@@ -88,7 +88,6 @@ class UnreportedLimit:
         self._at_speed, self._rising = 0, False
 
     def _rise(self, speed: float) -> None:
-        """Increase the speed, since nothing was refused."""
         if (self.sure or self._empty_at is None) and not self._rising:
             self._step, self._refused_per_s = QUIET_STEP, math.inf
         elif not self.sure and self._empty_at is not None:  # the level was not enough to hide that it is too fast
@@ -117,7 +116,7 @@ class UnreportedLimit:
     def _measure(self, began: float, at: float) -> None:
         """Learn from the requests between two instants at which the bucket was empty."""
         least = (self._since_empty - 1) / (at - began)
-        if len(self._times) < self._since_empty:  # too many to remember
+        if len(self._times) < self._since_empty:  # too many to keep
             low, high = least, (self._since_empty + 1) / (at - began)
         else:
             low = max(least, _rate(self._times, Sample(began, 0, 1), Sample(at, 0, 0), self._burst))

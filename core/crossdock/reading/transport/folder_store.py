@@ -214,7 +214,6 @@ class FolderStore:
             return inside
 
     def _parts(self, folder: str) -> Sequence[str]:
-        """Return the path components from the root to *folder*, with links resolved."""
         if folder.startswith("/") or ".." in folder.split("/"):
             hint = "write the folder in `files` relative to `path`, and below it"
             raise ConfigError(f"folder {folder!r} leads outside it", where=self._where, hint=hint)

@@ -17,8 +17,6 @@ from crossdock.values.addresses import proxy_address
 
 @dataclass(frozen=True, slots=True)
 class ChosenProxy:
-    """The proxy for https."""
-
     server: httpcore.Proxy
     is_bypassed: Callable[[str], bool]
 

@@ -56,8 +56,6 @@ class Attributes:
 
 
 class Message:
-    """Parses one answer strictly."""
-
     def __init__(self, body: bytes) -> None:
         self._body, self._at = body, 0
 

@@ -152,11 +152,7 @@ class Line:
                 budget.left -= self._clock.monotonic() - began
 
     def heard(self) -> None:
-        """Record that the server has made progress.
-
-        Raises:
-            TimeoutError: If it took too long in total.
-        """
+        """Record that the server has made progress. Raises TimeoutError if it took too long in total."""
         now = self._clock.monotonic()
         if now > self._end:
             self._expire()

@@ -72,8 +72,6 @@ def naming_scope(profile: Profile, resource: ResourceName) -> Iterator[None]:
 
 
 class Expansion:
-    """Expands some members of the records of one resource."""
-
     def __init__(self, resource: ResourceName, members: Sequence[str]) -> None:
         kinds = referred(resource)
         self._members: Mapping[str, ResourceName] = {member: kinds[member] for member in members}

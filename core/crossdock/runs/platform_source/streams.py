@@ -112,7 +112,6 @@ def streams(settings: PlatformSourceSettings) -> Sequence[PlatformStream]:
 
 
 def check(ctx: Context[PlatformSourceSettings]) -> Iterator[Finding]:
-    """List one record of each resource that is read or expanded."""
     resources = dict.fromkeys(each for stream in streams(ctx.settings) for each in stream.platform_reads)
     for resource in resources:
         try:

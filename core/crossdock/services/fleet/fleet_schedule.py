@@ -68,8 +68,6 @@ class _Jobs:
 
 
 class FleetSchedule:
-    """The jobs of all tenants, and when each tenant must be decided about next."""
-
     def __init__(self) -> None:
         self._tenants: dict[str, _Jobs] = {}
         self._queue: list[tuple[datetime, int, str]] = []  # the times of decisions about tenants
@@ -79,7 +77,6 @@ class FleetSchedule:
         return len(self._tenants)
 
     def put(self, tenant: str, jobs: Mapping[str, JobConfig], facts: Iterable[JobFacts], now: datetime) -> None:
-        """Add a tenant, or replace its jobs. Runs that were missed before are subject to ``catch_up``."""
         known, before = {each.job: each for each in facts}, self._tenants.get(tenant)
         kept = before.on_time_since if before else {}
         on_time_since = {job: kept.get(job, now - ON_TIME) for job in jobs}
@@ -91,7 +88,6 @@ class FleetSchedule:
         self._tenants.pop(tenant, None)
 
     def update(self, tenant: str, facts: Iterable[JobFacts], now: datetime) -> None:
-        """Store what a call has read from the state."""
         found = self._tenants.get(tenant)
         if found is not None:
             found.facts |= {each.job: each for each in facts if each.job in found.configs}

@@ -64,7 +64,6 @@ class FleetService:
         return {"fleet": (self.look, LOOK_S)}
 
     def reload(self) -> None:
-        """Load all configs again at the next look."""
         self._reload = True
 
     def look(self) -> None:
@@ -129,7 +128,6 @@ class FleetService:
 
     @property
     def _number(self) -> int:
-        """The number of tenants, including those that cannot run."""
         return len(self._files.tenants) + len(self._files.broken)
 
     # ---- leading

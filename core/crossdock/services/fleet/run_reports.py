@@ -26,8 +26,6 @@ _BUSY = "all slots of the fleet are in use"
 
 
 class RunReports:
-    """Reports on the runs of all tenants; a `crossdock.services.fleet.fleet_scheduler.Listener`."""
-
     def __init__(self, clock: Clock, metrics: Metrics, notices: GroupedNotices) -> None:
         self._clock, self._metrics, self._notices = clock, metrics, notices
         self._problems: dict[Part, str | None] = {}

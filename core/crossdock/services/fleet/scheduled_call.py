@@ -85,8 +85,6 @@ class ScheduledCall(_Text):
 
 
 class RunFacts(_Text):
-    """The facts about an ended run for the scheduler's reports."""
-
     status: Status
     event: ScheduledRunEnded
     exit_code: int

@@ -60,7 +60,6 @@ class TenantFiles:
 
     @property
     def broken(self) -> Mapping[str, str]:
-        """The tenants that cannot run, and why."""
         return {path.stem: found for path, (_, found) in self._loaded.items() if isinstance(found, str)}
 
     def paths(self) -> list[Path]:

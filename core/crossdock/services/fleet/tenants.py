@@ -127,7 +127,6 @@ def load_tenant(path: Path, base: Base) -> Tenant:
 
 
 def digest_of(files: Sequence[Path]) -> str:
-    """Hash the contents of *files*, or raise ConfigError if one cannot be read."""
     found = hashlib.sha256()
     for path in files:
         try:

@@ -153,7 +153,6 @@ def _run_facts(report: Report, event: ScheduledRunEnded) -> RunFacts:
 
 
 def _facts(tx: Transaction, loaded: Project) -> tuple[JobFacts, ...]:
-    """Read what the state knows of the jobs of the config."""
     paused, now = tx.scheduled_runs.paused(), SystemClock().now()
     return tuple(
         JobFacts(
@@ -169,7 +168,6 @@ def _facts(tx: Transaction, loaded: Project) -> tuple[JobFacts, ...]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Allow runs in this process to be stopped within the block."""
     try:
         yield
     finally:

@@ -125,7 +125,6 @@ class _Part:
         return IDLE_S if due is None else max(0.0, (due - self._clock.now()).total_seconds())
 
     def deliver(self) -> bool:
-        """Deliver a part. Return False if nothing is due."""
         now = self._clock.now()
         due = self._state.ask(lambda tx: tx.inbox.due(now, limit=TOGETHER))
         if not due:

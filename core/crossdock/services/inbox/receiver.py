@@ -65,7 +65,6 @@ class Receiver:
         self.app.router.redirect_slashes = False
 
     def replace(self, endpoints: Mapping[str, Endpoint], open_state: Callable[[], State]) -> None:
-        """Use other endpoints and another state from the next webhook on."""
         self._endpoints = endpoints
         self._writer.use(open_state)
 
@@ -145,8 +144,6 @@ class RefusedCounts:
 
 @contextmanager
 def serve(receiver: Receiver, host: str, port: int) -> Iterator[str]:
-    """Serve *receiver* from a thread and yield the base address."""
-
     def refused(error: OSError) -> ConfigError:
         hint = _HINTS.get(error.errno or 0, "name an address of this machine, such as 127.0.0.1 or 0.0.0.0")
         reason = (error.strerror or type(error).__name__).partition(" (while ")[0]  # which repeats the address

@@ -23,8 +23,6 @@ from crossdock.webhooks import Subscription, SubscriptionApi, Webhooks
 
 @dataclass(slots=True)
 class Registered:
-    """What became of a registration."""
-
     subscriptions: list[Subscription] = field(default_factory=list)
     refused: dict[str, CrossdockError] = field(default_factory=dict)
 

@@ -53,11 +53,9 @@ class WebhookWriter:
         return waiting.stored
 
     def use(self, open_state: Callable[[], State]) -> None:
-        """Store later webhooks in another state."""
         self._open, self._is_other = open_state, True
 
     def close(self) -> None:
-        """Store the waiting webhooks, and end."""
         self._queue.put(None)
         self._thread.join()
 

@@ -41,7 +41,6 @@ class MailChannel:
         self.name = f"the mail server {email.host}:{email.port}"
 
     def check(self) -> None:
-        """Check the password, or raise ConfigError."""
         self._password()
 
     def send(self, message: Message, *, at: datetime, within_s: float) -> None:
@@ -98,7 +97,6 @@ class _BoundedSmtp(smtplib.SMTP):
         self._deadline, self._bytes_left = time.monotonic() + within_s, MAX_REPLIES_BYTES
 
     def open(self) -> None:
-        """Connect, and encrypt as configured."""
         code, text = self.connect(self._email.host, self._email.port)
         if code != 220:
             raise smtplib.SMTPConnectError(code, text)

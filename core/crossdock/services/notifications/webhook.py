@@ -24,15 +24,12 @@ _KEY_HINT = "write whsec_ and the base64 of 24 to 64 random bytes: openssl rand 
 
 
 class WebhookChannel:
-    """Posts messages to a `Webhook`."""
-
     def __init__(self, webhook: Webhook) -> None:
         self._webhook = webhook
         url = webhook.url
         self.name = f"the webhook {url.reference}" if isinstance(url, Secret) else f"the webhook {urlsplit(url).netloc}"
 
     def check(self) -> None:
-        """Check the secrets, or raise ConfigError."""
         self._address()
         self._key()
 

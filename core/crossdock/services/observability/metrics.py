@@ -56,8 +56,6 @@ _OF_RUNS = (
 
 
 class _Values:
-    """The values of all metrics by their labels, and the lock for writing them."""
-
     def __init__(self, clock: Clock) -> None:
         self.clock, self.lock = clock, threading.Lock()
         self.by_name: dict[str, dict[tuple[str, ...], float]] = {name: {} for name in _METRICS}
@@ -116,7 +114,6 @@ class RunMetrics:
                 self._increase("records_total", number, stream, term)
 
     def opened(self, stream: str, counts: OpenCounts) -> None:
-        """Record the open records of *stream* at the end of a run."""
         with self._values.lock:
             for state, number in counts.as_json().items():
                 self._set("open_records", number, stream, state)
@@ -150,7 +147,6 @@ class Metrics(RunMetrics):
         self.beat()
 
     def of(self, tenant: str) -> RunMetrics:
-        """Return the metrics for the runs of a tenant of a fleet."""
         found = RunMetrics(self._values, tenant)
         found.sent(0)
         return found

@@ -90,8 +90,6 @@ class Traces:
 
 
 class _WatchedExporter(SpanExporter):
-    """Calls *failed* when *exporter* fails."""
-
     def __init__(self, exporter: SpanExporter, failed: Callable[[], None]) -> None:
         self._exporter, self._failed = exporter, failed
 

@@ -118,7 +118,6 @@ class Daemon:
             raise self._error
 
     def _schedule(self) -> None:
-        """Plan all calls of the service anew, and call it at once."""
         self._schedules = self._service.schedules
         self._timer.remove_all_jobs("default")
         for name, schedule in self._schedules.items():
@@ -172,8 +171,6 @@ class _Timer(BackgroundScheduler):  # type: ignore[misc]  # APScheduler has no t
 
 
 class _RunExecutor(Executor):
-    """Executes functions in the pool for runs, and calls *ended* after each."""
-
     def __init__(self, timer: BackgroundScheduler, ended: Callable[[], None]) -> None:
         self._timer, self._ended = timer, ended
 

@@ -81,7 +81,6 @@ class DueJobs:
         return {name: one.instant for name, one in found if one is not None}
 
     def preview(self, now: datetime, until: datetime) -> Iterator[tuple[str, Due]]:
-        """Yield all runs that are due from *now* to *until*, in order."""
         found = [(one, name) for name, job in self._jobs.items() for one in due(job.schedule, now, until)]
         for one, name in sorted(found):
             yield name, one

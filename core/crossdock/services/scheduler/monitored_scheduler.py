@@ -60,7 +60,6 @@ class Service:
 
     Attributes:
         project: The config in effect.
-        schedules: The schedules of its jobs.
     """
 
     def __init__(
@@ -125,7 +124,6 @@ class Service:
             self._metrics.due(job, instant)
 
     def apply_retention(self) -> None:
-        """Remove some rows beyond the retention period, unless a run is in progress."""
         if not self.busy and not self._interrupt.is_set():
             self._retention.run(self.project)
 
@@ -144,7 +142,7 @@ class Service:
         """Log how many webhooks were not processed since the last call, and measure the inbox."""
         if self._webhooks is None:
             return
-        with suppress(CrossdockError), self.project.look() as tx:  # a state that cannot be read was told above
+        with suppress(CrossdockError), self.project.look() as tx:  # a state that cannot be read was reported above
             failing = sum(number for _, number in tx.inbox.failing())
             self._metrics.inbox(tx.inbox.count() - failing, failing)
         for (connection, reason), number in self._webhooks.refused.take().items():

@@ -17,8 +17,6 @@ BATCHES = 50  # per part; runs of other schedulers wait until a part is done
 
 
 class RetentionTask:
-    """Removes rows beyond the retention period of a config."""
-
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._next: datetime | None = None

@@ -78,7 +78,6 @@ def compared(
 
 
 def overdue(session: Session, due_run: DueRun, now: datetime) -> RunOverdue | None:
-    """Return the event if a run that begins *now* is expected to end after the deadline of its job."""
     job = session.project.jobs[due_run.job]
     done_by = job.deadline(due_run.due)
     if done_by is None:

@@ -44,7 +44,6 @@ class FinishedRun:
 
     Attributes:
         report: The report; None if it could not start.
-        error: Why it could not start.
     """
 
     job: str

@@ -63,7 +63,6 @@ class Hash(TypeDecorator[int]):
 
 
 def scope() -> list[Column[object]]:
-    """The columns of a scope, in which record keys are unique."""
     return [
         Column("target", String(64), primary_key=True),
         Column("resource", String(32), primary_key=True),
@@ -72,7 +71,6 @@ def scope() -> list[Column[object]]:
 
 
 def record() -> list[Column[object]]:
-    """The columns of one version of a record, and of the place where it was read."""
     return [
         Column("key", Text, nullable=False),
         Column("record_fp", Hash),

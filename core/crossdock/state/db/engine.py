@@ -212,7 +212,6 @@ def _facts(connection: Connection) -> dict[str, str]:
 
 
 def _check(connection: Connection, url: URL, pin: Pin) -> int:
-    """Return the state's version after checking that it has *pin* and is not too new."""
     facts = _facts(connection)
     found = Pin(facts["base_url"], facts["tenant"])
     if found != pin:

@@ -176,6 +176,5 @@ def seed_lease(connection: Connection) -> None:
 
 
 def seed(connection: Connection) -> None:
-    """Insert the rows that new tables need: the free lease and the state's identity."""
     seed_lease(connection)
     connection.execute(insert(schema.meta), [{"name": IDENTITY, "value": uuid4().hex}])

@@ -121,7 +121,7 @@ def _cells(
 
 
 def _converter(kind: TypeEngine[Any], dialect: Dialect) -> Convert | None:
-    """Return a function that converts a value to one that the driver accepts; None if it accepts ours."""
+    """Return a function that converts a value to one that the driver accepts; None if none is needed."""
     if isinstance(kind, ExactJson | Hash | UtcDateTime):
         return partial(kind.process_bind_param, dialect=dialect)
     return None if isinstance(kind, LargeBinary) else kind.dialect_impl(dialect).bind_processor(dialect)
@@ -226,7 +226,6 @@ def upserting(table: Table, names: tuple[str, ...], *, ready: tuple[str, ...] = 
 
 
 def inserting(table: Table, names: Sequence[str], *, unless: str) -> Bulk:
-    """Build a statement that inserts rows of these columns, except those whose value in the column *unless* exists."""
     return Bulk(lambda insert: insert(table).on_conflict_do_nothing(index_elements=[unless]), names)
 
 

@@ -76,7 +76,6 @@ class DeliveredHistory:
         return int(self._connection.execute(query).scalar_one())
 
     def scopes(self, run_ids: Sequence[int]) -> set[tuple[str, Scope]]:
-        """Return the streams and scopes for which *run_ids* have delivered something."""
         names = (intents.c[name] for name in ("stream", *Scope.__slots__))
         query = select(*names).distinct().where(intents.c.run_id.in_(run_ids), intents.c.status == "delivered")
         return {(stream, Scope(*rest)) for stream, *rest in self._connection.execute(query)}

@@ -75,7 +75,6 @@ class MigrationFacts:
         return {stream: number for stream, number in rows}
 
     def written_since(self, streams: Collection[str], at: datetime) -> int:
-        """Count the operations on records of *streams* that were stored or settled after *at*, by any run."""
         query = select(func.count()).where(
             intents.c.stream.in_(streams), or_(intents.c.created_at > at, intents.c.settled_at > at)
         )

@@ -35,7 +35,6 @@ class OpenRecords:
         return {name: OpenCounts(**numbers) for name, numbers in found.items()}
 
     def _numbers(self, writers: Mapping[Scope, str]) -> Iterator[tuple[str, str, int]]:
-        """Yield stream, state and number of records."""
         rejected = select(dead_letters.c.stream, func.count()).where(dead_letters.c.status == "rejected")
         for stream, number in self._connection.execute(rejected.group_by(dead_letters.c.stream)):
             yield stream, "rejected", number

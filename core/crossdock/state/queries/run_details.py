@@ -57,17 +57,14 @@ class RunDetails:
         return self._rows(dead_letters, names, and_(_rejected_until(run_id), dead_letters.c.code == code), order, limit)
 
     def refused_later(self, run_id: int) -> int:
-        """Count the dead letters of later runs than *run_id*."""
         return self._count(dead_letters, and_(dead_letters.c.run_id > run_id, dead_letters.c.status == "rejected"))
 
     def waiting(self, *, limit: int) -> tuple[int, list[Row]]:
-        """Return the number of waiting records, and at most *limit* of them, longest waiting first."""
         names = ("stream", "key", "waits_for", "source", "line", "since")
         order = (waiting_records.c.since, waiting_records.c.stream, waiting_records.c.key)
         return self._count(waiting_records, true()), self._rows(waiting_records, names, true(), order, limit)
 
     def in_doubt(self, *, limit: int) -> tuple[int, list[Row]]:
-        """Return the number of operations in doubt, and at most *limit* of them, oldest first."""
         names = ("stream", "key", "operation", "attempts", "source", "line", "first_sent_at")
         unsettled = intents.c.status == "in_doubt"
         return self._count(intents, unsettled), self._rows(intents, names, unsettled, (intents.c.id,), limit)

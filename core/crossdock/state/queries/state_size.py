@@ -45,8 +45,6 @@ class TableSize:
 
 @dataclass(frozen=True, slots=True)
 class Unsettled:
-    """An operation that is pending, sending or in doubt."""
-
     stream: str
     status: Status
     since: datetime
@@ -86,7 +84,6 @@ class StateSize:
         )
 
     def size(self) -> int:
-        """Return the bytes on disk, as in `Contents`."""
         if not self._is_file:
             return sum(self._integer(f"SELECT pg_total_relation_size('{name}')") for name in metadata.tables)
         query = "SELECT file FROM pragma_database_list WHERE name = 'main'"

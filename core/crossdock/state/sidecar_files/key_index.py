@@ -64,7 +64,6 @@ class KeyIndex:
         return journal.last if journal else 0
 
     def committed(self, touched: dict[Scope, Touched]) -> None:
-        """Record a committed transaction."""
         for scope, touch in touched.items():
             journal = self._journals.setdefault(scope, _Journal(touch.before, touch.before, []))
             changes = journal.changes
@@ -193,7 +192,6 @@ def _without_empty_position(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _narrow(frame: pl.DataFrame) -> pl.DataFrame:
-    """Reduce the fingerprints to 64 bits if none is larger."""
     fits = frame.schema[KNOWN_FP] == pl.UInt64 or (frame[KNOWN_FP] < 2**64).all()
     return frame.cast({KNOWN_FP: pl.UInt64}) if fits else frame
 
@@ -224,7 +222,6 @@ def _updated(part: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
 
 
 def _ordered(frame: pl.DataFrame, order: pl.Series) -> pl.DataFrame:
-    """Sort *frame* in the *order* of its key hashes; other keys come last."""
     named = order.to_frame(KEY_HASH).join(frame, on=KEY_HASH, how="inner", maintain_order="left")
     others = frame.join(named, on=KEY_HASH, how="anti", maintain_order="left")
     return pl.concat([named.select(frame.columns), others], rechunk=True)

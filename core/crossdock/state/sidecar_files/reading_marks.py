@@ -59,7 +59,6 @@ class ReadingMarks:
         return [ReadingMark(**mark) for mark in found if isinstance(mark, dict) and mark.keys() == _FIELDS]
 
     def open(self) -> None:
-        """Begin without marks."""
         with suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._file = open_private(self._path)

@@ -19,7 +19,6 @@ class BegunUndo:
     """The part of an undo that concerns one stream.
 
     Attributes:
-        run_id: The run that began it.
         plan: The approved plan as a document; the same for all streams of the undo.
         keys: Key hashes of the records that it deletes or restores, ascending, 16 bytes each.
     """
@@ -55,10 +54,8 @@ class BegunUndos:
         return [BegunUndo(*row) for row in self._connection.execute(query)]
 
     def since(self) -> dict[str, datetime]:
-        """Return when the undo of each stream began."""
         query = select(table.c.stream, table.c.begun_at).order_by(table.c.stream)
         return {stream: begun_at for stream, begun_at in self._connection.execute(query)}
 
     def end(self) -> None:
-        """Record that the undo has ended or was abandoned."""
         self._connection.execute(delete(table))

@@ -163,7 +163,6 @@ class Bindings:
         return found
 
     def ids(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, str]:
-        """Return the target ids of the live bindings among *key_hashes*."""
         return dict(_IDS.rows(self._connection, scope.columns, key_hashes))
 
     def owners(self, target: str, resource: str, target_ids: Sequence[str]) -> Iterator[tuple[Any, ...]]:
@@ -318,11 +317,10 @@ class Bindings:
                 yield Scope(target, resource, namespace), key_hash, key, exact_json.loads_own(text)
 
     def counters(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, int]:
-        """Return the counters of *key_hashes*, also of deleted bindings."""
         return dict(_COUNTERS.rows(self._connection, scope.columns, key_hashes))
 
     def newest_change(self, target: str) -> datetime | None:
-        """Return when *target* last changed a record, by its own clock, as far as its answers said; None if unknown."""
+        """Return when *target* last changed a record, by its own clock and its answers; None if unknown."""
         newest = select(func.max(table.c.changed_at)).where(table.c.target == target)
         text: str | None = self._connection.execute(newest).scalar()
         try:

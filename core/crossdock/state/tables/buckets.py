@@ -145,7 +145,6 @@ class SharedBucket:
         return bucket_state.adjusted_to(now, SET_BACK_S), now
 
     def _instant(self, connection: Connection) -> ColumnElement[float]:
-        """Return the time on the clock that the bucket's users share, in seconds."""
         if connection.dialect.name == "sqlite":
             return literal(self._clock.monotonic(), Double)
         return cast(func.extract("epoch", func.clock_timestamp()), Double)
@@ -206,7 +205,6 @@ def _bucket_state(row: Mapping[Any, Any]) -> BucketState:
 
 
 def _is_current(connection: Connection) -> bool:
-    """Return whether the table exists with the columns of this version."""
     found = inspect(connection)
     return found.has_table(buckets.name) and {each["name"] for each in found.get_columns(buckets.name)} == {
         *buckets.c.keys()

@@ -35,8 +35,6 @@ class DeadLetter:
 
 
 class DeadLetterFacts(NamedTuple):
-    """The facts about a dead letter that a comparison needs."""
-
     key_hash: int
     fingerprint: int | None
     position: str | None
@@ -170,6 +168,5 @@ class DeadLetters:
         return [(stream, code, count) for stream, code, count in found]
 
     def codes(self, stream: str, key_hashes: Sequence[int]) -> dict[int, str]:
-        """Return the reason codes of the rejected records among *key_hashes*."""
         rows = _CODES.rows(self._connection, {"stream": stream}, key_hashes)
         return {key_hash: code for key_hash, code, status in rows if status == "rejected"}

@@ -46,8 +46,6 @@ class FileFacts:
 
 @dataclass(frozen=True, slots=True)
 class FinishedImport:
-    """The version of a stream that last finished a file, and when the file was accepted."""
-
     version: str
     at: datetime
 
@@ -91,7 +89,6 @@ class Intake:
         return removed_input_digests.of(self._connection, "file", stream, version)
 
     def _is_last(self, stream: str, version: str) -> bool:
-        """Return whether the last accepted file was accepted under *version*."""
         query = select(table.c.version).where(table.c.stream == stream).order_by(table.c.accepted_at.desc()).limit(1)
         return self._connection.execute(query).scalar() in {None, version}
 
@@ -123,7 +120,6 @@ class Intake:
         return {(name, size, modified_at) for name, size, modified_at in rows}
 
     def pass_over(self, stream: str, files: set[FileDescription]) -> None:
-        """Replace the result of `passed`."""
         self._connection.execute(delete(passed_files).where(passed_files.c.stream == stream))
         rows = [{"stream": stream, "name": name, "size": size, "modified_at": at} for name, size, at in sorted(files)]
         sql_statements.upsert(self._connection, passed_files, rows)
@@ -154,7 +150,6 @@ class Intake:
         self._connection.execute(undone.values(status="undone"))
 
     def forget(self, stream: str) -> None:
-        """Forget all files of *stream*, so that it reads them again."""
         self._connection.execute(delete(table).where(table.c.stream == stream))
         self.pass_over(stream, set())
         removed_input_digests.forget(self._connection, stream)

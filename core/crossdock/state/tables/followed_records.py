@@ -42,7 +42,6 @@ class FollowedRecords:
         sql_statements.upsert(self._connection, table, rows)
 
     def forget(self, stream: str, key_hashes: Sequence[int]) -> None:
-        """Remove records that are final, or no longer exist."""
         _DELETE.run(self._connection, stream, key_hashes)
 
     def oldest(self, stream: str, limit: int) -> list[FollowedRecord]:

@@ -136,7 +136,6 @@ class Inbox:
         return self._connection.execute(query.limit(1)).first() is not None
 
     def unreadable(self, *, limit: int) -> list[UnreadableWebhook]:
-        """Return the latest webhooks that their connector cannot read."""
         columns = (webhooks.c[name] for name in UnreadableWebhook._fields)
         query = select(*columns).where(webhooks.c.problem.is_not(None)).order_by(webhooks.c.received_at.desc())
         return [UnreadableWebhook(*row) for row in self._connection.execute(query.limit(limit))]
@@ -158,7 +157,6 @@ class Inbox:
         return [HintedRecord(*row) for row in self._connection.execute(query)]
 
     def next_due(self) -> datetime | None:
-        """Return when a record is to be fetched next; None if there is none."""
         return self._connection.execute(select(func.min(hints.c.due_at))).scalar()
 
     def fetched(self, done: Sequence[HintedRecord]) -> None:
@@ -167,14 +165,12 @@ class Inbox:
         _DONE.run(self._connection, columns)
 
     def again(self, failed: Sequence[HintedRecord]) -> None:
-        """Store the attempts, errors and next due times of *failed*."""
         columns = sql_statements.by_column(
             failed, of="stream", this="key_hash", later="due_at", failed="attempts", why="error"
         )
         _AGAIN.run(self._connection, columns)
 
     def drop(self, stream: str, key_hashes: Sequence[int]) -> None:
-        """Remove hints, so that these records are not fetched."""
         _DELETE.run(self._connection, stream, key_hashes)
 
     def among(self, stream: str, key_hashes: Sequence[int]) -> Collection[int]:
@@ -190,6 +186,5 @@ class Inbox:
         return int(self._connection.execute(query).scalar_one())
 
     def failing(self) -> Iterator[tuple[str, int]]:
-        """Count the records whose last attempt failed, by stream."""
         query = select(hints.c.stream, func.count()).where(hints.c.error.is_not(None)).group_by(hints.c.stream)
         yield from ((stream, number) for stream, number in self._connection.execute(query))

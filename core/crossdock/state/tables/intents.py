@@ -70,7 +70,6 @@ class Intent:
         return self.scope.resource
 
     def leave(self, at: datetime) -> None:
-        """Record that it is about to be sent, for the first time or again."""
         self.status, self.attempts = "sending", self.attempts + 1
         self.first_sent_at = self.first_sent_at or at
 
@@ -182,7 +181,6 @@ class Intents:
         return sorted((intent for part in parts for intent in part), key=lambda intent: intent.id)
 
     def of_record(self, scope: Scope, key_hash: int) -> list[Intent]:
-        """Return all operations on a record, oldest first."""
         query = select(*_FIELDS).where(within(table, scope), table.c.key_hash == key_hash)
         return self._listed(query.order_by(table.c.id))
 
@@ -192,17 +190,14 @@ class Intents:
             self._connection.execute(update(table).where(table.c.id == item.id).values(raw=item.raw))
 
     def later_bodies(self, item: Intent) -> Iterator[bytes]:
-        """Yield the bodies of all operations written after *item*."""
         query = select(table.c.body).where(table.c.id > item.id, table.c.body.is_not(None))
         yield from self._connection.execute(query.execution_options(yield_per=1_000)).scalars()
 
     def first_attempt_at(self, item: Intent) -> datetime | None:
-        """Return when the first recorded attempt ended."""
         query = select(func.min(attempts.c.ended_at)).where(attempts.c.intent_id == item.id)
         return self._connection.execute(query).scalar()
 
     def note(self, items: Sequence[Attempt]) -> None:
-        """Record the results of attempts."""
         rows = [{name: getattr(item, name) for name in Attempt.__slots__} for item in items]
         sql_statements.upsert(self._connection, attempts, rows)
 

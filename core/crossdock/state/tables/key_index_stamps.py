@@ -58,7 +58,6 @@ class Stamps:
         return stamp_of(self._connection, scope)
 
     def contributions(self, scope: Scope) -> list[Scope]:
-        """Return the scopes with contributions of streams to the records of *scope*."""
         of_resource = table.c.target == scope.target, table.c.resource == scope.resource
         begins = table.c.namespace.startswith(f"{scope.namespace}{CONTRIBUTION}", autoescape=True)
         found = self._connection.execute(select(table.c.namespace).where(*of_resource, begins))

@@ -25,7 +25,6 @@ class Migration:
         freeze: The result of the last freeze check; None without one.
         reconciliation: The result of the last complete reconciliation; None without one, or if records were loaded
             since.
-        report_sha256: The hash of the signed report.
     """
 
     id: int
@@ -70,8 +69,6 @@ class MigrationRun:
 
 @dataclass(frozen=True, slots=True)
 class WaveApproval:
-    """A person's approval to continue a migration after a wave, although *open* was open."""
-
     wave: str
     approved_at: datetime
     approved_by: str
@@ -112,7 +109,6 @@ class Migrations:
         self._set(migration_id, reconciliation=None)
 
     def runs(self, migration_id: int) -> list[MigrationRun]:
-        """Return the runs, oldest first."""
         columns = (migration_runs.c[name] for name in MigrationRun.__slots__)
         query = select(*columns).where(migration_runs.c.migration_id == migration_id)
         return [MigrationRun(*row) for row in self._connection.execute(query.order_by(migration_runs.c.run_id))]
@@ -147,7 +143,6 @@ class Migrations:
         self._set(migration_id, signed_off_at=at, signed_off_by=by, report_sha256=report_sha256)
 
     def approve(self, migration_id: int, approval: WaveApproval) -> None:
-        """Store an approval, replacing an earlier one of the wave."""
         row = {
             "migration_id": migration_id,
             "wave": approval.wave,

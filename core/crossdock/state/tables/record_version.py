@@ -40,7 +40,6 @@ class RecordIdentity(NamedTuple):
 
     @classmethod
     def of_row(cls, row: Any) -> RecordIdentity:
-        """Create from a row of a table that has `COLUMNS`."""
         return cls(*(getattr(row, name) for name in COLUMNS))
 
 

@@ -19,8 +19,6 @@ _BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class Digests:
-    """A set of contents. *packed* has their digests in ascending order."""
-
     packed: bytes = b""
 
     def __contains__(self, content: object) -> bool:

@@ -123,7 +123,6 @@ class Runs:
         return run_id
 
     def follows_refusal(self, run_id: int) -> bool:
-        """Return whether the previous run of the same job was for the same date and could not begin."""
         before, this = runs.alias(), select(runs).where(runs.c.id == run_id).subquery()
         same = before.c.job == this.c.job, before.c.business_date == this.c.business_date
         query = select(before.c.status, before.c.tally).where(before.c.id < run_id, *same)
@@ -189,7 +188,6 @@ class Runs:
         self._connection.execute(delete(meta).where(meta.c.name.in_([_RESTORED, _LAST_INTENT, _COMPARED, _REMEMBERED])))
 
     def listed(self, *, limit: int) -> list[RunRecord]:
-        """Return the latest runs, newest first."""
         query = select(*_LISTED).order_by(runs.c.id.desc()).limit(limit)
         found = [RunRecord(*row) for row in self._connection.execute(query)]
         said = self._messages([run.id for run in found])
@@ -249,7 +247,6 @@ class Cursors:
         return self._connection.execute(query).scalar()
 
     def version(self, stream: str) -> str | None:
-        """Return the version that *stream* had when its cursor was stored; None without a cursor."""
         return self._connection.execute(select(cursors.c.version).where(cursors.c.stream == stream)).scalar()
 
     def reset(self, stream: str, version: str, value: str | None) -> None:
@@ -260,7 +257,6 @@ class Cursors:
             self.forget(stream)
 
     def forget(self, stream: str) -> None:
-        """Delete the cursor, so that *stream* starts from the beginning."""
         self._connection.execute(delete(cursors).where(cursors.c.stream == stream))
 
     def put(self, stream: str, version: str, value: str) -> None:

@@ -58,8 +58,6 @@ class ScheduledRun:
 
 @dataclass(frozen=True, slots=True)
 class SkippedRun:
-    """A scheduled run that is not executed, and the reason."""
-
     job: str
     due: datetime
     business_date: date
@@ -105,7 +103,6 @@ class ScheduledRuns:
         self._connection.execute(update(jobs).where(jobs.c.name == job).values(paused=paused))
 
     def last_finished(self, job: str) -> ScheduledRun | None:
-        """Return the finished scheduled run of *job* that was due last."""
         query = select(*_FIELDS).where(table.c.job == job, table.c.status != "running")
         return next(iter(self._rows(query.order_by(table.c.due.desc(), table.c.business_date.desc()).limit(1))), None)
 
@@ -120,7 +117,6 @@ class ScheduledRuns:
         return next(iter(self._rows(query)), None)
 
     def of_date(self, job: str, business_date: date) -> list[ScheduledRun]:
-        """Return the scheduled runs of *job* for *business_date*, by due time."""
         query = select(*_FIELDS).where(table.c.job == job, table.c.business_date == business_date.isoformat())
         return self._rows(query.order_by(table.c.due))
 

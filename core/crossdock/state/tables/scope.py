@@ -20,7 +20,6 @@ class Scope:
     namespace: str
 
     def contribution(self, stream: str) -> Scope:
-        """Return the scope of what *stream* contributes to the records of this scope."""
         namespace = f"{self.namespace}{CONTRIBUTION}{stream}"
         if len(namespace) > _LONGEST:
             name = hashlib.sha256(stream.encode()).hexdigest()[:32]

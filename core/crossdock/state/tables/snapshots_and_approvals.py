@@ -19,7 +19,6 @@ COMPARED_SNAPSHOTS = 3  # past snapshots whose number of rows a new one is compa
 
 
 def packed(key_hashes: Iterable[int]) -> bytes:
-    """Pack *key_hashes* in the form of `PendingApproval.keys`."""
     return b"".join(key.to_bytes(KEY_BYTES, "big") for key in sorted(key_hashes))
 
 
@@ -28,7 +27,6 @@ class PastSnapshot:
     """A finished snapshot.
 
     Attributes:
-        rows: The number of its data rows.
         present: The number of records of its stream at the target afterwards; None if they were not counted.
     """
 
@@ -64,7 +62,6 @@ class PendingApproval:
         return [int.from_bytes(self.keys[start : start + KEY_BYTES], "big") for start in starts]
 
     def is_same(self, other: PendingApproval) -> bool:
-        """Return whether both do the same to the same records."""
         return (self.stream, self.what, self.keys) == (other.stream, other.what, other.keys)
 
 
@@ -104,7 +101,6 @@ class SnapshotHistory:
         return [PastSnapshot(rows, present) for rows, present in self._connection.execute(latest)]
 
     def last_at(self, stream: str) -> datetime | None:
-        """Return when *stream* finished its newest snapshot, or None."""
         query = select(func.max(snapshots.c.finished_at)).where(snapshots.c.stream == stream)
         found: datetime | None = self._connection.execute(query).scalar_one()
         return found
@@ -138,7 +134,6 @@ class SnapshotHistory:
         self._put(replace(pending, approved_at=at))
 
     def forget(self, stream: str) -> None:
-        """Delete the pending or given approval of *stream*."""
         self._connection.execute(delete(pending_removals).where(pending_removals.c.stream == stream))
 
     def _put(self, pending: PendingApproval) -> None:

@@ -74,7 +74,6 @@ class SuspectedInputs:
         return int(self._connection.execute(killed.returning(table.c.killed)).scalar_one())
 
     def survived(self, mark: ReadingMark) -> None:
-        """Remove the suspicion, because the input was read."""
         self._connection.execute(delete(table).where(*_is(mark)))
 
     def readmit(self, stream: str) -> int:

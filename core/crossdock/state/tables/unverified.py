@@ -20,8 +20,6 @@ _SCOPE = tuple(bindings.c[name] for name in Scope.__slots__)
 
 
 class UnverifiedRecord(NamedTuple):
-    """A record whose content at the target is unknown."""
-
     scope: Scope
     key: str
     target_id: str
@@ -51,7 +49,6 @@ class Unverified:
         sql_statements.upsert(self._connection, unverified, [{"kind": _RESOURCE, "name": f"{target}/{resource}"}])
 
     def distrust(self, scope: Scope, items: Sequence[Binding | Accepted]) -> None:
-        """Mark bindings of a scope, and their resource."""
         self.declare_resource(scope.target, scope.resource)
         self._bindings.distrust(scope, items)
 
@@ -67,7 +64,6 @@ class Unverified:
         return {name.removeprefix(prefix) for (name,) in self._connection.execute(query)}
 
     def compared(self, target: str, resource: str) -> None:
-        """Record that the records of *resource* at *target* were compared with the bindings."""
         name = f"{target}/{resource}"
         self._connection.execute(delete(unverified).where(unverified.c.kind == _RESOURCE, unverified.c.name == name))
 
@@ -102,13 +98,11 @@ class Unverified:
         )
 
     def counts(self) -> Iterator[tuple[Scope, int]]:
-        """Count the unverified bindings of each scope."""
         query = select(*_SCOPE, func.count()).where(_IS_UNVERIFIED).group_by(*_SCOPE)
         for *scope, number in self._connection.execute(query):
             yield Scope(*scope), number
 
     def count(self, scopes: Collection[Scope], key: str | None) -> int:
-        """Count the unverified records of *scopes*, with *key* if one is given."""
         if key is None:
             return sum(number for scope, number in self.counts() if scope in scopes)
         query = select(*_SCOPE).where(_IS_UNVERIFIED, bindings.c.key == key)

@@ -32,8 +32,6 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class WaitingRecord(Wait):
-    """A waiting record with its data."""
-
     raw: dict[str, Any]
 
 
@@ -96,7 +94,6 @@ class WaitingRecords:
         return [_record(row) for row in _AMONG.rows(self._connection, {"stream": stream}, key_hashes)]
 
     def fingerprint(self, stream: str, key_hash: int) -> int | None:
-        """Return the fingerprint of a waiting record; None if it does not wait."""
         query = select(table.c.record_fp).where(table.c.stream == stream, table.c.key_hash == key_hash)
         return self._connection.execute(query).scalar()
 
@@ -107,7 +104,6 @@ class WaitingRecords:
         return [_record(row) for row in found]
 
     def first(self, stream: str, number: int) -> list[WaitingRecord]:
-        """Return at most *number* waiting records of *stream*, longest waiting first."""
         query = select(*_FIELDS).where(table.c.stream == stream).order_by(table.c.since, table.c.key).limit(number)
         return [_record(row) for row in self._connection.execute(query)]
 

@@ -44,7 +44,7 @@ class Ages:
     """Rows that ended before these times may be purged.
 
     Attributes:
-        operations: The limit for operations, never within the time for which a target remembers idempotency keys.
+        operations: The limit for operations, never within the time for which a target keeps idempotency keys.
         others: The limit for everything else.
     """
 
@@ -53,7 +53,7 @@ class Ages:
 
     @classmethod
     def at(cls, now: datetime, older_than: timedelta, *, keys_kept_s: int) -> Self:
-        """Return the ages for *older_than* at *now*. A target remembers idempotency keys for *keys_kept_s* seconds."""
+        """Return the ages for *older_than* at *now*. A target keeps idempotency keys for *keys_kept_s* seconds."""
         remembered = timedelta(seconds=min(keys_kept_s, MAX_AGE // timedelta(seconds=1)))
         return cls(operations=now - max(older_than, remembered), others=now - older_than)
 
@@ -145,7 +145,6 @@ def _references() -> Iterator[tuple[Table, Column[Any]]]:
 
 
 def _not_migrating(table: Table) -> ColumnElement[bool]:
-    """Require that the run belongs to no migration that is not signed off, and the stream is not being undone."""
     own = migration_runs.c.run_id == table.c.run_id
     undone = exists().where(begun_undos.c.stream == table.c.stream)
     return not_(undone) & not_(exists().where(own, migration_runs.c.migration_id == migrations.c.id, _OPEN_MIGRATION))

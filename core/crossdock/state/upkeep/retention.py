@@ -42,8 +42,6 @@ _EMPTIED = {
 
 @dataclass(frozen=True, slots=True)
 class PurgeResult:
-    """The number of rows removed or emptied."""
-
     operations_removed: int = 0
     operations_emptied: int = 0
     dead_letters_emptied: int = 0
@@ -67,7 +65,6 @@ class Retention:
         return {name: partial(self._empty if name in _EMPTIED else self._remove, name) for name in _EXPIRED}
 
     def count(self, ages: Ages) -> PurgeResult:
-        """Return what a purge would do now."""
         counts = {}
         for name, (table, condition) in _EXPIRED.items():
             query = select(func.count()).select_from(table).where(condition(self._connection, ages))

@@ -20,7 +20,7 @@ class OverBudgetError(Exception):
 class BodyBudget:
     """The budget of one event loop. If the current bodies exceed it, those that have taken longest are dropped.
 
-    An honest sender is faster than one that holds memory, so a body that arrives at once outlives a slow one.
+    A normal client sends faster than an attacker that holds memory, so a fast body is kept and a slow one is dropped.
     """
 
     def __init__(self, most: int) -> None:

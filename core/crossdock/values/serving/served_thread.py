@@ -43,7 +43,6 @@ def serve_in_thread(
     Args:
         host: An IP address or name of this machine; ``0.0.0.0`` for all addresses.
         port: 0 for a free one.
-        name: The name of the thread.
         refused: Makes the error of an address that is not available.
 
     Raises:

@@ -30,7 +30,6 @@ class Masks:
         self._marked, self._resources = marked, resources
 
     def of(self, stream: str, scope: Scope) -> frozenset[str]:
-        """Return the wire names of a stream's personal members."""
         of_resource = self._resources.get((scope.target, scope.resource), frozenset())
         return of_resource | self._marked.get(stream, frozenset())
 

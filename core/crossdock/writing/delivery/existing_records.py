@@ -26,12 +26,12 @@ from crossdock.writing.targets.outcomes import Outcome
 
 
 class ExistingRecords:
-    """Decides whether an existing record is ours, and whether it is as wanted."""
+    """Decides whether this state's operation made an existing record, and whether the record is as wanted."""
 
     def __init__(self, run: DeliveryContext, retries: Retries) -> None:
         self._run, self._retries, self._target = run, retries, run.target
         self._rounds: Counter[tuple[str, int]] = Counter()  # repeated decisions, by stream and key hash
-        self._others = 0  # records of others with external ids of ours
+        self._others = 0  # records of others with this state's external ids
         self.accepted = 0  # operations that the target has executed
 
     def expected(self, task: SendTask) -> bool:
@@ -162,10 +162,10 @@ class ExistingRecords:
             decisions.settle("rejected", task.intent, conflict)
 
     def _unexpected(self, task: SendTask, outcome: Outcome, decisions: Decisions) -> None:
-        """Decide about a record with an external id of ours that the state does not know.
+        """Decide about a record that has the external id of *task* and that the state does not know.
 
-        A record made by others is rejected, and the run continues. A record that we seem to have made, or many of
-        others, show that the state has forgotten sent operations.
+        A record made by others is rejected, and the run continues. A record that an earlier operation seems to
+        have made, or many records of others, show that the state has lost operations.
         """
         assert outcome.held is not None
         member = self._run.rules.matching.get(task.intent.identity.stream)

@@ -14,8 +14,8 @@ from crossdock.writing.targets.merge_patch import holds
 from crossdock.writing.targets.outcomes import Outcome
 from crossdock.writing.targets.target import Rule, Target
 
-MARGIN_S = 300  # seconds before the target forgets a key in which the key is no longer used
-OTHERS_AT_MOST = 10  # records of others with our external ids, however few were accepted in the run
+MARGIN_S = 300  # the key is not used in the last seconds before it expires at the target
+OTHERS_AT_MOST = 10  # records of others with this state's external ids, however few were accepted in the run
 OTHERS_SHARE = 10  # beyond that, one of them per this many accepted records shows a lost state
 
 

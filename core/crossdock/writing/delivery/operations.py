@@ -155,7 +155,6 @@ def decided_again(intent: Intent, target: Target, held: dict[str, Any], etag: st
 
 
 def created_from(intent: Intent, target: Target, held: dict[str, Any]) -> Intent:
-    """Return the create *intent* with a request made from what a look-up found in place of the record."""
     request = target.create_from(intent.resource, payload_after(intent), held)
     return _renewed(intent, target, "create", request)
 

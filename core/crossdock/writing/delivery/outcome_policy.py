@@ -59,7 +59,6 @@ class Policy:
         return self._run.doubts.restored and in_doubt_rules.may_be_forgotten(intent)
 
     def _admit_forgettable(self, intent: Intent, decisions: Decisions) -> None:
-        """Find out whether a create was executed before the state was restored."""
         known = self._run.forgotten
         if self._target.can_verify(intent.resource, intent.operation):
             self._run.queue.put(SendTask(intent, "look_up"))  # what is found may be older than the record
@@ -83,7 +82,6 @@ class Policy:
         return takes_over or asks_always or is_unsure or (replaces_unknown and must_know)
 
     def _is_conditional(self, intent: Intent) -> bool:
-        """Return whether the target itself refuses the request if somebody else has changed the record."""
         return intent.if_match is not None and self._target.is_conditional(intent.resource)
 
     def resume(self, intent: Intent, decisions: Decisions) -> None:
@@ -136,7 +134,6 @@ class Policy:
         return False
 
     def give_back(self) -> list[Intent]:
-        """Return everything that was not sent, in the form for the next run."""
         left = self._run.queue.clear()
         for task in left:
             self._run.leave(task)
@@ -199,7 +196,6 @@ class Policy:
 
     @contextmanager
     def _settling(self, intent: Intent, decisions: Decisions, retry_state: RetryState | None = None) -> Iterator[None]:
-        """Settle *intent* if the code of the target fails during a decision about it."""
         try:
             yield
         except (AuthorCodeError, RecordError) as error:

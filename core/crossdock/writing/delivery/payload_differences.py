@@ -9,8 +9,6 @@ PERSONAL = "(personal)"
 
 
 class MemberDifference(NamedTuple):
-    """One member that differs."""
-
     pointer: str
     before: Any
     after: Any

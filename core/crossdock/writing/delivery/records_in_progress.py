@@ -109,13 +109,11 @@ class OwnRecords:
                 self._own.add(record)
 
     def stored(self) -> None:
-        """Record that the planned operations are stored."""
         if self._has_turn:
             self._has_turn = False
             self._all.turn.release()
 
     def settled(self, intent: Intent) -> None:
-        """Record that the run is done with *intent*."""
         record = intent.scope, intent.identity.key_hash
         with self._all.lock:
             self._own.discard(record)

@@ -195,13 +195,13 @@ class Senders:
         return None if changes else held
 
     def _name_after(self, intent: Intent) -> str | None:
-        """Return the external id that the record has after *intent*. An undo restores one that is not ours."""
+        """Return the external id that the record has after *intent*. An undo restores the record's earlier one."""
         if intent.operation != "update" or intent.scope.is_contribution:
             return self._own_name(intent)
         return self._target.name_in(intent.resource, payload_after(intent))
 
     def _own_name(self, intent: Intent) -> str | None:
-        """Return the external id of a record that we create; None for a contribution, whose record may have any."""
+        """Return the external id of a record to create; None for a contribution, whose record may have any."""
         if intent.scope.is_contribution:
             return None
         return self._target.name_of(intent.resource, intent.scope.namespace, intent.identity.key)

@@ -16,8 +16,6 @@ from crossdock.writing.targets.target import Target
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """An intent and its outcome in this run."""
-
     intent: Intent
     outcome: Outcome
     untouched: bool = False
@@ -65,7 +63,7 @@ def write(
 
 
 def doubt_changed(tx: Transaction, settled: Sequence[Settlement], target: Target) -> None:
-    """Forget what the target held for records that the writes of others have changed there."""
+    """Clear what the target held for records that the writes of others have changed there."""
     changed = {
         also
         for item in settled

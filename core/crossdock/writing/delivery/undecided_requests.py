@@ -103,7 +103,6 @@ class Retries:
         self._run.stop_with(UnavailableError(message, where=self._target.address, hint=hint))
 
     def _is_outage(self, retry_state: RetryState) -> bool:
-        """Return True if nothing was answered since this record began to fail."""
         since = self._run.queue.circuit_breaker.failing_since
         return since is not None and retry_state.failing_since is not None and since <= retry_state.failing_since
 
@@ -124,5 +123,4 @@ class Retries:
 
 
 def _with_status(message: str, status: int | None) -> str:
-    """Add the HTTP status to *message*, unless the message has it."""
     return message if status is None or f"HTTP {status}" in message else f"{message}: HTTP {status}"

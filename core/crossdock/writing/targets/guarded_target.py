@@ -114,7 +114,6 @@ def _lack(value: Any, arguments: Sequence[Any]) -> str | None:
 
 @cache
 def _hint(name: str) -> Any:
-    """Return the declared type of an attribute or of a method's result, or None."""
     for owner in (Target, ApiTarget):
         member = getattr(owner, name, None)
         function = member.fget if isinstance(member, property) else member

@@ -8,7 +8,6 @@ _ABSENT = object()
 
 
 def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
-    """Return the patch from *before* to *after*: changed members, and null for removed ones."""
     changes: dict[str, Any] = {name: None for name in before if name not in after}
     for name, value in after.items():
         old = before.get(name, _ABSENT)

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 
 class PlatformTarget(Target):
-    """Builds requests for the platform and opens clients."""
-
     name = place = PLATFORM
     title = "the platform"
     is_of_author = False

@@ -90,7 +90,7 @@ class Target(ABC):
         place: Its section in the config, for hints.
         resources: The resources by name, parents before those that refer to them.
         in_flight: Most requests in flight, and thus most that can be in doubt after a crash.
-        kept_s: Seconds for which the target remembers an idempotency key; a request is not resent after that.
+        kept_s: Seconds for which the target keeps an idempotency key; a request is not resent after that.
         settle_s: Seconds after which an unanswered request has either taken effect or never will.
         is_of_author: Whether an author has written it, so that its code may fail.
     """
@@ -262,7 +262,7 @@ class Target(ABC):
         return "of a look-up"
 
     def rule_without_key(self, resource: str, operation: str) -> Rule:
-        """Return the rule for when the target has forgotten the idempotency key."""
+        """Return the rule for when the idempotency key has expired at the target."""
         return "verify" if self.can_verify(resource, operation) else "park"
 
     # ---- sending
@@ -302,7 +302,7 @@ class EndpointProfile:
     """The guarantees of the endpoint of a resource.
 
     Attributes:
-        idempotent: Whether the same create, sent again, has no second effect: the target remembers idempotency keys, or
+        idempotent: Whether the same create, sent again, has no second effect: the target keeps idempotency keys, or
             refuses a second record with the same external id.
         look_up: Whether a record can be looked up by its external id.
         conditional: Whether updates honour ``If-Match`` (RFC 9110 section 13.1.1).

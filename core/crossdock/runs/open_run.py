@@ -18,6 +18,7 @@ from crossdock.planning import undos_meanwhile
 from crossdock.reading.sources.source_context import JobRun, Patience, SourceContext
 from crossdock.runs import api_limits
 from crossdock.runs.intake_logs import NoIntake, StateIntake
+from crossdock.runs.interruptible_clock import InterruptibleClock
 from crossdock.runs.live_index import RunMatches
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
@@ -229,7 +230,7 @@ class OpenRun:
         )
         work = run_folder(stack, spool)
         context = SourceContext(
-            session.clock,
+            InterruptibleClock(session.clock, self._interrupt),
             self._timings,
             NoIntake() if self._purpose.rereads else StateIntake(session.state, session.clock),
             work / "spool" if self._purpose.rereads else spool,

@@ -121,3 +121,36 @@ def test_a_wrong_clock_is_reported_once(loaded: Project, caplog: pytest.LogCaptu
     assert [notice["type"] for notice in notices] == ["night.failed"]
     assert "set the clock" in notices[0]["data"]["error"]
     assert "the clock of this machine is" in caplog.text
+
+
+def test_a_run_that_began_when_the_clock_was_ahead_runs_again(loaded: Project, platform: Dated) -> None:
+    """While the platform could not be asked, a machine took tomorrow for today; the night of tomorrow still runs."""
+    clock, ran = ManualClock(BEGIN), list[str]()
+
+    def run(session: Session, due_run: DueRun) -> Report | None:
+        with session.state.begin() as tx:
+            tx.scheduled_runs.begin(due_run, at=clock.now())
+            tx.scheduled_runs.finish(due_run, "done", None, None, at=clock.now())
+        ran.append(f"{due_run.business_date} at {clock.now():%d %H}")
+        return None
+
+    def tick() -> None:
+        with closing(Scheduler(loaded, clock, run, lambda _: None, WorkerPool(Inline()))) as scheduler:
+            while scheduler.tick():
+                pass
+
+    platform.date = _date(clock)
+    tick()
+    clock.advance(86_400)
+    platform.date = None
+    clock.step(86_400)
+    tick()
+    before = list(ran)
+    clock.step(-86_400)
+    platform.date = _date(clock)
+    tick()
+    clock.advance(86_400)
+    platform.date = _date(clock)
+    tick()
+    assert before == ["2025-03-03 at 03 12"]
+    assert ran[1:] == ["2025-03-02 at 02 12", "2025-03-03 at 03 12"]

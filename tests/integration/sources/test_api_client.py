@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,17 +17,20 @@ import httpx
 import pytest
 from tests.integration.sources import orders_shop
 from tests.servers import served
+from tests.waiting import eventually
 
 from crossdock.cli.main import main
 from crossdock.config import registry
 from crossdock.config.project import project
 from crossdock.errors import ConfigError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
 from crossdock.reading.sources.source_context import SourceContext
+from crossdock.runs import runner
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.sandbox import SandboxServer
 from crossdock.sources import Api, ApiClient, NextUrl
 from crossdock.state import StateUrl
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.clock import SystemClock
 from crossdock.values.progress import Silent
 
 
@@ -472,3 +476,21 @@ def test_the_address_of_a_page_is_stored_with_escapes(
     run(config, "records", "list", "--json")
     (dead_letter,) = json.loads(capsys.readouterr().out)
     assert dead_letter["at"].endswith("/products?c=\\x1b[31m:1")
+
+
+def test_a_run_that_waits_for_the_rate_limit_can_be_stopped(shop: Shop, config: Path) -> None:
+    """An API may ask for half an hour; the run ends in order within a moment, and imports nothing of the stream."""
+    interrupt = threading.Event()
+    shop.answers = [(429, {"retry-after": "1800"}, b"")]
+
+    def stop() -> None:
+        eventually(lambda: not shop.answers)
+        interrupt.set()
+
+    stopping = threading.Thread(target=stop)
+    stopping.start()
+    loaded = project.load(config)
+    report = runner.sync(loaded, ["web.products"], clock=SystemClock(), progress=Silent(), interrupt=interrupt)
+    stopping.join()
+    assert report.exit_code == 130
+    assert [each.message for each in report.messages] == ["stopped while waiting for a source"]

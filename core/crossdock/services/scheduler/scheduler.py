@@ -18,7 +18,7 @@ from crossdock.runs.state_session import Session
 from crossdock.services.inbox.hint_worker import JOB, HintWorker
 from crossdock.services.scheduler.due_jobs import DueJob, DueJobs
 from crossdock.services.scheduler.stderr_log import LOGGER
-from crossdock.state import DueRun, State, Transaction
+from crossdock.state import DueRun, ScheduledRun, State, Transaction
 from crossdock.values.clock import Clock
 from crossdock.writing.targets.platform_access import check_clock
 
@@ -191,8 +191,11 @@ class Scheduler:
         """Return all plans, and the runs to start now, in order."""
         with state.begin() as tx:
             plans = self._due_jobs.plans(tx.scheduled_runs, now, self._on_time_since)
-        if any(plan.starts or plan.skipped for plan in plans):
+            early = self._begun_early(tx, now)
+        if early or any(plan.starts or plan.skipped for plan in plans):
             self._check_clock(now)
+        if early and self._checked_offset_s is not None:
+            plans = self._without_early(state, early, now)
         with state.begin() as tx:
             candidates = [plan for plan in plans if plan.job not in self._running and plan.job not in self._postponed]
             found = ((plan, self._due_jobs.may_start(tx.scheduled_runs, plan, plans, now)) for plan in candidates)
@@ -201,6 +204,20 @@ class Scheduler:
         if not ready:
             self._skip(state, [plan for plan in plans if plan.skipped and not plan.starts], now)
         return plans, self._without_conflicts(ready)
+
+    def _begun_early(self, tx: Transaction, now: datetime) -> list[ScheduledRun]:
+        """Return the runs that are due or ended only later than *now*: the clock was ahead when they began."""
+        skew_s = self._project.platform.max_clock_skew_s
+        return [] if skew_s is None else tx.scheduled_runs.finished_after(now + timedelta(seconds=skew_s))
+
+    def _without_early(self, state: State, early: list[ScheduledRun], now: datetime) -> list[DueJob]:
+        """Remove the *early* runs, which would stand for those that are due at their times, and plan again."""
+        for run in early:
+            message = "the run of %s for %s began when the clock was ahead, and does not count: it runs when it is due"
+            LOGGER.warning(message, run.job, run.business_date)
+        with state.begin() as tx:
+            tx.scheduled_runs.remove(early, now)
+            return self._due_jobs.plans(tx.scheduled_runs, now, self._on_time_since)
 
     def _check_clock(self, now: datetime) -> None:
         """Compare this machine's clock with the platform's, once and whenever it was set.

@@ -13,7 +13,7 @@ from datetime import date, datetime
 from statistics import median
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Select, and_, delete, func, insert, or_, select, update
 
 from crossdock.state.db import run_lease, sql_statements
 from crossdock.state.db.schema import jobs, runs
@@ -105,6 +105,18 @@ class ScheduledRuns:
     def last_finished(self, job: str) -> ScheduledRun | None:
         query = select(*_FIELDS).where(table.c.job == job, table.c.status != "running")
         return next(iter(self._rows(query.order_by(table.c.due.desc(), table.c.business_date.desc()).limit(1))), None)
+
+    def finished_after(self, at: datetime) -> list[ScheduledRun]:
+        """Return the finished runs that are due after *at*, or ended after it."""
+        later = or_(table.c.due > at, table.c.finished_at > at)
+        return self._rows(select(*_FIELDS).where(later, table.c.status != "running"))
+
+    def remove(self, found: Sequence[ScheduledRun], at: datetime) -> None:
+        """Remove *found*, as if their jobs had not run. A job that was first seen after *at* counts from then on."""
+        for run in found:
+            self._connection.execute(delete(table).where(_is(DueRun(run.job, run.due, run.business_date))))
+            later = and_(jobs.c.name == run.job, jobs.c.since > at)
+            self._connection.execute(update(jobs).where(later).values(since=at))
 
     def previous(self, due_run: DueRun) -> ScheduledRun | None:
         """Return the run of the same job that was executed and ended last, or None."""

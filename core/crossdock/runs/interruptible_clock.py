@@ -1,0 +1,34 @@
+"""A clock whose waits end when the run is interrupted."""
+
+from __future__ import annotations
+
+import threading
+
+from crossdock.errors import StoppedError
+from crossdock.values.clock import Clock
+
+POLL_S = 0.2  # how quickly an interrupted wait ends
+
+
+class InterruptibleClock:
+    """*clock* for what a run reads: an API may ask for a pause of minutes, in which the run can be stopped.
+
+    Args:
+        interrupt: Set to end the run early.
+    """
+
+    def __init__(self, clock: Clock, interrupt: threading.Event) -> None:
+        self._clock, self._interrupt = clock, interrupt
+        self.now, self.monotonic = clock.now, clock.monotonic
+
+    def sleep(self, seconds: float) -> None:
+        """Wait as `Clock.sleep` does.
+
+        Raises:
+            StoppedError: If the run is interrupted.
+        """
+        until = self.monotonic() + seconds
+        while (left := until - self.monotonic()) > 0:
+            if self._interrupt.is_set():
+                raise StoppedError("stopped while waiting for a source", hint="run again to continue")
+            self._clock.sleep(min(left, POLL_S))

@@ -196,6 +196,25 @@ def test_people_are_told_once_of_the_same_open_records(
     assert case.metrics["crossdock_open_records"] == 0
 
 
+def test_people_are_told_later_of_what_they_could_not_be_told(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A channel that fails after the first degraded run gets the message after the next one, once."""
+    monkeypatch.setenv("KEY", "k")
+    (tmp_path / "c.yaml").write_text(CONFIG.format(base_url=PIN.base_url, tenant=PIN.tenant), encoding="utf-8")
+    case = ServiceCase(tmp_path, receiver, caplog, config=tmp_path / "c.yaml")
+    receiver.statuses = [503, 503, 204]
+
+    def put() -> None:
+        (tmp_path / "1.csv").write_text("SKU;PRICE\nP1;x\n", encoding="utf-8")
+
+    case.looks(nothing, put, nothing, nothing, nothing)
+    notices = [exact_json.loads(post.body) for post in receiver.posts]
+    assert [notice["type"] for notice in notices] == ["night.degraded"] * 3
+    runs = [notice["data"]["run"] for notice in notices]
+    assert runs[0] == runs[1] < runs[2]
+
+
 def test_a_service_with_runs_in_progress_keeps_the_lease(
     tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -209,5 +209,8 @@ class Service:
         self._notify(run_events.compared_if_readable(self.project, event, ended.due.instant), log)
 
     def _notify(self, event: ScheduledRunEnded | RunOverdue, log: RunLog) -> None:
-        for problem in self._notifier.notify(event) if self._notifier else ():
+        problems = self._notifier.notify(event) if self._notifier else []
+        for problem in problems:
             LOGGER.error("notification failed: %s", problem, extra=log.facts)
+        if self._notifier and isinstance(event, ScheduledRunEnded):
+            run_events.remember_notification(self.project, event, delivered=not problems)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -71,10 +71,27 @@ def compared(
     previous = previous_run(tx, event.job, due) if earlier is None else described(tx, earlier)
     if previous is None:
         return event
-    repeated = previous.is_repeated_by(due, event.status, event.open)
+    unnotified = tx.scheduled_runs.unnotified().get(event.job)
+    repeated = (unnotified is None or unnotified >= due) and previous.is_repeated_by(due, event.status, event.open)
     if earlier is not None and earlier.status == event.status and earlier.run_id is not None:
         repeated = repeated or error_texts(tx.runs.messages(earlier.run_id)) == error_texts(event.messages) != []
     return replace(event, previous=previous.status, repeated=repeated)
+
+
+def remember_notification(project: Project, event: ScheduledRunEnded, *, delivered: bool) -> None:
+    """Store whether people know about *event*, so that the next run like it is no repetition if they do not.
+
+    Without a state that can be written, it is not stored.
+    """
+    with suppress(CrossdockError):
+        with project.look() as tx:
+            found = tx.scheduled_runs.unnotified()
+        kept = {job: due for job, due in found.items() if job != event.job}
+        if not delivered and event.due is not None:
+            kept[event.job] = event.due
+        if kept != found:
+            with closing(project.open_state()) as state, state.begin() as tx:
+                tx.scheduled_runs.keep_unnotified(kept)
 
 
 def overdue(session: Session, due_run: DueRun, now: datetime) -> RunOverdue | None:

@@ -7,7 +7,7 @@ write.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from statistics import median
@@ -16,11 +16,13 @@ from typing import Any, Literal
 from sqlalchemy import ColumnElement, Connection, Select, and_, delete, func, insert, or_, select, update
 
 from crossdock.state.db import run_lease, sql_statements
-from crossdock.state.db.schema import jobs, runs
+from crossdock.state.db.schema import jobs, meta, runs
 from crossdock.state.db.schema import scheduled_runs as table
 from crossdock.state.tables.run_history import COMPLETED, UNRECORDED
+from crossdock.values import exact_json
 
 Status = Literal["running", "done", "degraded", "incomplete", "failed", "skipped"]
+_UNNOTIFIED = "unnotified_runs"
 RECENT = 5  # scheduled runs from which the duration of the next one is estimated
 
 
@@ -183,6 +185,16 @@ class ScheduledRuns:
             elif not known.finished:
                 why = "was killed" if known.run_id is None else "could not begin"
                 self.finish(each, each.status, known.run_id, f"{why}; {each.note}", at=at)
+
+    def unnotified(self) -> dict[str, datetime]:
+        """Return when the run of each job was due whose last notification was not delivered."""
+        found = self._connection.execute(select(meta.c.value).where(meta.c.name == _UNNOTIFIED)).scalar()
+        return {job: datetime.fromisoformat(due) for job, due in (exact_json.loads(found) if found else {}).items()}
+
+    def keep_unnotified(self, found: Mapping[str, datetime]) -> None:
+        """Replace what `unnotified` returns."""
+        value = exact_json.dumps({job: due.isoformat() for job, due in found.items()}).decode()
+        sql_statements.upsert(self._connection, meta, [{"name": _UNNOTIFIED, "value": value}])
 
     def end_until(self, job: str, due: datetime) -> None:
         """Treat all unrecorded scheduled runs of *job* that were due until then as finished."""

@@ -19,7 +19,7 @@ from sqlalchemy.engine import make_url
 from tests.chaos import processes
 from tests.chaos.processes import CROSSDOCK
 from tests.e2e.test_schedule_in_trouble import fill_up, small_disk
-from tests.e2e.warehouse import CUSTOMERS, INVOICES, PRODUCTS, Result, Site
+from tests.e2e.warehouse import CUSTOMERS, FORWARD, INVOICES, PRODUCTS, Fate, Front, Result, Seen, Site
 from tests.servers import require
 from tests.waiting import WITHIN_S
 
@@ -390,3 +390,20 @@ def test_a_state_that_cannot_be_made(site: Site) -> None:
     """A folder that cannot be created is reported in one sentence."""
     site.edit("sqlite:///state.db", f"sqlite:///{site.config}/state.db")
     assert_stopped(site.run("init"), "", "")
+
+
+def test_a_state_that_is_removed_during_a_run_is_no_success(site: Site, front: Front) -> None:
+    """An open file takes all writes and is gone at the end: the run says so, instead of a balanced tally."""
+    site.init()
+    site.export("PROD_1.csv", PRODUCTS)
+    file = site.folder / "state.db"
+
+    def remove(seen: Seen) -> Fate:
+        file.rename(file.with_name("removed.db"))
+        front.fate = lambda _: FORWARD
+        return FORWARD
+
+    front.fate = remove
+    result = site.sync("wms.products")
+    assert result.code == 3
+    assert "the file was removed or replaced while it was in use" in result.err

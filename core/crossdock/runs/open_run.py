@@ -367,3 +367,4 @@ class OpenRun:
                 tx.scheduled_runs.finish(due_run, report.status, report.run, note, at=now)
 
         self._session.state.apply(finish)
+        self._session.state.check_file()

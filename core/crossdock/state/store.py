@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
+from crossdock.errors import StateError
 from crossdock.state.db import run_lease
 from crossdock.state.db.database_errors import is_transient, place_of, translated
 from crossdock.state.db.engine import Pin, identity, open_engine, reading
@@ -95,6 +96,17 @@ class Transaction:
         self.statistics = StateSize(connection, self.bindings)
 
 
+def _file_of(url: URL) -> tuple[int, int] | None:
+    """Return device and number of a state's file; None for other states, and without a file."""
+    if url.drivername != "sqlite" or not url.database:
+        return None
+    try:
+        found = Path(url.database).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 @cache
 def _lock_of(_database: str) -> FairLock:
     return FairLock()
@@ -139,6 +151,18 @@ class State:
         self._lease: run_lease.Lease | None = None
         self._expected: ExpectedDeliveries | None = None
         self._write_lock = _write_lock(url)
+        self._file = _file_of(url)
+
+    def check_file(self) -> None:
+        """Check that the file of a SQLite state is still the one that was opened.
+
+        Raises:
+            StateError: If it was removed or replaced meanwhile. What was written since is in no file.
+        """
+        if _file_of(self._url) != self._file:
+            message = "the file was removed or replaced while it was in use, so that nothing of this run is recorded"
+            hint = "put back the file or a backup of it, and declare it by 'crossdock state restored'"
+            raise StateError(message, where=place_of(self._url), hint=hint)
 
     @property
     def fence(self) -> int:

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from crossdock.cli.shared_options import say
-from crossdock.errors import CrossdockError, most_severe
+from crossdock.errors import ConfigError, CrossdockError, most_severe
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
+    from crossdock.state import StateUrl
 
 T = TypeVar("T")
+_OWN_STATE = "give each tenant a state of its own: what is shown of this one is that of the other"
 AT_ONCE = 8  # states that are read at the same time
 
 
@@ -37,16 +39,24 @@ class FleetStates:
         return most_severe(self.errors.values())
 
     def each(self, read: Callable[[Project], T]) -> Iterator[tuple[str, T]]:
-        """Yield the name of each tenant, in order, with the result of *read*. Errors are shown on stderr."""
+        """Yield the name of each tenant, in order, with the result of *read*. Errors are shown on stderr.
+
+        Of tenants with the same state, which a fleet does not run, only the first one is yielded.
+        """
+        tenants: dict[StateUrl, str] = {}
         with ThreadPoolExecutor(AT_ONCE) as pool:
             for path, future in [(path, pool.submit(self._read, path, read)) for path in self._paths]:
                 try:
-                    yield path.stem, future.result()
+                    url, result = future.result()
+                    if (first := tenants.setdefault(url, path.stem)) != path.stem:
+                        raise ConfigError(f"has the same state as {first}", where=str(path), hint=_OWN_STATE)
+                    yield path.stem, result
                 except CrossdockError as error:
                     self.errors[path.stem] = error
                     say(*f"crossdock: {path.stem}: {error}".split("\n"), err=True)
 
-    def _read(self, path: Path, read: Callable[[Project], T]) -> T:
+    def _read(self, path: Path, read: Callable[[Project], T]) -> tuple[StateUrl, T]:
         from crossdock.config.project import project
 
-        return read(project.load(*self._base_files, path))
+        loaded = project.load(*self._base_files, path)
+        return loaded.state_url, read(loaded)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from tests.unit.scheduling.wallclock import utc
 from crossdock.config.schedules.due_times import Due
 from crossdock.config.schedules.job_config import JobConfig
 from crossdock.services.scheduler.due_jobs import DueJobs
-from crossdock.state import State, create, parse_url
+from crossdock.state import DueRun, State, Transaction, create, parse_url
 
 BEGIN = utc(2026, 6, 1)
 NOW = utc(2026, 6, 4, 3)
@@ -105,3 +105,29 @@ def test_the_preview_is_in_order() -> None:
         ("b", 1, 1), ("a", 1, 2), ("b", 2, 1), ("a", 2, 2),
     ]  # fmt: skip
     assert due_jobs.next_due(BEGIN) == {"a": RUNS[0].instant, "b": utc(2026, 6, 1, 1)}
+
+
+def test_a_job_waits_for_a_run_of_its_date_that_is_due_later(state: State) -> None:
+    """As for the night that counts as the day before: it begins after the day's other jobs are due."""
+    due_jobs = jobs(
+        a={"schedule": {"at": "03:00", "business_date": "previous_day"}},
+        b={"after": ["a"], "schedule": {"catch_up": "latest"}},
+    )
+    since = {"a": BEGIN, "b": BEGIN}
+
+    def starts(tx: Transaction, now: datetime) -> Due | None:
+        plans = due_jobs.plans(tx.scheduled_runs, now, since)
+        (plan,) = (each for each in plans if each.job == "b")
+        plan.starts = plan.starts[-1:]
+        return due_jobs.may_start(tx.scheduled_runs, plan, plans, now)
+
+    with state.begin() as tx:
+        assert starts(tx, utc(2026, 6, 4, 2)) is None
+        assert starts(tx, utc(2026, 6, 5, 1)) is None
+        night = DueRun("a", utc(2026, 6, 5, 3), date(2026, 6, 4))
+        tx.scheduled_runs.begin(night, at=night.due)
+        tx.scheduled_runs.finish(night, "done", None, None, at=night.due)
+        plans = due_jobs.plans(tx.scheduled_runs, utc(2026, 6, 5, 1), since)
+        (plan,) = (each for each in plans if each.job == "b")
+        plan.starts = [RUNS[-1]]
+        assert due_jobs.may_start(tx.scheduled_runs, plan, plans, night.due) == RUNS[-1]

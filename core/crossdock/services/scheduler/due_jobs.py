@@ -13,6 +13,7 @@ from crossdock.config.schedules.job_config import JobConfig, ordered
 from crossdock.state import ScheduledRun, SkippedRun
 
 AHEAD = timedelta(days=366)  # how far the next run is searched
+DATES_AHEAD = timedelta(days=2)  # a run is due on its business date or on the day after
 
 
 @dataclass(slots=True)
@@ -70,7 +71,9 @@ class DueJobs:
         first = plan.starts[0]
         unfinished = {other.job: {start.business_date for start in other.starts} for other in plans}
         waits = any(
-            first.business_date in unfinished.get(other, ()) or self._runs(known, other, first.business_date)
+            first.business_date in unfinished.get(other, ())
+            or self._runs(known, other, first.business_date)
+            or self._is_to_come(known, other, first.business_date, now)
             for other in job.after
         )
         return None if waits else first
@@ -88,6 +91,13 @@ class DueJobs:
     @staticmethod
     def _runs(known: KnownRuns, job: str, day: date) -> bool:
         return any(not run.finished for run in known.of_date(job, day))
+
+    def _is_to_come(self, known: KnownRuns, job: str, day: date, now: datetime) -> bool:
+        """Return whether the first run of *job* for *day* is due only later."""
+        last = known.last_finished(job)
+        if job in known.paused() or (last is not None and last.business_date >= day):
+            return False
+        return any(one.business_date == day for one in due(self._jobs[job].schedule, now, now + DATES_AHEAD))
 
     def _plan(self, known: KnownRuns, name: str, now: datetime, on_time_since: datetime) -> DueJob:
         job = self._jobs[name]

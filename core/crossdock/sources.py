@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from crossdock.reading.sources.api_client import ApiClient
     from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest
     from crossdock.reading.sources.archive import ArchiveFolder
+    from crossdock.reading.sources.damaged_cells import warnings_about_newest
     from crossdock.reading.sources.expected_files import Expect, Expectation
     from crossdock.reading.sources.file_order import NameOrder, Order
     from crossdock.reading.sources.file_source import FileSource, StreamId
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from crossdock.reading.sources.late_files import Wait
     from crossdock.reading.sources.manifests import Manifest
     from crossdock.reading.sources.markers import Markers, MarkerTemplate
-    from crossdock.reading.sources.newest_file import warnings_about_newest
     from crossdock.reading.sources.overlapping_pages import OverlappingPages
     from crossdock.reading.sources.pagination import (
         AfterId,
@@ -90,7 +90,7 @@ _NAMES = {
     "reading.sources.joined_rows": "Rule",
     "reading.sources.late_files": "Wait",
     "reading.sources.manifests": "Manifest",
-    "reading.sources.newest_file": "warnings_about_newest",
+    "reading.sources.damaged_cells": "warnings_about_newest",
     "reading.sources.markers": "Markers MarkerTemplate",
     "reading.sources.source_context": "SourceContext",
     "reading.transport.file_store": "FileStore any_case list_below split_pattern",

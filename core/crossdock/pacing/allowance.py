@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from crossdock.pacing.bucket_access import BucketView
 from crossdock.pacing.bucket_store import BucketState, BucketStore
+from crossdock.pacing.bucket_view import BucketView
 from crossdock.pacing.in_flight_limit import InFlightLimit
 from crossdock.pacing.level_tracker import LevelTracker
 from crossdock.pacing.limit_estimate import UNLIMITED, LimitEstimate

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from crossdock.pacing.bucket_access import BucketView
 from crossdock.pacing.bucket_store import BucketState, TakenTokens
+from crossdock.pacing.bucket_view import BucketView
 from crossdock.pacing.header_trust import HeaderTrust
 from crossdock.pacing.limit_estimate import UNLIMITED
 from crossdock.pacing.limit_learner import LimitLearner

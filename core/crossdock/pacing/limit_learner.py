@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from crossdock.pacing.bucket_access import BucketView
 from crossdock.pacing.bucket_store import BucketState
+from crossdock.pacing.bucket_view import BucketView
 from crossdock.pacing.limit_estimate import UNSURE, LimitEstimate
 from crossdock.pacing.rate_headers import MAX_WAIT_S, RateHeaders
 from crossdock.pacing.samples import AnsweredRequest, Sample

@@ -158,7 +158,7 @@ class HeldRecords:
             with self.state.begin() as tx:
                 tx.waiting_records.put_idle(self.bound.name, idle, self.version)
 
-    def release(self) -> int:
+    def discard(self) -> int:
         """Remove all records. Return how many still wait."""
         if not self:
             return 0

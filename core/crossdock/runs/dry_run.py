@@ -220,7 +220,7 @@ class _Preview:
                 self._pass_on(decided)
         for bound, held, waiting in self._waiting:
             waiting.finish()
-            self._tally(bound.name).count("carried_on", held.release())
+            self._tally(bound.name).count("carried_on", held.discard())
 
     def _part(self, bound: BoundStream, stream_input: StreamInput, held: HeldRecords, waiting: WaitingOnce) -> bool:
         """Read and decide about a part, or a phase, of one stream. Return False if nothing more of it can be

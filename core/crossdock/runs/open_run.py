@@ -18,7 +18,6 @@ from crossdock.planning import undos_meanwhile
 from crossdock.reading.sources.source_context import JobRun, Patience, SourceContext
 from crossdock.runs import api_limits
 from crossdock.runs.intake_logs import NoIntake, StateIntake
-from crossdock.runs.interruptible_clock import InterruptibleClock
 from crossdock.runs.live_index import RunMatches
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
@@ -33,6 +32,7 @@ from crossdock.runs.timings import Timings
 from crossdock.runs.verification import Verification
 from crossdock.state import Intent, MigrationPart, RunResult, Transaction, Unchanged
 from crossdock.values.author_code import AuthorCodeError, error_of_author
+from crossdock.values.interruptible_clock import InterruptibleClock
 from crossdock.values.progress import Progress
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.delivering_run import DeliveringRun

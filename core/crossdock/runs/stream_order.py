@@ -9,9 +9,8 @@ from datetime import timedelta
 from crossdock.config.project.connector_instances import BoundStream
 from crossdock.reading.sources.late_files import LateError
 from crossdock.values.clock import Clock
+from crossdock.values.interruptible_clock import POLL
 from crossdock.values.progress import Progress
-
-POLL = timedelta(milliseconds=200)  # how quickly an interrupted pause ends
 
 
 class StreamOrder:

@@ -134,13 +134,13 @@ class StreamRunner:
         nothing = HeldRecords(bound, self._state, self._references, frozenset())
         return self._planner(nothing, gone, FailureCount(bound, None))
 
-    def release_held(self) -> None:
+    def carry_over_held(self) -> None:
         """Count what still waits, and deletes that were not begun, as carried on."""
         for name, source in self._deferred.items():
             self._report.tally(name).count("carried_on", len(source.removals.removed))
             source.close()
         for bound, held in self._held.values():
-            self._report.tally(bound.name).count("carried_on", held.release())
+            self._report.tally(bound.name).count("carried_on", held.discard())
 
     def _run_part(self, bound: BoundStream, source: RecordSource, held: HeldRecords) -> Steps:
         """Read and deliver what `RecordSource.read` reads at once. Returns as `run`."""

@@ -151,7 +151,7 @@ class RunningStreams:
             done = (yield from self._each(delivery, source)) and (yield from runner.deliver_held())
             done = done and (yield from runner.deliver_deletes())
         finally:
-            runner.release_held()
+            runner.carry_over_held()
             runner.report_defects()
         if not (done and (yield from runner.deliver(dispatcher.release))):
             dispatcher.put_back()

@@ -6,7 +6,7 @@ records and values.
 
 from crossdock.state.db.database_url import parse_url
 from crossdock.state.db.engine import Pin, StateUrl, create
-from crossdock.state.expected_deliveries import ExpectedDeliveries, ExpectedDelivery
+from crossdock.state.planned_state import ExpectedDeliveries, ExpectedDelivery
 from crossdock.state.queries.record_history import FoundRecord
 from crossdock.state.store import State, Transaction
 from crossdock.state.tables.begun_undos import BegunUndo

@@ -20,7 +20,7 @@ from crossdock.state.db.database_errors import is_transient, place_of, translate
 from crossdock.state.db.engine import Pin, identity, open_engine, reading
 from crossdock.state.db.fair_lock import FairLock
 from crossdock.state.db.sqlite_preload import read_ahead
-from crossdock.state.expected_deliveries import (
+from crossdock.state.planned_state import (
     ExpectedBindings,
     ExpectedDeadLetters,
     ExpectedDeliveries,

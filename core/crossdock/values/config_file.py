@@ -27,7 +27,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from crossdock.errors import ConfigError, FindingsError
-from crossdock.values import yaml_reader, yaml_scalars
+from crossdock.values import yaml_reader, yaml_traps
 from crossdock.values.finding_messages import message_of
 from crossdock.values.local_files import open_regular, read_bounded
 from crossdock.values.merged_content import merged
@@ -251,7 +251,7 @@ class Document:
         found = []
         for place, text in self.content.plain.items():
             is_constant = place[-1:] == ("const",)
-            trap = yaml_scalars.number_trap(text) or (yaml_scalars.boolean_trap(text) if is_constant else None)
+            trap = yaml_traps.number_trap(text) or (yaml_traps.boolean_trap(text) if is_constant else None)
             if trap:
                 found.append(f"{self.where(place)}: {_named(place)}{trap}")
         if found:
@@ -268,7 +268,7 @@ class Document:
                 place = (*place, part)
         plain = self.content.plain.get(place)
         is_text = item["type"] == "string_type" or (plain is not None and _is_form(item))
-        message = yaml_scalars.must_be_text(plain) if is_text else message_of(item)
+        message = yaml_traps.must_be_text(plain) if is_text else message_of(item)
         return f"{self.where(place)}: {_named(place)}{message}"
 
     def _is_choice(self, place: Place, part: str | int, following: str | int) -> bool:

@@ -7,8 +7,8 @@ import math
 import pytest
 from tests.allowances import configured
 
-from crossdock.pacing.bucket_access import BucketView
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
+from crossdock.pacing.bucket_view import BucketView
 from crossdock.pacing.level_tracker import LevelTracker
 from crossdock.pacing.limit_estimate import LimitEstimate
 from crossdock.pacing.limit_learner import LimitLearner

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from crossdock.pacing.bucket_access import BucketView
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
+from crossdock.pacing.bucket_view import BucketView
 from crossdock.pacing.limit_estimate import LimitEstimate, Origin
 from crossdock.pacing.limit_learner import LimitLearner
 from crossdock.pacing.rate_headers import RateHeaders

@@ -39,7 +39,7 @@ def test_a_record_that_waits_for_another_kind_is_not_held(state: State) -> None:
     records = HeldRecords(BOUND, state, References("platform"), {BOUND.scope})
     elsewhere: ScopedKey = (Scope("platform", "ledger_account", "other"), "P")
     assert not records.add(account(BOUND, "A", "P"), {}, [elsewhere], is_bound=False)
-    assert records.release() == 0
+    assert records.discard() == 0
 
 
 def test_a_record_is_ready_once_its_parent_is_bound(state: State) -> None:
@@ -49,7 +49,7 @@ def test_a_record_is_ready_once_its_parent_is_bound(state: State) -> None:
     bind(state, "P")
     (ready,) = records.ready()
     assert records.take(ready).record.key == "A"
-    assert records.release() == 1
+    assert records.discard() == 1
 
 
 def test_an_opened_record_is_ready_once_it_is_bound(state: State) -> None:
@@ -77,7 +77,7 @@ def test_an_opened_record_that_was_rejected_is_released(state: State) -> None:
         tx.dead_letters.put(
             [DeadLetter(read.identity, "delivery", "rejected", None, "", {}, None)], run_id=run_id, at=AT
         )
-    assert records.release() == 1
+    assert records.discard() == 1
 
 
 def test_a_bound_record_is_not_opened(state: State) -> None:
@@ -96,7 +96,7 @@ def test_a_record_that_is_read_again_is_forgotten(state: State) -> None:
     hashes = key_hashes(["A", "C"])
     assert records.forget(hashes.values()) == 1
     assert len(records) == 1
-    assert records.release() == 1
+    assert records.discard() == 1
 
 
 def test_a_record_is_held_for_a_scope_that_is_still_to_come(state: State) -> None:

@@ -108,7 +108,7 @@ class Run:
             chunks = planner.next_round()
         planner.pass_over(reads)
         planner.finish()
-        self.tally.count("carried_on", self.held.release())
+        self.tally.count("carried_on", self.held.discard())
 
     def _end(self, end: str, keys: Iterator[str]) -> None:
         for key in keys:

@@ -8,7 +8,7 @@ Amounts and quantities are `decimal.Decimal`. For a sync use the engine, which k
 
 from crossdock.platform.client.client_errors import FieldError, ProblemError
 from crossdock.platform.client.platform_client import Client
-from crossdock.platform.client.stored_resources import (
+from crossdock.platform.client.response_models import (
     Entry,
     StoredCustomer,
     StoredInventoryLot,

@@ -11,7 +11,7 @@ import httpx
 from crossdock.errors import ConfigError
 from crossdock.platform.client.request_sender import RequestSender
 from crossdock.platform.client.resource_collections import InventoryLots, Invoices, LedgerAccounts, ResourceCollection
-from crossdock.platform.client.stored_resources import (
+from crossdock.platform.client.response_models import (
     StoredCustomer,
     StoredInventoryLot,
     StoredInvoice,

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from crossdock.errors import RemoteError
 from crossdock.platform.client.request_sender import RequestSender
-from crossdock.platform.client.stored_resources import (
+from crossdock.platform.client.response_models import (
     Entry,
     Stored,
     StoredInventoryLot,

@@ -8,8 +8,8 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from crossdock.errors import CrossdockError
+from crossdock.reading.sources.file_listing import FileListing
 from crossdock.reading.sources.known_files import KnownFiles
-from crossdock.reading.sources.listed_files import FileListing
 from crossdock.reading.transport.file_store import ArchivingStore, FileStore, RemoteFile, split_pattern
 from crossdock.state import FileFacts
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.allowances import configured
 
-from crossdock.pacing.bucket_access import BucketView
 from crossdock.pacing.bucket_store import BucketState, MemoryStore
+from crossdock.pacing.bucket_view import BucketView
 from crossdock.pacing.limit_estimate import LimitEstimate
 from crossdock.testing.manual_clock import ManualClock
 

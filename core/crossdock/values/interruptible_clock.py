@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+from datetime import timedelta
 
 from crossdock.errors import StoppedError
 from crossdock.values.clock import Clock
 
-POLL_S = 0.2  # how quickly an interrupted wait ends
+POLL = timedelta(milliseconds=200)  # how quickly an interrupted wait ends
 
 
 class InterruptibleClock:
@@ -31,4 +32,4 @@ class InterruptibleClock:
         while (left := until - self.monotonic()) > 0:
             if self._interrupt.is_set():
                 raise StoppedError("stopped while waiting for a source", hint="run again to continue")
-            self._clock.sleep(min(left, POLL_S))
+            self._clock.sleep(min(left, POLL.total_seconds()))

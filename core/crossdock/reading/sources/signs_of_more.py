@@ -81,7 +81,7 @@ class SignsOfMore:
         self._read = None if records is None or self._read is None else self._read + records
         self._pages, self._is_empty = self._pages + 1, records == 0
         numbers, self._next = dict[str, tuple[str, int]](), None
-        self._take_header(answer, records or 0)
+        self._is_only_full_page = self._is_cut(answer, records or 0)
         for place, kind, value in self._found(answer):
             if place in self._ignored:
                 continue
@@ -96,11 +96,13 @@ class SignsOfMore:
         before = numbers if self._numbers is None else self._numbers
         self._numbers = {place: min(each, numbers[place]) for place, each in before.items() if place in numbers}
 
-    def _take_header(self, answer: ApiAnswer, records: int) -> None:
-        """Check the header for the next page, which a proxy may drop. Only a page that is not full needs none."""
-        is_cut = self._header is not None and self._header not in answer.headers and 0 < self._full <= records
-        self._cut = self._header if is_cut and self._header not in self._ignored else None
-        self._full = max(self._full, records)
+    def _is_cut(self, answer: ApiAnswer, records: int) -> bool:
+        """Return whether a full first page lacks the header of a next one, which a proxy may have dropped.
+
+        The last one of several pages is no sign: some servers send no such header with it.
+        """
+        is_full = self._pages == 1 and 0 < self._full <= records
+        return is_full and self._header not in {None, *answer.headers, *self._ignored}
 
     def text(self) -> str | None:
         """Return what shows after the last page that there are more records than were read, or None."""
@@ -114,8 +116,8 @@ class SignsOfMore:
             if kind == "pages" and number > self._pages:
                 return f"{place} is {number:,}"
         has_all = any(kind == "total" and number == self._read for kind, number in (self._numbers or {}).values())
-        if self._cut is not None and not has_all:
-            return f"its last page is full, and has no header {self._cut} which would tell of a next page"
+        if self._is_only_full_page and not has_all:
+            return f"its only page is full, and has no header {self._header} which would tell of a next page"
         is_told = self._next is not None and (self._is_empty or not self._ends_empty)
         return f"{self._next} tells of a next page" if is_told else None
 

@@ -28,8 +28,11 @@ class InterruptibleClock:
         Raises:
             StoppedError: If the run is interrupted.
         """
-        until = self.monotonic() + seconds
-        while (left := until - self.monotonic()) > 0:
-            if self._interrupt.is_set():
+        until, left = self.monotonic() + seconds, seconds
+        while True:
+            if left > 0 and self._interrupt.is_set():
                 raise StoppedError("stopped while waiting for a source", hint="run again to continue")
             self._clock.sleep(min(left, POLL.total_seconds()))
+            left = until - self.monotonic()
+            if left <= 0:
+                return

@@ -32,7 +32,6 @@ from crossdock.runs.timings import Timings
 from crossdock.runs.verification import Verification
 from crossdock.state import Intent, MigrationPart, RunResult, Transaction, Unchanged
 from crossdock.values.author_code import AuthorCodeError, error_of_author
-from crossdock.values.interruptible_clock import InterruptibleClock
 from crossdock.values.progress import Progress
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.delivering_run import DeliveringRun
@@ -230,7 +229,7 @@ class OpenRun:
         )
         work = run_folder(stack, spool)
         context = SourceContext(
-            InterruptibleClock(session.clock, self._interrupt),
+            session.clock,
             self._timings,
             NoIntake() if self._purpose.rereads else StateIntake(session.state, session.clock),
             work / "spool" if self._purpose.rereads else spool,
@@ -244,6 +243,7 @@ class OpenRun:
             limits=self._api_limits,
             buckets=session.source_buckets,
             live=self._priority == "live",
+            interrupt=self._interrupt,
             api_usage=report.api_usage,
             reading=session.reading,
         )

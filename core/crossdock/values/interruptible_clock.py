@@ -9,6 +9,7 @@ from crossdock.errors import StoppedError
 from crossdock.values.clock import Clock
 
 POLL = timedelta(milliseconds=200)  # how quickly an interrupted wait ends
+LEAST_S = 0.00001  # a shorter rest may be nothing for a clock that counts microseconds
 
 
 class InterruptibleClock:
@@ -34,5 +35,5 @@ class InterruptibleClock:
                 raise StoppedError("stopped while waiting for a source", hint="run again to continue")
             self._clock.sleep(min(left, POLL.total_seconds()))
             left = until - self.monotonic()
-            if left <= 0:
+            if left < LEAST_S:
                 return

@@ -23,6 +23,7 @@ from crossdock.reading.sources.retried_requests import RetriedRequests, Smaller
 from crossdock.reading.sources.signs_of_more import SignsOfMore
 from crossdock.reading.sources.source_allowance import SourceAllowance
 from crossdock.reading.sources.source_context import SourceContext
+from crossdock.values.interruptible_clock import InterruptibleClock
 
 MAX_PAGES = 100_000
 _MORE = (
@@ -58,11 +59,12 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         self._leave = ExitStack()
         bucket = run.buckets.join(connection, run.clock, api.rate, run.limits.get(connection))
         self._leave.callback(run.buckets.leave, bucket)
-        self.allowance = SourceAllowance(run.clock, bucket, run.progress.waiting, live=run.live)
+        clock = InterruptibleClock(run.clock, run.interrupt)
+        self.allowance = SourceAllowance(clock, bucket, run.progress.waiting, live=run.live)
         self._answers: dict[int, int] = {}  # number of answers by address
         self._pages_given: dict[int, int] = {}  # hashes of pages with records, and of the requests for them
         rng = random.Random()  # noqa: S311  jitter needs no secrecy
-        self._retried = RetriedRequests(run.clock, self.allowance, api.throttled, self._http.redacted, rng)
+        self._retried = RetriedRequests(clock, self.allowance, api.throttled, self._http.redacted, rng)
 
     def request(
         self,

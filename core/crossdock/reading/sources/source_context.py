@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -162,6 +163,7 @@ class SourceContext:
         limits: The token buckets of HTTP APIs by connection, stored for the next run.
         buckets: The buckets of the APIs that are read now; runs of one session share them.
         live: Whether its requests have priority over those of batches.
+        interrupt: Set to end the run early; pauses of HTTP APIs end then.
         api_usage: What was requested of HTTP APIs, by connection.
         open_lists: The lists that streams are reading, of which only the end shows whether they were complete.
         clocks_behind_s: Seconds by which an HTTP API's clock is behind this machine's, by connection, if measured.
@@ -188,6 +190,7 @@ class SourceContext:
     limits: dict[str, BucketState] = field(default_factory=dict)
     buckets: SharedBuckets = field(default_factory=SharedBuckets)
     live: bool = False
+    interrupt: threading.Event = field(default_factory=threading.Event)
     api_usage: dict[str, ApiUsage] = field(default_factory=dict)
     open_lists: OpenLists = field(default_factory=OpenLists)
     clocks_behind_s: dict[str, float] = field(default_factory=dict)

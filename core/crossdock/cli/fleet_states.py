@@ -12,7 +12,6 @@ from crossdock.errors import ConfigError, CrossdockError, most_severe
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
-    from crossdock.state import StateUrl
 
 T = TypeVar("T")
 _OWN_STATE = "give each tenant a state of its own: what is shown of this one is that of the other"
@@ -43,20 +42,21 @@ class FleetStates:
 
         Of tenants with the same state, which a fleet does not run, only the first one is yielded.
         """
-        tenants: dict[StateUrl, str] = {}
+        tenants = dict[str, str]()
         with ThreadPoolExecutor(AT_ONCE) as pool:
             for path, future in [(path, pool.submit(self._read, path, read)) for path in self._paths]:
                 try:
-                    url, result = future.result()
-                    if (first := tenants.setdefault(url, path.stem)) != path.stem:
+                    place, result = future.result()
+                    if (first := tenants.setdefault(place, path.stem)) != path.stem:
                         raise ConfigError(f"has the same state as {first}", where=str(path), hint=_OWN_STATE)
                     yield path.stem, result
                 except CrossdockError as error:
                     self.errors[path.stem] = error
                     say(*f"crossdock: {path.stem}: {error}".split("\n"), err=True)
 
-    def _read(self, path: Path, read: Callable[[Project], T]) -> tuple[StateUrl, T]:
+    def _read(self, path: Path, read: Callable[[Project], T]) -> tuple[str, T]:
         from crossdock.config.project import project
+        from crossdock.state.db.database_errors import place_of
 
         loaded = project.load(*self._base_files, path)
-        return loaded.state_url, read(loaded)
+        return place_of(loaded.state_url), read(loaded)

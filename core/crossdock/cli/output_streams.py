@@ -42,8 +42,9 @@ def _kept(stream: TextIO, own: TextIO | None) -> tuple[TextIO, OutputFile | None
         return stream, None
     stream.flush()
     output = OutputFile(stream.fileno(), "w", closefd=False)
+    is_buffered = isinstance(stream.buffer, io.BufferedWriter)  # not with python -u or PYTHONUNBUFFERED
     kept = io.TextIOWrapper(
-        io.BufferedWriter(output),
+        io.BufferedWriter(output) if is_buffered else output,
         encoding=stream.encoding,
         errors=stream.errors,
         line_buffering=stream.line_buffering,

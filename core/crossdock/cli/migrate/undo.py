@@ -16,7 +16,7 @@ from crossdock.cli.undo import planned, undo_options
 def undo(config: Path, **options: Any) -> int:
     """Plan to undo the migration: delete what it created, restore what it changed.
 
-    Reads the platform and changes nothing; 'crossdock apply' executes the plan. Records that somebody else has changed
+    Reads the platform and changes nothing; 'crossdock apply' executes the plan. Records that others have changed
     since are listed and left alone, and so is what cannot be undone, such as an invoice. After the undo the next load
     reads the sources from their beginning.
 

@@ -66,8 +66,8 @@ class SignsOfMore:
         self._records, self._ignored = records, {*ignored, *(name.lower() for name in ignored)}
         self._ends_empty, self._counts = paginator.ends_empty, paginator.counted
         self._compares_total = paginator.total is not None
-        self._header, self._full = paginator.next_header, paginator.size or _page_size(params)
-        self._cut: str | None = None  # a full page without the header of a next page
+        self._header, self._page_size = paginator.next_header, paginator.size or _page_size(params)
+        self._is_cut = False  # the only page so far is full, and has no such header
         self._numbers: dict[str, tuple[str, int]] | None = None  # name, lowest and highest number, if each page has it
         self._read: int | None = 0
         self._pages = 0
@@ -81,7 +81,7 @@ class SignsOfMore:
         self._read = None if records is None or self._read is None else self._read + records
         self._pages, self._is_empty = self._pages + 1, records == 0
         numbers, self._next = dict[str, tuple[str, int]](), None
-        self._is_only_full_page = self._is_cut(answer, records or 0)
+        self._is_cut = self._may_be_cut(answer, records or 0)
         for place, kind, value in self._found(answer):
             if place in self._ignored:
                 continue
@@ -96,12 +96,12 @@ class SignsOfMore:
         before = numbers if self._numbers is None else self._numbers
         self._numbers = {place: min(each, numbers[place]) for place, each in before.items() if place in numbers}
 
-    def _is_cut(self, answer: ApiAnswer, records: int) -> bool:
+    def _may_be_cut(self, answer: ApiAnswer, records: int) -> bool:
         """Return whether a full first page lacks the header of a next one, which a proxy may have dropped.
 
-        The last one of several pages is no sign: some servers send no such header with it.
+        The last one of several pages is not a sign: some servers send no such header with it.
         """
-        is_full = self._pages == 1 and 0 < self._full <= records
+        is_full = self._pages == 1 and 0 < self._page_size <= records
         return is_full and self._header not in {None, *answer.headers, *self._ignored}
 
     def text(self) -> str | None:
@@ -116,7 +116,7 @@ class SignsOfMore:
             if kind == "pages" and number > self._pages:
                 return f"{place} is {number:,}"
         has_all = any(kind == "total" and number == self._read for kind, number in (self._numbers or {}).values())
-        if self._is_only_full_page and not has_all:
+        if self._is_cut and not has_all:
             return f"its only page is full, and has no header {self._header} which would tell of a next page"
         is_told = self._next is not None and (self._is_empty or not self._ends_empty)
         return f"{self._next} tells of a next page" if is_told else None

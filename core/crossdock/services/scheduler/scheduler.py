@@ -191,10 +191,10 @@ class Scheduler:
         """Return all plans, and the runs to start now, in order."""
         with state.begin() as tx:
             plans = self._due_jobs.plans(tx.scheduled_runs, now, self._on_time_since)
-            early = self._begun_early(tx, now)
+            early = [] if self._is_clock_checked(now) else self._begun_early(tx, now)
         if early or any(plan.starts or plan.skipped for plan in plans):
             self._check_clock(now)
-        if early and self._checked_offset_s is not None:
+        if early and self._is_clock_checked(now):
             plans = self._without_early(state, early, now)
         with state.begin() as tx:
             candidates = [plan for plan in plans if plan.job not in self._running and plan.job not in self._postponed]
@@ -225,10 +225,17 @@ class Scheduler:
         Raises:
             ClockError: If they differ too much to start or skip runs.
         """
-        offset_s = now.timestamp() - self._clock.monotonic()
-        if self._checked_offset_s is None or abs(offset_s - self._checked_offset_s) > CLOCK_SET_S:
+        if not self._is_clock_checked(now):
             compared = check_clock(self._project.platform, self._clock, self._project.probed[0])
-            self._checked_offset_s = offset_s if compared else None
+            self._checked_offset_s = self._offset_s(now) if compared else None
+
+    def _is_clock_checked(self, now: datetime) -> bool:
+        """Return whether the clock was compared with the platform's since it was last set."""
+        checked_s = self._checked_offset_s
+        return checked_s is not None and abs(self._offset_s(now) - checked_s) <= CLOCK_SET_S
+
+    def _offset_s(self, now: datetime) -> float:
+        return now.timestamp() - self._clock.monotonic()
 
     def _without_conflicts(self, ready: list[tuple[DueJob, Due]]) -> list[tuple[DueJob, Due]]:
         """Return as many runs as may run at once, no two of which share a connection."""

@@ -1,0 +1,29 @@
+"""Standard output that is kept when it cannot be written works as the one that it replaces."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+from crossdock.cli.output_streams import keep_output
+
+
+@pytest.mark.parametrize(("is_buffered", "written"), [(True, ""), (False, "one\n")])
+def test_an_unbuffered_output_stays_unbuffered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_buffered: bool, written: str
+) -> None:
+    """As with ``python -u`` or PYTHONUNBUFFERED, where each line is there at once for the reader of a pipe."""
+    file = tmp_path / "output"
+    raw = io.FileIO(file, "w")
+    stream = io.TextIOWrapper(io.BufferedWriter(raw) if is_buffered else raw, write_through=not is_buffered)
+    for name in ("stdout", "__stdout__"):
+        monkeypatch.setattr(sys, name, stream)
+    assert keep_output() is not None
+    print("one")
+    assert file.read_text() == written
+    sys.stdout.flush()
+    assert file.read_text() == "one\n"
+    stream.close()

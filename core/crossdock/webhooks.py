@@ -118,7 +118,7 @@ class SubscriptionApi(ABC, Generic[S]):
 
     @abstractmethod
     def remove(self, ctx: Context[S], subscription: Subscription) -> None:
-        """End *subscription*. One that no longer exists is no error."""
+        """End *subscription*. One that no longer exists is not an error."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,7 +97,7 @@ def charge_key(kind: ChargeKind) -> str:
 
 
 def least(currency: str, pointer: str) -> Decimal:
-    """Return the smallest amount of *currency*, or raise RecordError if it is no currency of ISO 4217."""
+    """Return the smallest amount of *currency*, or raise RecordError if it is not a currency of ISO 4217."""
     try:
         return unit_of(currency)
     except ValueError:

@@ -31,7 +31,7 @@ Row = dict[str, Any]
 Keys = Sequence[tuple[str, ...]]
 
 _ANY_NUMBER = ChangeLimits(at_most_percent=100)
-"""most orders and most of the stock change in a day"""
+"""Most orders and most of the stock change in a day."""
 _WITHOUT_MAPPING = Filter(field="mapped", equals="false")
 CREDIT_NOTE = "credit-note"
 """The prefix of a credit note's key, before the shop's id of the refund."""

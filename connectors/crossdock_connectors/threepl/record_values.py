@@ -55,7 +55,7 @@ def units(record: JsonAccess, pointer: str) -> Decimal:
 
 
 def joined(item: Any, **members: Any) -> Any:
-    """Return *item* with further members. A value that is no object is returned unchanged."""
+    """Return *item* with further members. A value that is not an object is returned unchanged."""
     return {**item, **members} if isinstance(item, dict) else item
 
 

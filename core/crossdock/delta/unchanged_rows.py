@@ -31,7 +31,7 @@ class KeyOrder:
         self.steps, self.once = 0, True
 
     def same(self, rows: pl.DataFrame) -> pl.Series:
-        """Return true for each of *rows* (`KEY_HASH`, `FP`) that is known to be unchanged. False is no proof of a
+        """Return true for each of *rows* (`KEY_HASH`, `FP`) that is known to be unchanged. False is not proof of a
         change.
         """
         rows = rows.select(KEY_HASH, FP)

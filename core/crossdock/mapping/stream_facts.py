@@ -322,7 +322,7 @@ class StreamFacts:
     """The resource of a target that its records are, such as ``plain.orders``, by which crossdock recognizes what it
     wrote there itself; their key is the target's id then. Streams of kind ``platform`` have it."""
     conflicts: Literal["overwrite", "reject"] = "overwrite"
-    """What to do with an update of a member that somebody else has changed at the target since: ``overwrite`` it, or
+    """What to do with an update of a member that others have changed at the target since: ``overwrite`` it, or
     ``reject`` the record, with both values in the reason. Other members of the record are kept in any case."""
     adopt: Adopt = "never"
     """``external_id`` takes over a record that the platform has under our external id; else it is a conflict. ``{by:

@@ -43,7 +43,7 @@ class NotReadyError(RefusedError):
 def obstacles(
     tx: Transaction, migration: Migration, waves: Sequence[WaveStatus], scopes: Mapping[str, Scope], now: Planned
 ) -> Iterator[Obstacle]:
-    """Yield missing facts, which nobody can accept.
+    """Yield missing facts, which no person can accept.
 
     Args:
         scopes: The scopes by the name of the stream.
@@ -60,7 +60,7 @@ def obstacles(
 
 
 def unaccepted(document: Document) -> Iterator[Obstacle]:
-    """Yield the exceptions, unless somebody has accepted them."""
+    """Yield the exceptions, unless a person has accepted them."""
     counts = exception_counts(document["exceptions"])
     if counts and document["migration"]["accepted_exceptions"] is None:
         shown = ", ".join(f"{number:,} {name}" for name, number in counts.items())

@@ -75,7 +75,7 @@ def sign_off_report(
 
 
 def exception_counts(exceptions: Mapping[str, Any]) -> dict[str, int]:
-    """Count the exceptions that somebody must accept, by kind.
+    """Count the exceptions that a person must accept, by kind.
 
     Records that a person has dropped, or a config keeps, are decided already. A rejected or waiting record is in the
     state, and also a difference if its stream can be compared. It counts once.

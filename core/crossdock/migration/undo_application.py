@@ -33,7 +33,7 @@ def apply(
 ) -> Report:
     """Apply *approved* if a new plan is the same, or continue it if it has begun.
 
-    A record that somebody changes meanwhile is left alone and listed as rejected. After the undo of a migration its
+    A record that another user changes meanwhile is left alone and listed as rejected. After the undo of a migration its
     sources are read from their beginning again. After the undo of a run its files are not read again.
 
     Raises:

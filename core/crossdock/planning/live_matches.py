@@ -19,7 +19,7 @@ class LiveValue:
     """The value of the compared member of one record of the target.
 
     Attributes:
-        value: None if it is no text, or if the record belongs to another stream and is never taken over.
+        value: None if it is not text, or if the record belongs to another stream and is never taken over.
         taken: Whether it belongs to a record of this stream already.
     """
 

@@ -1,4 +1,4 @@
-"""Input of a stream that must be the same as when somebody looked at it."""
+"""Input of a stream that must be the same as when a person looked at it."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class GoneRecords:
         Args:
             seen: The keys that the run has read before, which are left out of *scan*.
         """
-        self.listed_rows = rows.rows_read or None  # an empty list is no evidence
+        self.listed_rows = rows.rows_read or None  # an empty list is not evidence
         if not scan.sources:
             return Removals()
         gone = absent(self._state.known(self._bound.scope), pl.concat([scan.latest.select(KEY_HASH), seen]))
@@ -161,7 +161,7 @@ class GoneRecords:
         except CrossdockError as error:
             return Removals(refusal=error)
         keys = listed.keys()
-        self.listed_rows, self.digest = listed.rows or None, _digest(keys)  # an empty list is no evidence
+        self.listed_rows, self.digest = listed.rows or None, _digest(keys)  # an empty list is not evidence
         known = self._state.known(bound.scope)
         gone = absent(known, pl.concat([keys, *self._read]))  # what this run read exists
         with self._state.look() as tx:

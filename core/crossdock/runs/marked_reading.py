@@ -73,7 +73,7 @@ class MarkedReading(Reading):
         """Return whether *mark* is suspected because a process was killed at it. Another process may have to read it
         first.
 
-        The death alone is no evidence, because people and schedulers kill processes, too.
+        The end of the process alone is not evidence, because people and schedulers kill processes, too.
 
         Raises:
             RefusedError: If the input is set aside.

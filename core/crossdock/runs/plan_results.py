@@ -29,7 +29,7 @@ class PlanListener:
         in_doubt: A record with an operation that is not sent, because it may have been carried out.
         withheld: A removal that needs approval.
         suppressed: A record that was mapped and of which the target holds everything already.
-        observe: Receives also what the streams read; None if nobody looks at it.
+        observe: Receives also what the streams read; None if nothing reads it.
     """
 
     operation: Callable[[Operation], None]

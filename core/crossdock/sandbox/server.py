@@ -119,7 +119,7 @@ class _Server(uvicorn.Server):
             await asyncio.sleep(0.02)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Do the same as uvicorn, without its pause if nobody is connected."""
+        """Do the same as uvicorn, without its pause if no client is connected."""
         if self._webhooks is not None:
             self._webhooks.cancel()
             await asyncio.gather(self._webhooks, return_exceptions=True)

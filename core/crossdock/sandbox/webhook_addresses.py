@@ -13,7 +13,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 MAX_URL = 2048  # characters
 
 _LABEL = "([A-Za-z0-9_-]{0,61}[A-Za-z0-9])?"  # after its first character
-_NAME = rf"([A-Za-z0-9_]{_LABEL}\.)*[A-Za-z]{_LABEL}"  # the last label is no number: 1.2.3.0x4 is an address
+_NAME = rf"([A-Za-z0-9_]{_LABEL}\.)*[A-Za-z]{_LABEL}"  # the last label is not a number: 1.2.3.0x4 is an address
 _OCTET = "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _THIS_MACHINE = rf"(localhost|127(\.{_OCTET}){{3}}|\[::1\])"
 _PORT = "(:(6553[0-5]|655[0-2][0-9]|65[0-4][0-9]{2}|6[0-4][0-9]{3}|[1-5][0-9]{4}|[1-9][0-9]{0,3}))?"

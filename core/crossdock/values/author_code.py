@@ -105,7 +105,7 @@ def guarded(
 
 
 def interrupts(error: BaseException) -> bool:
-    """Return whether *error* is no failure of an author's code: an interruption, the end of a generator, or our error.
+    """Return whether *error* is not a failure of an author's code: an interruption, a generator's end, or our error.
 
     An exception of our code below an author's is our error, unless it is about a record.
     """
@@ -263,7 +263,7 @@ def _quoted(found: re.Match[str], known: str) -> str:
 
 
 def _texts_in_code(traceback: TracebackType | None) -> Iterator[str]:
-    """Return the texts in the code of the frames, which are no data."""
+    """Return the texts in the code of the frames, which are not data."""
     for frame, _ in walk_tb(traceback):
         if not _module(frame).startswith("crossdock."):
             yield from _texts_of(frame.f_code)

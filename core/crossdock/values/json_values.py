@@ -77,7 +77,7 @@ def member_name(part: str) -> str:
 
 
 def checked(value: Any, kind: type[Any], pointer: str) -> Any:
-    """Return *value* if it is of *kind*. A whole number is also a `Decimal`; a boolean is no number.
+    """Return *value* if it is of *kind*. A whole number is also a `Decimal`; a boolean is not a number.
 
     Raises:
         TypeError: If *kind* is not a type of JSON values.
@@ -99,7 +99,7 @@ def number(value: Any, pointer: str, minor_units: int) -> Decimal:
         minor_units: The number of digits after the decimal point if *value* counts minor units such as cents.
 
     Raises:
-        RecordError: If *value* is no number; or if it has a decimal point and counts minor units.
+        RecordError: If *value* is not a number; or if it has a decimal point and counts minor units.
     """
     if isinstance(value, str):
         if not _NUMBER.fullmatch(text := value.strip()):

@@ -28,8 +28,8 @@ def assembled(
         roots: The number of lines that are not children.
 
     Raises:
-        RefusedError: If the file has other numbers, or a line that is no object with an id. This is checked before the
-            first page.
+        RefusedError: If the file has other numbers, or a line that is not an object with an id. This is checked before
+            the first page.
     """
     parts = _divided(path, objects, roots)
 

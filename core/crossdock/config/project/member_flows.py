@@ -28,7 +28,7 @@ class MemberFlow:
 def two_way_member(flows: Iterable[MemberFlow]) -> str | None:
     """Return the error if two streams write a member from each other, or None.
 
-    Streams that create whole records in both directions are no such pair, because each record was created on one side.
+    Streams that create whole records in both directions are not such a pair: each record was created on one side.
     A member that flows both ways would restore an older value, because neither side shows who has changed it last.
     """
     for flow, other in combinations(flows, 2):

@@ -84,7 +84,7 @@ class Project:
 
     @property
     def rejecting(self) -> frozenset[str]:
-        """The streams that never overwrite a member which somebody else has changed."""
+        """The streams that never overwrite a member that others have changed."""
         return frozenset(name for name, stream in self._named_streams() if stream.conflicts == "reject")
 
     @property

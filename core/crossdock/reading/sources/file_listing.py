@@ -27,7 +27,7 @@ class FileListing:
         order: Of its files; for snapshots, only the newest one counts, or all files with its date if it has parts.
         settle_s: How long files must keep their size and time before they are read; 0 for a second look at once.
         ready: The name of a file's marker; without its marker, a file does not count.
-        manifests: Folder and name pattern of manifests, which are no data.
+        manifests: Folder and name pattern of manifests, which are not data.
 
     Attributes:
         newest: The name of the newest snapshot when files were last offered; `older` has the older ones.

@@ -51,7 +51,7 @@ class OpenLists:
         reader: The stream whose code runs now; empty if none does.
         begun: Streams that have begun a list of an API since this was reset.
         unproved: Streams whose list must be the same in a second reading before a missing record counts as gone.
-        doubted: Why the list of a stream is no evidence, by the stream's name.
+        doubted: Why the list of a stream is not evidence, by the stream's name.
     """
 
     def __init__(self) -> None:

@@ -117,7 +117,7 @@ def endpoints(connections: Iterable[Connection], clock: Clock) -> dict[str, Endp
 def _delivery_key(delivery: Delivery, topic: str) -> str:
     """Return a key that is the same for each copy of a webhook.
 
-    An unsigned id, which somebody could change, counts together with the signed content and the topic. Without an id,
+    An unsigned id, which anyone could change, counts together with the signed content and the topic. Without an id,
     two webhooks with the same body may announce two changes, so none counts as a copy.
     """
     if delivery.id is None:

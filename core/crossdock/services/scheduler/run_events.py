@@ -79,7 +79,7 @@ def compared(
 
 
 def remember_notification(project: Project, event: ScheduledRunEnded, *, delivered: bool) -> None:
-    """Store whether people know about *event*, so that the next run like it is no repetition if they do not.
+    """Store whether people know about *event*, so that the next run like it is not a repetition if they do not.
 
     Without a state that can be written, it is not stored.
     """

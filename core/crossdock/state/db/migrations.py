@@ -106,7 +106,7 @@ def _store_all_messages(connection: Connection) -> None:
 
 
 def _remember_begun_undos(connection: Connection) -> None:
-    """Version 12: store begun undos, and operations that are sent only if nobody else has changed the record."""
+    """Version 12: store begun undos, and operations that are sent only if no one else has changed the record."""
     connection.execute(text("ALTER TABLE intents ADD COLUMN only_unchanged VARCHAR(8)"))
     schema.metadata.create_all(connection, tables=[schema.begun_undos])
 

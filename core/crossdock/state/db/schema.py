@@ -133,7 +133,7 @@ intents = Table(
     Column("http_status", Integer),
     Column("target_id", String(128)),
     Column("untouched", Boolean),  # delivered without a write: the target already held it
-    Column("only_unchanged", String(8)),  # what nobody else may have changed in the record
+    Column("only_unchanged", String(8)),  # what no one else may have changed in the record
     Column("resolved_at", UtcDateTime),  # by a person or a list, after it was in doubt
     Index("ix_intents_key", "target", "resource", "namespace", "key_hash"),
     Index("ix_intents_status", "status"),

@@ -35,7 +35,7 @@ class Intent:
         status: ``replaced``: superseded by a new decision after the target turned out to hold something else.
             ``dropped``: by an operator.
         untouched: Whether it was delivered without a write, because the target already held it.
-        only_unchanged: Reject an update or delete if somebody else has changed any part of the ``record``, or
+        only_unchanged: Reject an update or delete if others have changed any part of the ``record``, or
             ``members`` that we write, whichever run sends it; None to decide about the record again.
         resolved_at: When a person or a complete list of the target resolved its doubt, or its fate before a restored
             backup sends it.

@@ -32,7 +32,7 @@ class TakeOverRules:
         adopting: Streams that take over records which the target has under our name for them.
         matching: Streams that take over records which the target has under other names, each with the member by which
             they are matched.
-        rejecting: Streams that overwrite no member which somebody else has changed.
+        rejecting: Streams that overwrite no member that others have changed.
     """
 
     adopting: frozenset[str] = frozenset()

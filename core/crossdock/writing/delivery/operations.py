@@ -111,7 +111,7 @@ def takes_over(intent: Intent, target: Target) -> bool:
 
 
 def changed_by_others(intent: Intent, held: dict[str, Any]) -> tuple[str, str] | None:
-    """Return a member that *intent* changes and somebody else has changed since it was last written, and a description.
+    """Return a member that *intent* changes and others have changed since it was last written, and a description.
 
     The description has the values if they are numbers, such as quantities of stock, which are not personal.
     """

@@ -212,7 +212,7 @@ class Policy:
         decisions.settle(kind, intent, replace(outcome, kind=kind, reason=reason))
 
     def _throttled(self, task: SendTask, outcome: Outcome) -> None:
-        """Handle a 429. It is no failed attempt, but requests are not throttled for an unlimited time."""
+        """Handle a 429. It is not a failed attempt, but requests are not throttled for an unlimited time."""
         self._run.queue.put(task, first=True)
         now = self._clock.monotonic()
         self._throttled_since = now if self._throttled_since is None else self._throttled_since

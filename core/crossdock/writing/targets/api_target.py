@@ -156,7 +156,7 @@ class ApiTarget(Target):
 
 
 def _explained(outcome: Outcome, answer: Answer) -> Outcome:
-    """Add the reason of the answer to *outcome*, if it is no problem document."""
+    """Add the reason of the answer to *outcome*, if it is not a problem document."""
     if outcome.message != f"HTTP {answer.status}":
         return outcome
     message = api_errors.reason(answer.body, answer.headers.get("content-type", ""), str)  # it contains no credentials

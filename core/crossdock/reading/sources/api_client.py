@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -152,25 +152,18 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         sent = frozenset(pairs(params or {}))
         signs = SignsOfMore(paginator, records, ignore, sent)
         with self._run.open_lists.opened(evidence):
-            yield from self._pages(paginator.first(made), paginator, evidence, signs, records, sent)
+            yield from self._pages(_List(paginator.first(made), paginator, evidence, signs, records, sent))
 
-    def _pages(
-        self,
-        request: ApiRequest,
-        paginator: Paginator,
-        evidence: ListEvidence | None,
-        signs: SignsOfMore,
-        records: str | None,
-        sent: frozenset[tuple[str, str]],
-    ) -> Iterator[ApiAnswer]:
+    def _pages(self, read: _List) -> Iterator[ApiAnswer]:
+        request, paginator, evidence = read.first, read.paginator, read.evidence
         seen = {hash(request.position)}  # hashes, since the addresses could take a gigabyte
         page: ApiAnswer | None = None
         is_end_stated = False
         for _ in range(MAX_PAGES):
             try:
                 smaller = partial(paginator.smaller, read=None if evidence is None else evidence.read)
-                request, answer = self._list_answer(request, smaller, sent)
-                found = None if evidence is None else _records_in(answer, paginator, records)
+                request, answer = self._list_answer(request, smaller, read.sent)
+                found = None if evidence is None else _records_in(answer, paginator, read.records)
             except (RefusedError, RemoteError) as error:
                 if not is_end_stated or isinstance(error, UnauthorizedError | UnavailableError):
                     raise
@@ -182,7 +175,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
                     raise repeated(answer)
                 break  # others give the last one again
             page = answer
-            signs.take(page, None if found is None else len(found))
+            read.signs.take(page, None if found is None else len(found))
             self._question(request, page, is_empty=not found)
             yield page
             following = self._following(request, page, paginator)
@@ -196,7 +189,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         else:
             raise RefusedError(f"more than {MAX_PAGES} pages", where=None if page is None else page.address)
         if evidence is not None and page is not None:
-            self._check_end(evidence, signs, paginator, page)
+            self._check_end(read, evidence, page)
 
     def _list_answer(
         self, request: ApiRequest, smaller: Smaller, sent: frozenset[tuple[str, str]]
@@ -219,16 +212,38 @@ class ApiClient(AbstractContextManager["ApiClient"]):
         if self._run.open_lists.doubt(text):
             self._warn(page, text)
 
-    def _check_end(self, evidence: ListEvidence, signs: SignsOfMore, paginator: Paginator, page: ApiAnswer) -> None:
+    def _check_end(self, read: _List, evidence: ListEvidence, page: ApiAnswer) -> None:
         evidence.check_end(page)
-        if (sign := signs.text()) is not None:
+        if (sign := read.signs.text() or self._dropped_header(read)) is not None:
             raise DoubtfulListError(f"the list ended here, although {sign}", where=page.address, hint=_MORE)
+        paginator = read.paginator
         doubt, cap = evidence.doubt, paginator.cap if isinstance(paginator, PageNumber | Offset) else None
         if doubt is None or cap is not None:
             return
         self._run.open_lists.doubt(doubt)
         advice = "; if it is whole, declare a larger cap" if isinstance(paginator, PageNumber | Offset) else ""
         self._warn(page, f"{doubt}{advice}")
+
+    def _dropped_header(self, read: _List) -> str | None:
+        """Return what shows that a proxy drops the header of a next page, or None.
+
+        Asked for smaller pages, the API must announce a next one; asked for more than one record, it has no other.
+        """
+        if read.signs.lacks_header is None or read.signs.size is None:
+            return None
+        param, size = read.signs.size
+        other = size - 1 or 2
+        try:
+            request, answer = self._list_answer(read.first.with_param(param, other), lambda _: None, read.sent)
+            found = len(_records_in(answer, read.paginator, read.records) or ())
+            is_announced = read.paginator.following(request, answer) is not None
+        except (RefusedError, RemoteError) as error:
+            if isinstance(error, UnauthorizedError | UnavailableError):
+                raise
+            found, is_announced = 0, False
+        if found == min(other, size) and is_announced == (other < size):
+            return None
+        return f"its only page is full, and has no header {read.signs.lacks_header} which would tell of a next page"
 
     def _warn(self, page: ApiAnswer, text: str) -> None:
         self._run.warn(self._run.open_lists.reader or self._connection, f"{page.address}: {text}")
@@ -303,6 +318,24 @@ class ApiClient(AbstractContextManager["ApiClient"]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _List:
+    """A list that is read.
+
+    Attributes:
+        first: The request for its first page.
+        records: A JSON pointer to the list of records; None if it is not known.
+        sent: The author's parameters, which are never shown.
+    """
+
+    first: ApiRequest
+    paginator: Paginator
+    evidence: ListEvidence | None
+    signs: SignsOfMore
+    records: str | None
+    sent: frozenset[tuple[str, str]]
 
 
 def _records_in(answer: ApiAnswer, paginator: Paginator, records: str | None) -> list[Any] | None:

@@ -73,6 +73,12 @@ class ApiRequest:
     def with_page(self, **params: str | int) -> ApiRequest:
         return replace(self, page_params={**self.page_params, **params})
 
+    def with_param(self, name: str, value: int) -> ApiRequest:
+        """The same request with another value of a parameter that it has."""
+        if name in self.page_params:
+            return self.with_page(**{name: value})
+        return replace(self, params={**self.params, name: value})
+
     def following(self, address: str) -> ApiRequest:
         """The request for the page at *address*, which holds all parameters."""
         return replace(self, path=address, params={}, page_params={})

@@ -12,14 +12,17 @@ from typing import Any
 
 from crossdock.reading.sources.api_request import ApiAnswer
 from crossdock.reading.sources.link_header import link_target
-from crossdock.reading.sources.pagination import Paginator
+from crossdock.reading.sources.pagination import Paginator, SizedPages
 from crossdock.values import exact_json, list_members
 from crossdock.values.list_members import Kind
 
 _ERROR = re.compile("errors?")
 _SUCCESS = re.compile("success|succeeded|ok")
 _PARTIAL = re.compile("(is)?partial|timedout|incompleteresults?|isincomplete|terminatedearly")
-_SIZE = re.compile("limit|size|per_?page|count|first|top|max|rows|take", re.IGNORECASE)
+_SIZE = re.compile(
+    "(page|max|items|results|records|batch)?(limit|size|length|count|first|top|max|rows|take|results|items|records)"
+    "|pagelen|(items|results|records|rows)?perpage"
+)
 _FAILED = frozenset({"error", "fail", "failed", "failure", "partial"})
 _HEADERS: Mapping[str, Kind] = {
     "total": "total",
@@ -54,6 +57,9 @@ class SignsOfMore:
         records: A JSON pointer to the list of records, whose members are not examined; None if it is not known.
         ignored: JSON pointers and names of headers that have another meaning.
         params: The author's parameters of the first request, one of which may be the size of a page.
+
+    Attributes:
+        size: The parameter that asks for a number of records in a page, and that number; None if none is known.
     """
 
     def __init__(
@@ -66,7 +72,9 @@ class SignsOfMore:
         self._records, self._ignored = records, {*ignored, *(name.lower() for name in ignored)}
         self._ends_empty, self._counts = paginator.ends_empty, paginator.counted
         self._compares_total = paginator.total is not None
-        self._header, self._page_size = paginator.next_header, paginator.size or _page_size(params)
+        self._header = paginator.next_header
+        declared = {paginator.size_param: paginator.size} if isinstance(paginator, SizedPages) else {}
+        self.size = _page_size([*declared.items(), *params])
         self._is_cut = False  # the only page so far is full, and has no such header
         self._numbers: dict[str, tuple[str, int]] | None = None  # name, lowest and highest number, if each page has it
         self._read: int | None = 0
@@ -101,7 +109,7 @@ class SignsOfMore:
 
         The last one of several pages is not a sign: some servers send no such header with it.
         """
-        is_full = self._pages == 1 and 0 < self._page_size <= records
+        is_full = self._pages == 1 and self.size is not None and self.size[1] == records > 0
         return is_full and self._header not in {None, *answer.headers, *self._ignored}
 
     def text(self) -> str | None:
@@ -115,11 +123,14 @@ class SignsOfMore:
                 return f"{place} is {number:,}, and {self._read:,} were read"
             if kind == "pages" and number > self._pages:
                 return f"{place} is {number:,}"
-        has_all = any(kind == "total" and number == self._read for kind, number in (self._numbers or {}).values())
-        if self._is_cut and not has_all:
-            return f"its only page is full, and has no header {self._header} which would tell of a next page"
         is_told = self._next is not None and (self._is_empty or not self._ends_empty)
         return f"{self._next} tells of a next page" if is_told else None
+
+    @property
+    def lacks_header(self) -> str | None:
+        """The header whose absence is the only sign that a full page is the last one; None if there is another sign."""
+        has_all = any(kind == "total" and number == self._read for kind, number in (self._numbers or {}).values())
+        return self._header if self._is_cut and not has_all else None
 
     def _found(self, answer: ApiAnswer) -> Iterator[tuple[str, str, Any]]:
         for name, value in answer.headers.items():
@@ -170,8 +181,11 @@ def _meant(kind: Kind, value: Any) -> tuple[str, Any]:
     return "previous" if kind == "previous" else "next", list_members.follows(kind, value)
 
 
-def _page_size(params: Iterable[tuple[str, str]]) -> int:
-    return next((number for name, text in params if _SIZE.search(name) and (number := list_members.whole(text))), 0)
+def _page_size(params: Iterable[tuple[str, str | int | None]]) -> tuple[str, int] | None:
+    for name, value in params:
+        if _SIZE.fullmatch(list_members.plain(name)) and (number := list_members.whole(value)):
+            return name, number
+    return None
 
 
 def _json(text: str) -> Any:

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from datetime import date, datetime, timedelta
+from functools import partial
 from typing import NamedTuple
 
 from crossdock.cli import terminal_output
@@ -133,9 +134,8 @@ class _Once:
                 )
                 return None
             check_clock(self._loaded.platform, self._clock, self._loaded.probed[0])
-            if late := run_events.overdue(session, due_run, self._clock.now()):
-                self._notify(late, log)
-            report = runner.run_scheduled(session, due_run, progress=timings, interrupt=interrupt, again=True)
+            with run_events.deadline_watched(session, due_run, self._clock, partial(self._notify, log=log)):
+                report = runner.run_scheduled(session, due_run, progress=timings, interrupt=interrupt, again=True)
             if report is None:
                 forgotten = "not run: older than the retention period"
                 self.say(at.business_date, forgotten if earlier is None else "has already been run")

@@ -18,14 +18,17 @@ from tests.conftest import PIN
 from tests.integration.notifications.receivers import Receiver
 from tests.integration.scheduler.scheduled_runs_race import BEGIN, Inline, job, project
 from tests.servers import served
+from tests.waiting import eventually
 
 from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project.project import Project, load
+from crossdock.config.schedules.job_config import JobConfig
 from crossdock.errors import StateBusyError
 from crossdock.runs import runner
 from crossdock.runs.run_report import Report
 from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.observability.metrics import Metrics
+from crossdock.services.scheduler import run_events
 from crossdock.services.scheduler.monitored_scheduler import Service
 from crossdock.services.scheduler.scheduler import WorkerPool
 from crossdock.services.scheduler.stderr_log import LOGGER
@@ -35,6 +38,7 @@ from crossdock.values import exact_json
 
 Before = Callable[[], object]
 ALL = DeadLetterFilter()
+WHEN = ["failed", "degraded", "recovered", "late"]
 CONFIG = """\
 platform: {{base_url: "{base_url}", tenant: {tenant}, auth: {{kind: api_key, token: env:KEY}}}}
 state: sqlite:///state.db
@@ -65,17 +69,18 @@ class ServiceCase:
         executor: Executor | None = None,
         *,
         config: Path | None = None,
+        nightly: JobConfig | None = None,
     ) -> None:
         self.folder, self._caplog = folder, caplog
         self.clock = ManualClock(BEGIN - timedelta(milliseconds=5))  # a run starts so soon after it is due
         self.url = parse_url("sqlite:///state.db", folder)
         create(self.url, PIN)
-        jobs = {"nightly": job(schedule={"every": "1s", "catch_up": "latest"})}
+        jobs = {"nightly": nightly or job(schedule={"every": "1s", "catch_up": "latest"})}
         self.project: Project = project(self.url, folder, jobs)
         if config is not None:
             self.project = replace(load(config), jobs=jobs)
         self.service_metrics, self._interrupt = Metrics(self.clock), threading.Event()
-        notifier = Notifier(NotifyConfig.model_validate({"webhook": {"url": receiver.url}}), self.clock)
+        notifier = Notifier(NotifyConfig.model_validate({"webhook": {"url": receiver.url}, "when": WHEN}), self.clock)
         self.service = Service(
             self.project,
             self.clock,
@@ -167,6 +172,28 @@ def test_an_unexpected_error_in_a_run_does_not_end_the_service(
     assert [line for line in case.log if "failed" in line]
     assert notifications(receiver)[0][0] == "night.failed"
     assert case.log[-1].endswith("done after 0.0 s")
+
+
+def test_a_run_that_hangs_is_reported_at_its_deadline(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once, while it runs."""
+    monkeypatch.setenv("KEY", "k")
+    monkeypatch.setattr(run_events, "WATCH_S", 0.01)
+    case = ServiceCase(tmp_path, receiver, caplog, nightly=job("UTC", schedule={"at": "12:00"}, done_by="13:00"))
+    original = runner.run_scheduled
+
+    def hanging(*args: Any, **settings: Any) -> Report | None:
+        case.clock.advance(3600)
+        eventually(lambda: bool(receiver.posts))
+        return original(*args, **settings)
+
+    monkeypatch.setattr(runner, "run_scheduled", hanging)
+    case.looks(nothing, nothing)
+    (notice,) = (exact_json.loads(post.body) for post in receiver.posts)
+    assert (notice["type"], notice["data"]["expected_end"]) == ("night.late", None)
+    assert "Expected end: unknown" in notice["text"]
+    assert [line for line in case.log if "13:00" in line] == ["nightly for 2025-03-01: has not ended by 13:00"]
 
 
 def test_people_are_told_once_of_the_same_open_records(

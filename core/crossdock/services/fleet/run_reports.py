@@ -12,7 +12,7 @@ from crossdock.services.fleet.fleet_schedule import DueCall
 from crossdock.services.fleet.fleet_scheduler import FleetScheduler
 from crossdock.services.fleet.grouped_notices import GroupedNotices
 from crossdock.services.fleet.scheduled_call import RunFacts
-from crossdock.services.notifications.events import Event, RunOverdue, RunWaiting
+from crossdock.services.notifications.events import RunOverdue, RunWaiting
 from crossdock.services.observability.metrics import Metrics, Part
 from crossdock.services.scheduler import run_events
 from crossdock.services.scheduler.stderr_log import LOGGER, RunLog
@@ -99,7 +99,7 @@ class RunReports:
                 event = RunWaiting(call.job, call.at.business_date, call.at.instant, reason)
             if event is not None:
                 self._late.add(call)
-                text = f"late: {event.reason}" if isinstance(event, RunWaiting) else "expected to end after done_by"
+                text = f"late: {event.reason}" if isinstance(event, RunWaiting) else event.summary
                 _log(call.tenant, call.job, call.at).say(text, logging.WARNING)
                 self._notices.add(call.tenant, event, now)
 
@@ -108,15 +108,12 @@ def _log(tenant: str, job: str, at: Due) -> RunLog:
     return RunLog(job, at.business_date, tenant=tenant)
 
 
-def _overdue(scheduler: FleetScheduler, call: DueCall, job: str, at: Due, now: datetime) -> Event | None:
+def _overdue(
+    scheduler: FleetScheduler, call: DueCall, job: str, at: Due, now: datetime
+) -> RunOverdue | RunWaiting | None:
     tenant, running = scheduler.tenants.get(call.tenant), scheduler.running.get(call.tenant)
     config = tenant.jobs.get(job) if tenant is not None else None
-    done_by = config.deadline(at.instant) if config is not None else None
-    if config is None or done_by is None:
+    if config is None:
         return None
     begins = now if running is None else running.since
-    ends = max(now, begins + timedelta(seconds=call.expected_s or 0.0))
-    zone = config.schedule.zone
-    if ends <= done_by:
-        return None
-    return RunOverdue(job, at.business_date, ends.astimezone(zone), done_by.astimezone(zone))
+    return run_events.overdue(job, config, at, now, begins + timedelta(seconds=call.expected_s or 0.0))

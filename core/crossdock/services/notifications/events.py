@@ -65,12 +65,22 @@ class ScheduledRunEnded:
 
 @dataclass(frozen=True, slots=True)
 class RunOverdue:
-    """A run is expected to end after its deadline. Both times are aware and shown in their own time zone."""
+    """A run is expected to end after its deadline, or has not ended by then.
+
+    Times are aware and shown in their own time zone.
+
+    Attributes:
+        expected_end: None if the run has taken longer than expected, or nothing is known about earlier ones.
+    """
 
     job: str
     business_date: date
-    expected_end: datetime
+    expected_end: datetime | None
     done_by: datetime
+
+    @property
+    def summary(self) -> str:
+        return f"{'has not ended by' if self.expected_end is None else 'expected to end after'} {self.done_by:%H:%M}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +194,7 @@ def _outcome(event: Event) -> str:
 
 def _facts(event: Event) -> Iterator[str]:
     if isinstance(event, RunOverdue):
-        yield f"Expected end: {instant_text(event.expected_end)}"
+        yield f"Expected end: {'unknown' if event.expected_end is None else instant_text(event.expected_end)}"
         yield f"Deadline: {instant_text(event.done_by)}"
         return
     if isinstance(event, RunWaiting):

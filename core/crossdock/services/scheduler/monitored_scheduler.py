@@ -178,18 +178,18 @@ class Service:
             self._metrics.allowance(tokens=tokens, rate_per_s=bucket.rate_per_s, burst=bucket.burst)
 
         log = self._logs[due_run.job] = RunLog(due_run.job, due_run.business_date, show)
-        self._warn_if_late(session, due_run, log)
+
+        def tell(event: RunOverdue) -> None:
+            log.say(event.summary, logging.WARNING)
+            self._notify(event, log)
+
         self._metrics.began(due_run.job)
         timings = log.timings(self._clock)
         try:
-            return runner.run_scheduled(session, due_run, progress=timings, interrupt=self._interrupt)
+            with run_events.deadline_watched(session, due_run, self._clock, tell):
+                return runner.run_scheduled(session, due_run, progress=timings, interrupt=self._interrupt)
         finally:
             self._trace(timings)
-
-    def _warn_if_late(self, session: Session, due_run: DueRun, log: RunLog) -> None:
-        if event := run_events.overdue(session, due_run, self._clock.now()):
-            log.say(f"expected to end after {session.project.jobs[due_run.job].done_by}", logging.WARNING)
-            self._notify(event, log)
 
     def _ended(self, ended: FinishedRun) -> None:
         report = ended.report

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from contextlib import closing, suppress
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from crossdock.config.project.project import Project
 from crossdock.config.schedules.due_times import Due
+from crossdock.config.schedules.job_config import JobConfig
 from crossdock.errors import CrossdockError
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
 from crossdock.services.notifications.events import RunOverdue, ScheduledRunEnded
 from crossdock.services.scheduler.repeated_runs import described, previous_run
 from crossdock.state import DueRun, ScheduledRun, Transaction
+from crossdock.values.clock import Clock
 from crossdock.values.run_messages import RunMessage, error_texts
+
+WATCH_S = 5.0  # between looks at the deadline of a run
 
 
 def could_not_start(job: str, one: Due, *messages: RunMessage) -> ScheduledRunEnded:
@@ -94,16 +100,47 @@ def remember_notification(project: Project, event: ScheduledRunEnded, *, deliver
                 tx.scheduled_runs.keep_unnotified(kept)
 
 
-def overdue(session: Session, due_run: DueRun, now: datetime) -> RunOverdue | None:
-    job = session.project.jobs[due_run.job]
-    done_by = job.deadline(due_run.due)
-    if done_by is None:
-        return None
-    expected = session.state.ask(lambda tx: tx.scheduled_runs.expected(due_run.job))
-    if expected is None:
-        return None
-    ends = now + timedelta(seconds=expected[0])
-    if ends <= done_by:
+def overdue(name: str, job: JobConfig, at: Due, now: datetime, expected_end: datetime) -> RunOverdue | None:
+    """Return the event of an unfinished run, unless it is expected to end by `done_by`."""
+    done_by = job.deadline(at.instant)
+    if done_by is None or max(now, expected_end) <= done_by:
         return None
     zone = job.schedule.zone
-    return RunOverdue(due_run.job, due_run.business_date, ends.astimezone(zone), done_by.astimezone(zone))
+    expected = expected_end.astimezone(zone) if expected_end > now else None
+    return RunOverdue(name, at.business_date, expected, done_by.astimezone(zone))
+
+
+@contextmanager
+def deadline_watched(
+    session: Session, due_run: DueRun, clock: Clock, tell: Callable[[RunOverdue], None]
+) -> Iterator[None]:
+    """Call *tell* once if the run in this context is expected to end after `done_by`, or has not ended by then.
+
+    *tell* is called in a thread of its own if the run has begun.
+    """
+    job, at = session.project.jobs[due_run.job], Due(due_run.due, due_run.business_date)
+    expected = session.state.ask(lambda tx: tx.scheduled_runs.expected(due_run.job))
+    expected_end = clock.now() + timedelta(seconds=expected[0] if expected is not None else 0.0)
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(WATCH_S):
+            if tell_if_late():
+                return
+
+    def tell_if_late() -> bool:
+        event = overdue(due_run.job, job, at, clock.now(), expected_end)
+        if event is not None:
+            tell(event)
+        return event is not None
+
+    if job.done_by is None or tell_if_late():
+        yield
+        return
+    thread = threading.Thread(target=watch, name="deadline", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

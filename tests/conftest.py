@@ -46,7 +46,7 @@ BOTH_DATABASES = TESTS / "unit" / "state", TESTS / "nightly", TESTS / "long"  # 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--nightly", action="store_true", help="also run tests/nightly, and each test of a state on both databases"
+        "--nightly", action="store_true", help="also run tests/nightly, marked tests, and states on both databases"
     )
 
 
@@ -56,12 +56,21 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Without ``--nightly``, states are on SQLite where the database makes no difference."""
+    """Without ``--nightly``, marked tests are left out, and states are on SQLite where that makes no difference."""
     if config.getoption("nightly"):
         return
-    left = [item for item in items if _is_second_database(item)]
+    left = [item for item in items if _is_second_database(item) or _is_nightly(item)]
     config.hook.pytest_deselected(items=left)
-    items[:] = [item for item in items if not _is_second_database(item)]
+    left_out = set(left)
+    items[:] = [item for item in items if item not in left_out]
+
+
+def _is_nightly(item: pytest.Item) -> bool:
+    mark = item.get_closest_marker("nightly")
+    case = item.name.partition("[")[2].removesuffix("]")
+    return mark is not None and not any(
+        case == text or case.startswith(f"{text}-") or case.endswith(f"-{text}") for text in mark.kwargs.get("but", ())
+    )
 
 
 def _is_second_database(item: pytest.Item) -> bool:

@@ -19,7 +19,8 @@ def differences(
 
     Args:
         refused: How many records the platform refused, by stream, which a plan cannot know. So many may be rejected
-            instead of delivered, and the requests are not compared.
+            instead of delivered, and again instead of unchanged if the night has them twice. The requests are not
+            compared.
         looked_up: The sync asked the platform what it holds, which a plan cannot know: it may need more requests than
             planned, and what the platform has already is suppressed instead of delivered.
     """
@@ -42,13 +43,16 @@ def _records(
 ) -> list[str]:
     uncertain = {*DELIVERED, "delivered", "rejected"} if refused or looked_up else set[str]()
     uncertain |= {"suppressed"} if looked_up else set()
+    uncertain |= {"unchanged"} if refused else set()
     found = [
         line for term in said if term not in uncertain for line in _unequal(f"{name} {term}", said[term], done[term])
     ]
     settled = ["delivered", "suppressed"] if looked_up else ["delivered"]
     said_settled, done_settled = (sum(each[term] for term in settled) for each in (said, done))
     found += _unequal(f"{name} delivered", said_settled - refused, done_settled)
-    return found + _unequal(f"{name} rejected", said["rejected"] + refused, done["rejected"])
+    again = max(0, said["unchanged"] - done["unchanged"]) if refused else 0
+    found += _unequal(f"{name} unchanged", said["unchanged"] - again, done["unchanged"])
+    return found + _unequal(f"{name} rejected", said["rejected"] + refused + again, done["rejected"])
 
 
 def _unequal(what: str, said: object, done: object) -> list[str]:

@@ -79,6 +79,7 @@ def test_other_bytes_under_a_key_are_found() -> None:
     assert {key: len(bodies) for key, bodies in hashes.items()} == {"a": 1, "b": 2, "c": 1}
 
 
+@pytest.mark.nightly
 def test_an_engine_that_errs_is_found_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A record that is sent twice, a price that drifts and a night that is forgotten are each found at the platform."""
     exports = Exports(Random(1))

@@ -111,6 +111,7 @@ def _enough(system: Doubtful, figures: Figures) -> None:
     assert figures.injected.total() >= planned, f"seed {chaos_seed()}: too few faults, {planned:.0f}: {figures}"
 
 
+@pytest.mark.nightly(but=["platform"])
 @SYSTEMS
 def test_records_in_doubt_are_as_many_as_answers_were_lost(tmp_path: Path, system: Opener, share: int) -> None:
     """Without keys and look-ups each ambiguous answer is one in doubt, never sent again; a person settles them all."""

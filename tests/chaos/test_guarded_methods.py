@@ -11,6 +11,7 @@ from tests.chaos.guarded_target import STREAM, TARGET
 from crossdock.state import parse_url
 
 
+@pytest.mark.nightly
 def test_any_methods_raise_at_random(tmp_path: Path) -> None:
     """Methods of a target and of a stream raise at random: no exit 70, no hidden message, nothing is sent twice."""
     raised = guarded_methods.any_methods(tmp_path, parse_url("sqlite:///state.db", tmp_path), range(4, 6))

@@ -200,6 +200,7 @@ def _in_order(result: Any) -> None:
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2028\u2029]", shown), ascii(shown)[:500]
 
 
+@pytest.mark.nightly
 def test_no_foreign_record_is_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state_url: StateUrl) -> None:
     """One answer in ten is false: nothing of others is written, nothing is done twice, nothing ends in a defect."""
     with hostile_site(tmp_path, monkeypatch, state_url, every=10) as (site, hostile):

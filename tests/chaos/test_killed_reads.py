@@ -11,12 +11,14 @@ from tests.chaos.chance import chaos_seed
 from crossdock.runs.read_parts import PART_ROWS
 
 
+@pytest.mark.nightly
 def test_a_first_load_that_is_killed_reads_little_twice(tmp_path: Path) -> None:
     """Each kill costs a part and a page at most, and each record is created once."""
     read, least = killed_reads.first_load(tmp_path, records=2_000, page_size=250, kills=1)
     assert least < read <= least + PART_ROWS // 250 + 1
 
 
+@pytest.mark.nightly(but=["0"])
 @pytest.mark.parametrize("number", range(2))
 def test_kills_while_records_change(tmp_path: Path, number: int) -> None:
     """Listed by time of change and by id: nothing is lost, stale or doubled."""

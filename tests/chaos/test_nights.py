@@ -10,6 +10,7 @@ from tests.chaos.nights import open_nights, table
 from crossdock.sandbox import SandboxServer
 
 
+@pytest.mark.nightly
 def test_a_plan_says_what_the_sync_does(
     tmp_path: Path, platform: SandboxServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -230,6 +230,7 @@ def told(what: str, url: StateUrl, promise: Promise) -> None:
     print(f"\n{what} on {url.drivername}: seed {chaos_seed()}, {figures}, {time.monotonic() - began:.1f} s")
 
 
+@pytest.mark.nightly
 def test_one_of_three_syncs_that_start_at_once_does_the_work(site: Site, starter: Starter, state_url: StateUrl) -> None:
     """Of syncs that start together one delivers everything once; the others say who is at work, or find all done."""
     told("races", state_url, lambda: race(site, starter, races=5))

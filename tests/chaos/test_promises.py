@@ -21,6 +21,7 @@ SYSTEMS = pytest.mark.parametrize(
 )  # the share is that of the size
 
 
+@pytest.mark.nightly(but=["platform"])
 @SYSTEMS
 def test_nothing_is_lost_in_a_crash(tmp_path: Path, system: System, share: int) -> None:
     """Killed between two changes of what is stored and at random instants, nothing is lost and nothing done twice."""
@@ -30,12 +31,14 @@ def test_nothing_is_lost_in_a_crash(tmp_path: Path, system: System, share: int) 
     )
 
 
+@pytest.mark.nightly(but=["partner"])
 @SYSTEMS
 def test_each_record_has_one_effect(tmp_path: Path, system: System, share: int) -> None:
     """Lost, cut and false answers lose nothing and do nothing twice."""
     promises.one_effect_each(tmp_path, invoices=300 // share, in_flight=8, system=system)
 
 
+@pytest.mark.nightly(but=["partner"])
 @SYSTEMS
 def test_a_key_stands_for_the_same_bytes(tmp_path: Path, system: System, share: int) -> None:
     """A restart with another serializer sends what was written down, byte for byte."""
@@ -57,6 +60,7 @@ def test_not_a_cent_drifts(tmp_path: Path) -> None:
     promises.not_a_cent_drifts(tmp_path, amounts=150, in_flight=8)
 
 
+@pytest.mark.nightly
 @pytest.mark.postgres
 def test_not_a_cent_drifts_on_postgresql(tmp_path: Path, postgres: PostgresServer) -> None:
     """The same through a state on PostgreSQL."""

@@ -24,6 +24,7 @@ def test_a_restored_state_ends_as_the_source_says(tmp_path: Path, platform: Sand
     assert set(tried) == set(WAYS)
 
 
+@pytest.mark.nightly
 @pytest.mark.postgres
 def test_a_restored_postgresql_state_ends_as_the_source_says(
     tmp_path: Path, platform: SandboxServer, new_database: Callable[[], StateUrl]

@@ -121,6 +121,7 @@ def _resolve(site: Site, *, delivered: bool) -> None:
             assert site.run("records", "resolve", item["stream"], item["key"], *word).code == 0
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("profile", "state_url"),
     [("full", "sqlite"), pytest.param("no-idempotency", "postgresql", marks=pytest.mark.postgres)],

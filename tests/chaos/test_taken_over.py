@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pytest
 import yaml
 from tests.chaos.chance import chaos_seed
 from tests.chaos.killed_syncs import KilledSyncs
@@ -48,6 +49,7 @@ def taken_over(folder: Path, *, records: int, kills: int) -> None:
         assert written == Counter(created | changed), f"seed {seed}"
 
 
+@pytest.mark.nightly
 def test_kills_while_records_are_taken_over(tmp_path: Path) -> None:
     """Each value that was there once is taken over once, and a new one is created once, in spite of kills."""
     taken_over(tmp_path, records=100, kills=5)

@@ -119,6 +119,7 @@ def items(numbers: Sequence[int], changed: str) -> list[Item]:
     return [{"id": number, "title": f"t{number}", "changed": changed} for number in numbers]
 
 
+@pytest.mark.nightly(but=["single_page"])
 @pytest.mark.parametrize("kind", ["single_page", "link_header"])
 def test_a_list_that_outgrows_its_page_deletes_nothing(nights: Nights, kind: str) -> None:
     """The answer tells that there are more: what was read is delivered, and those that it does not list are kept."""
@@ -135,6 +136,7 @@ def test_a_list_that_outgrows_its_page_deletes_nothing(nights: Nights, kind: str
 LINKED = [{"kind": "link_header"}, {"kind": "next_url", "path": "then"}]
 
 
+@pytest.mark.nightly(but=["pagination0"])
 @pytest.mark.parametrize("pagination", LINKED)
 def test_a_list_behind_links_by_position_deletes_nothing_that_exists(
     nights: Nights, pagination: Mapping[str, Any]
@@ -151,6 +153,7 @@ def test_a_list_behind_links_by_position_deletes_nothing_that_exists(
     assert nights.held == nights.truth
 
 
+@pytest.mark.nightly(but=["pagination0"])
 @pytest.mark.parametrize("pagination", LINKED)
 def test_changes_behind_links_by_position_are_not_passed_over(nights: Nights, pagination: Mapping[str, Any]) -> None:
     """A record moves to the end while its list is read: the cursor stays, and the next night reads what moved up."""
@@ -166,6 +169,7 @@ def test_changes_behind_links_by_position_are_not_passed_over(nights: Nights, pa
     assert nights.held == nights.truth
 
 
+@pytest.mark.nightly(but=["answer0-unsorted", "answer1-windows", "answer2-unsorted"])
 @pytest.mark.parametrize(
     "continues",
     [
@@ -272,6 +276,7 @@ def test_a_grouped_record_is_never_made_of_two_readings(nights: Nights) -> None:
     assert nights.held == nights.truth
 
 
+@pytest.mark.nightly(but=["facts0-pagination1", "facts1-pagination2"])
 @pytest.mark.parametrize(
     "pagination",
     [

@@ -29,6 +29,7 @@ def test_an_approved_plan_is_done(site: Site, planned: Path) -> None:
     assert len(site.effects()) == 7
 
 
+@pytest.mark.nightly(but=["a changed row", "the state"])
 @pytest.mark.parametrize("change", ["a changed row", "another file", "another mapping", "the state"])
 def test_a_plan_of_yesterday_is_refused(site: Site, planned: Path, change: str) -> None:
     """When source, config or state have changed since it was approved, nothing at all is done."""

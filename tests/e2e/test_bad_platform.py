@@ -273,6 +273,7 @@ def test_the_error_names_the_platform_once(site: Site) -> None:
     assert result.err.count(site.base_url) == 1
 
 
+@pytest.mark.nightly(but=["after 3 requests"])
 @pytest.mark.parametrize("after", [1, 3, 7], ids=lambda number: f"after {number} requests")
 def test_platform_that_stops_on_the_way(own: Platforms, tmp_path: Path, after: int) -> None:
     """A platform that goes away in the middle ends with exit 3; when it is back the run goes on, each record once."""
@@ -311,6 +312,7 @@ def test_a_gateway_that_answers_for_the_platform(site: Site, front: Front) -> No
     site.assert_everything_once()
 
 
+@pytest.mark.nightly(but=["cut body", "a redirect"])
 @pytest.mark.parametrize(
     "reply",
     [
@@ -362,6 +364,7 @@ def test_429_without_a_useful_header(site: Site, front: Front, headers: dict[str
 # ---- lost answers
 
 
+@pytest.mark.nightly(but=["the platform does it, its answer is lost"])
 @pytest.mark.parametrize("fate", [LOSE, BREAK])
 def test_a_lost_answer_is_asked_for_again(site: Site, front: Front, fate: Fate) -> None:
     """When the answer does not come the same bytes go again under the same key, and there is one effect each."""
@@ -410,6 +413,7 @@ def test_a_second_attempt_that_overtakes_the_first(own: Platforms) -> None:
 # ---- without idempotency keys
 
 
+@pytest.mark.nightly(but=["customer"])
 @pytest.mark.parametrize("kind", ["customer", "invoice"])
 def test_without_keys_a_lost_answer_is_parked(site: Site, front: Front, kind: str) -> None:
     """Without idempotency keys what may have happened is never sent again: it is in doubt until a person decides."""
@@ -440,6 +444,7 @@ def test_without_keys_a_lost_answer_is_parked(site: Site, front: Front, kind: st
         site.assert_everything_once()
 
 
+@pytest.mark.nightly(but=["True"])
 @pytest.mark.parametrize("landed", [True, False])
 def test_without_keys_a_record_with_a_name_is_looked_up(site: Site, front: Front, *, landed: bool) -> None:
     """What may have happened is asked for by our name for it: it is sent again only when it is not there."""

@@ -173,6 +173,7 @@ def not_quoted(site: Site, outputs: Outputs, name: str) -> None:
     assert outputs.leaks() == []
 
 
+@pytest.mark.nightly(but=["status line"])
 @pytest.mark.parametrize("name", ["status line", "header", "chunk", "coding"])
 def test_a_malformed_answer_is_not_quoted(site: Site, outputs: Outputs, name: str) -> None:
     """An answer that is not HTTP is reported in a sentence of our own, without its text."""
@@ -418,6 +419,7 @@ def find_none(site: Site, outputs: Outputs, monkeypatch: pytest.MonkeyPatch, par
     assert outputs.leaks() == []
 
 
+@pytest.mark.nightly
 def test_no_canary_is_found_anywhere(site: Site, outputs: Outputs, monkeypatch: pytest.MonkeyPatch) -> None:
     """Twelve secrets and five personal values are in none of more than 150 outputs, whoever repeats them."""
     find_none(site, outputs, monkeypatch, ("everywhere", "escaped"))

@@ -65,6 +65,7 @@ def examples(tmp_path: Path) -> Iterator[Examples]:
         yield Examples(tmp_path / "configs", platform)
 
 
+@pytest.mark.nightly
 def test_the_folder_example_runs(examples: Examples) -> None:
     """The plan announces what the sync delivers; each record has exactly one effect, and a second sync has none."""
     examples.edit("folder.yaml", base_url=examples.platform.base_url)
@@ -89,6 +90,7 @@ def test_the_sftp_example_runs(examples: Examples) -> None:
     assert examples.created() == {"customer": 2, "product": 3}
 
 
+@pytest.mark.nightly
 def test_the_oauth_example_runs(examples: Examples) -> None:
     """A client with the one scope of its comment is sufficient, and no request is refused."""
     _, secret = examples.platform.sandbox.clients.add(scopes=["customers:write"], client_id="crossdock")
@@ -102,6 +104,7 @@ def test_the_oauth_example_runs(examples: Examples) -> None:
     assert {each["credential"] for each in log["data"]} == {"crossdock"}
 
 
+@pytest.mark.nightly
 def test_the_schedule_example_runs(examples: Examples) -> None:
     """The jobs have due times, and one of them runs for a business date."""
     examples.edit("schedule.yaml", base_url=examples.platform.base_url)
@@ -114,6 +117,7 @@ def test_the_schedule_example_runs(examples: Examples) -> None:
     assert examples.created() == {"product": 4}
 
 
+@pytest.mark.nightly
 def test_the_fleet_example_runs(examples: Examples) -> None:
     """The commands of its comment, and a sync of each tenant: each delivers its own records, under its own key."""
     examples.edit("fleet/base.yaml", base_url=examples.platform.base_url)

@@ -239,6 +239,7 @@ def test_secrets_are_for_their_owner(demo: Demo) -> None:
         assert secret.read_text() not in config
 
 
+@pytest.mark.nightly
 def test_the_output_fits_eighty_columns(tmp_path: Path, crossdock: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The output says what happened and what to do next; a second demo leaves the folder as it is."""
     monkeypatch.setenv("COLUMNS", "80")
@@ -280,6 +281,7 @@ def background() -> Iterator[Background]:
         yield run
 
 
+@pytest.mark.nightly
 def test_an_earlier_demo_can_be_continued(copy: Path, background: Background, crossdock: Run) -> None:
     """Served again, plan and sync work: the third day is delivered, and another sync sends nothing."""
     config, before = copy / "crossdock.yaml", (copy / "crossdock.yaml").read_text()
@@ -321,6 +323,7 @@ def test_a_folder_that_cannot_be_served_is_an_error(copy: Path, crossdock: Run) 
     assert (done.code, "no line for the warehouse's port" in done.err) == (2, True)
 
 
+@pytest.mark.nightly
 def test_ctrl_c_stops_the_demo(tmp_path: Path, background: Background) -> None:
     """Interrupted, the demo exits with 130, without a result and without a traceback."""
     process = background("demo", "--json", cwd=tmp_path)

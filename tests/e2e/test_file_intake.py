@@ -65,6 +65,7 @@ def test_markers_in_a_folder_of_their_own(intake: Site) -> None:
     assert intake.sync("wms.products").records("products") == {"read": 1, "created": 1}
 
 
+@pytest.mark.nightly(but=["sftp-rows", "folder-sha256", "folder-no number"])
 @pytest.mark.parametrize(
     ("column", "stated", "says"),
     [
@@ -274,6 +275,7 @@ def test_a_file_that_is_written_again_is_judged_like_any_other(intake: Site) -> 
     assert intake.sync("wms.products").records("products") == {}
 
 
+@pytest.mark.nightly(but=["sftp-one run", "folder-five nights"])
 @pytest.mark.parametrize("nights", [[range(8, 11)], [[day] for day in range(8, 13)]], ids=["one run", "five nights"])
 def test_content_that_comes_again_is_read_whatever_sorts_first(intake: Site, nights: list[list[int]]) -> None:
     """The newest of the files with one content counts, also where its name is the first as text."""
@@ -351,6 +353,7 @@ def put(site: Site, folder: str, content: str, day: int) -> Path:
     return path
 
 
+@pytest.mark.nightly(but=["folder-snapshot-derived", "sftp-append-declared"])
 @pytest.mark.parametrize(
     "order", ["", '\n        order: {name: "{date:%Y/%m/%d}/PROD.csv"}'], ids=["derived", "declared"]
 )

@@ -98,6 +98,7 @@ def test_a_warehouse_that_moves_from_a_server_into_a_folder(site: Site) -> None:
     assert len(site.sftp.logins) == logins
 
 
+@pytest.mark.nightly(but=["0"])
 @pytest.mark.parametrize("clock", [0, -120, -86_400, 86_400])
 def test_a_file_that_still_grows_is_refused(depot: Site, monkeypatch: pytest.MonkeyPatch, clock: int) -> None:
     """A file that is longer at the second look ends with exit 4, whatever its server's clock says."""

@@ -32,6 +32,7 @@ def guide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return vars(importlib.import_module("guide_with_target"))
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("commands_are_forked")
 def test_the_target_of_the_guide_is_accepted_with_a_3pl(guide: dict[str, Any]) -> None:
     """The acceptance of the guide passes with a 3PL that its author has not written."""

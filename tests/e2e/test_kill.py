@@ -29,6 +29,7 @@ def kill_sync(stage: Stage, effects: int) -> None:
     assert process.exitcode == -signal.SIGKILL, log.read_text()
 
 
+@pytest.mark.nightly
 def test_three_kills_in_one_load_lose_and_double_nothing(fresh: Stage, exports: list[Path]) -> None:
     """A load that is killed among customers, products and invoices ends as planned, and as if it had run once."""
     fresh.serve(exports[:WEEK])

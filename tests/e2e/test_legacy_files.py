@@ -38,6 +38,7 @@ def project(folder: Path, platform: SandboxServer, streams: dict[str, Any], **mo
     return found
 
 
+@pytest.mark.nightly
 def test_damaged_deliveries_are_refused_whole(tmp_path: Path, platform: SandboxServer) -> None:
     """Each with its reason and place; `tests.long.test_legacy_files` takes more than a hundred."""
     damaged_deliveries_are_refused_whole(tmp_path, platform, many=1)

@@ -85,6 +85,7 @@ def without_orders(shop: dict[str, Any]) -> None:
 # ---- delivery
 
 
+@pytest.mark.nightly(but=["listen"])
 @pytest.mark.parametrize("command", ["listen", "schedule"])
 def test_records_are_delivered_while_it_receives(stage: ListenStage, command: str) -> None:
     """An order comes with what it refers to, a change follows, a copy changes nothing."""
@@ -163,6 +164,7 @@ def test_a_hint_for_a_stream_that_cannot_fetch_is_an_error_of_the_config(stage: 
             processes.until(lambda: False)
 
 
+@pytest.mark.nightly
 def test_a_record_whose_stream_cannot_fetch_any_more_stays_visible(stage: ListenStage) -> None:
     """A webhook that was accepted before the config changed is not forgotten, and keeps no other from delivery."""
     stage.shop.failing.add("/orders/O1")
@@ -223,6 +225,7 @@ def test_a_state_that_goes_away_comes_back(tmp_path: Path) -> None:
             ends_well(stage, processes, ORDER)
 
 
+@pytest.mark.nightly
 @pytest.mark.postgres
 def test_a_postgresql_that_is_stopped_comes_back(on_postgres: ListenStage, server: StoppablePostgres) -> None:
     """503 while the server does not answer; what was accepted before and after is delivered."""
@@ -237,6 +240,7 @@ def test_a_postgresql_that_is_stopped_comes_back(on_postgres: ListenStage, serve
         ends_well(stage, processes, BOTH)
 
 
+@pytest.mark.nightly
 @pytest.mark.postgres
 def test_of_two_processes_one_is_killed_and_the_other_delivers(on_postgres: ListenStage) -> None:
     """What the killed one had accepted is delivered by the other, once."""

@@ -43,6 +43,7 @@ def checked(migrated: MigratedFolder, waiting: Waiting) -> Frozen:
     return check_freeze(loaded, timedelta(minutes=10), clock=SystemClock(), interrupt=waiting)
 
 
+@pytest.mark.nightly
 def test_a_frozen_source(migrated: MigratedFolder) -> None:
     """A second check says since when nothing changed; status shows the last one."""
     migrated.load()

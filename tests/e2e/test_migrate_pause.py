@@ -113,6 +113,7 @@ def test_a_load_is_paused_and_resumed_from_another_terminal(migrated: MigratedFo
     assert list(migrated.states().values()) == [("done", "open")] * 3
 
 
+@pytest.mark.nightly
 def test_a_load_that_waits_ends_at_ctrl_c(migrated: MigratedFolder) -> None:
     """A load that is started while the migration is paused waits; a signal ends it, with exit 130."""
     migrated.load("--until", "products")
@@ -171,6 +172,7 @@ def at(hour: int) -> datetime:
     return datetime(2027, 1, 15, hour, tzinfo=UTC)
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("slow")
 def test_a_load_waits_in_hours_without_an_allowance(migrated: MigratedFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """When such hours begin, the load stops in order; when they end, it goes on; a signal ends one that waits."""

@@ -255,6 +255,7 @@ def test_a_crash_between_the_file_and_the_state(ready: Ready, monkeypatch: pytes
     ready.verify()
 
 
+@pytest.mark.nightly
 def test_a_purge_may_remove_the_history_after_it(migrated: MigratedFolder) -> None:
     """Files that are no longer listed are kept until the sign-off."""
     migrated.fill()

@@ -27,6 +27,7 @@ def migrated(tmp_path: Path) -> Iterator[MigratedFolder]:
         yield MigratedFolder(tmp_path / "project", platform)
 
 
+@pytest.mark.nightly(but=["intents"])
 @pytest.mark.parametrize("table", ["intents", "bindings"])
 def test_a_disk_that_is_full(migrated: MigratedFolder, table: str) -> None:
     """Exit 3 with the wave and what to do; with space again the load does the rest, once."""
@@ -61,6 +62,7 @@ HALF_DAYS = ({"from": "00:00", "to": "12:00", "percent": 50}, {"from": "12:00", 
 OF_A_MINUTE, BUCKET = 3_600, 50
 
 
+@pytest.mark.nightly(but=["hours0-options0-False"])
 @pytest.mark.parametrize(
     ("hours", "options", "reduced"), [((), [], False), ((), ["--percent", "50"], True), (HALF_DAYS, [], True)]
 )
@@ -96,6 +98,7 @@ class Halved(RateLimiter):
         return self._new.take(caller, now)
 
 
+@pytest.mark.nightly
 def test_a_limit_that_is_halved(migrated: MigratedFolder) -> None:
     """The platform halves its limit in the middle of a wave: the load slows down, and each record is there once."""
     migrated.configure(platform={"in_flight": 40, "rate": {"per_minute": PER_MINUTE, "burst": BURST}})

@@ -52,6 +52,7 @@ def modes(folder: Path) -> dict[str, str]:
     return {path.name: oct(stat.S_IMODE(path.stat().st_mode)) for path in found if path.name != "crossdock.yaml"}
 
 
+@pytest.mark.nightly(but=["a"])
 def test_a_folder_may_have_any_name(depot: Site, tmp_path: Path) -> None:
     """All commands work in a folder whose name has #, ?, % and brackets, and nothing is made outside of it."""
     depot.init()
@@ -89,6 +90,7 @@ def test_what_is_written_is_for_its_owner_only(depot: Site) -> None:
     assert set(found.values()) == {"0o600"}
 
 
+@pytest.mark.nightly(but=["0"])
 @pytest.mark.parametrize("umask", ["0", "777"])
 def test_a_state_is_never_open_to_others(tmp_path: Path, umask: str) -> None:
     """When SQLite opens a new state it is there already, with mode 0600: others may read it at no moment."""

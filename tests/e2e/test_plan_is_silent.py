@@ -12,6 +12,7 @@ from tests.e2e.socket_guard_runs import guarded, plan_silently
 pytestmark = pytest.mark.openssh
 
 
+@pytest.mark.nightly
 @pytest.mark.retail
 def test_the_first_day_is_planned_in_silence_and_then_done_as_planned(fresh: Stage, exports: list[Path]) -> None:
     """A plan reaches no platform and leaves no trace; the sync after it sends just what it told, and all arrives."""

@@ -190,6 +190,7 @@ TROUBLES = {
 }
 
 
+@pytest.mark.nightly(but=["names too long", "state that cannot be written", "a record cut short"])
 @pytest.mark.parametrize("retry_state", [pytest.param(retry_state, id=name) for name, retry_state in TROUBLES.items()])
 def test_nothing_is_shown_whatever_goes_wrong(
     site: Site, retry_state: Trouble, monkeypatch: pytest.MonkeyPatch
@@ -211,6 +212,7 @@ def shows_nothing(site: Site, retry_state: Trouble, commands: Sequence[str]) -> 
         assert_all_private(site, commands)
 
 
+@pytest.mark.nightly
 def test_a_plan_of_everything_shows_nobody(site: Site) -> None:
     """Creates and updates of personal members are planned without their content, in either form."""
     for _ in range(2):
@@ -312,6 +314,7 @@ ECHOES = {
 }
 
 
+@pytest.mark.nightly(but=["whole"])
 @pytest.mark.parametrize("echo", ECHOES)
 def test_a_refusal_that_quotes_a_record(site: Site, front: Front, echo: str) -> None:
     """A 422 that repeats a personal value is kept and shown without it."""
@@ -368,6 +371,7 @@ QUOTES: dict[str, Callable[[Seen], Reply]] = {
 }
 
 
+@pytest.mark.nightly(but=["cut", "first name", "capitals"])
 @pytest.mark.parametrize("answer", QUOTES.values(), ids=QUOTES)
 def test_an_answer_that_quotes_a_record(site: Site, front: Front, answer: Callable[[Seen], Reply]) -> None:
     """Whatever a platform or a gateway repeats of a record in an error, no command shows it."""
@@ -391,6 +395,7 @@ def test_a_refusal_that_quotes_what_was_before(site: Site, front: Front) -> None
     assert "(personal)" in site.listed()[0]["why"]
 
 
+@pytest.mark.nightly(but=["401-sync"])
 @pytest.mark.parametrize("command", ["sync", "check"])
 @pytest.mark.parametrize("status", [401, 403])
 def test_an_answer_that_quotes_the_key(site: Site, front: Front, command: str, status: int) -> None:

@@ -140,6 +140,7 @@ def beyond(site: Site, number: int = 3) -> Result:
     return night(site, "1", [*lines([number], "9.99"), *lines(ALL[number + 1 :]), *lines([99])])
 
 
+@pytest.mark.nightly(but=["-3 of 40 records are gone, more than gone.at_most_percent (5)"])
 @pytest.mark.parametrize(
     ("limits", "says"),
     [
@@ -212,6 +213,7 @@ def test_an_approval_removes_exactly_these_once(site: Site) -> None:
     assert site.sync("wms.products").json["requests"] == 0
 
 
+@pytest.mark.nightly(but=["more", "others"])
 @pytest.mark.parametrize("gone", [[0, 1, 2, 4], [0, 1], [0, 1, 4], [0, 1, 2]], ids=["more", "fewer", "others", "same"])
 def test_an_approval_holds_for_no_others(site: Site, gone: list[int]) -> None:
     """When other records are gone the next night, it stops again; only the very same are removed without a word."""
@@ -270,6 +272,7 @@ def test_an_approved_removal_that_was_stopped_goes_on(site: Site, front: Front) 
     assert site.run("approve", "--json").json == []
 
 
+@pytest.mark.nightly(but=["delete-sent:6:before", "archive-sent:3:after"])
 @pytest.mark.parametrize(
     ("on_gone", "point"),
     [
@@ -452,6 +455,7 @@ def test_a_removal_in_doubt_is_not_repeated(site: Site, front: Front) -> None:
     assert removed(site) == ["P0"]
 
 
+@pytest.mark.nightly(but=["resend"])
 @pytest.mark.parametrize("idempotency", ["", "\n  idempotency: {enabled: false}"], ids=["resend", "verify"])
 def test_a_lost_answer_deletes_once(site: Site, front: Front, idempotency: str) -> None:
     """Sent again under its key, or looked up, a delete that had happened is done, and done once."""
@@ -509,6 +513,7 @@ def test_a_filtered_row_is_still_there(site: Site) -> None:
     assert result.records("products") == {"read": 38, "unchanged": 38, "gone": 2, "deleted": 1, "ignored": 1}
 
 
+@pytest.mark.nightly(but=["True"])
 @pytest.mark.parametrize("filtered", [True, False])
 def test_a_row_without_key_may_be_anyones(site: Site, filtered: bool) -> None:
     """A row that names no record hides a key, also where a filter leaves it out: nothing is removed beside it."""
@@ -570,6 +575,7 @@ def test_without_a_trailer_three_nights_are_needed(site: Site) -> None:
     assert (result.code, removed(site)) == (0, ["P0", "P1"])
 
 
+@pytest.mark.nightly
 def test_without_a_trailer_the_number_of_rows_must_be_the_usual_one(site: Site) -> None:
     """A snapshot with a fifth fewer rows than one of the last three removes nothing, and says so with exit 4."""
     snapshots(site, limits="at_most_percent: 100", trailer=False)
@@ -626,6 +632,7 @@ def test_the_first_list_is_confirmed_by_an_equal_one(site: Site) -> None:
     assert removed(site) == ["P0"]
 
 
+@pytest.mark.nightly(but=["short"])
 @pytest.mark.parametrize("doubt", ["short", "cut", "without a key"])
 def test_what_is_not_proved_is_told_each_night_until_it_is_approved(site: Site, doubt: str) -> None:
     """Also if the warehouse sends the same bytes, or nothing; an approval then decides, and nothing is left behind."""
@@ -685,6 +692,7 @@ def test_what_cannot_be_removed_is_refused_at_load(site: Site, stream: str, old:
 # ---- empty exports
 
 
+@pytest.mark.nightly(but=["True"])
 @pytest.mark.parametrize("trailer", [True, False])
 def test_an_empty_snapshot_removes_all_only_where_that_is_declared_and_approved(site: Site, trailer: bool) -> None:
     """It is refused by default; declared as all_gone, the limits of removals hold it back until they are approved."""

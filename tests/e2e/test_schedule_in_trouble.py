@@ -240,6 +240,7 @@ def assert_ends_well(site: Site, processes: Watched, invoices: str = INVOICES) -
     assert site.sync().json["requests"] == 0
 
 
+@pytest.mark.nightly
 def test_the_health_page_answers_to_the_names_that_are_allowed(site: Site) -> None:
     """To this machine's, and to those of --allow-host; to no other."""
     every_second(site)
@@ -271,6 +272,7 @@ def test_an_invalid_allowed_host_is_refused(site: Site, options: tuple[str, ...]
     assert (result.code, result.err.partition("crossdock: ")[2]) == (2, f"{said}\n")
 
 
+@pytest.mark.nightly
 def test_half_open_connections_to_the_health_page_do_not_starve_a_run(site: Site) -> None:
     """With 300 of them and a limit of 256 files, the next runs start and the page still answers."""
     every_second(site)
@@ -317,6 +319,7 @@ class StoppablePostgres(PostgresServer):
             self._process = subprocess.Popen(self.command(), stdout=log, stderr=log, cwd=self.place, **self.switch)
 
 
+@pytest.mark.nightly
 @pytest.mark.postgres
 def test_a_postgresql_that_is_stopped_comes_back(site: Site) -> None:
     """It is logged and shown by health; when the server is back the next run starts, and nothing is done twice."""
@@ -377,6 +380,7 @@ def test_a_full_disk_under_the_state_fails_the_run(site: Site, tmp_path: Path) -
             assert_well(site, processes, MANY)
 
 
+@pytest.mark.nightly
 def test_a_full_disk_under_the_spool_fails_the_run(site: Site, tmp_path: Path) -> None:
     """It is logged; when there is room again the next run starts, and nothing is done twice."""
     with small_disk(tmp_path / "disk", 4) as disk:
@@ -390,6 +394,7 @@ def test_a_full_disk_under_the_spool_fails_the_run(site: Site, tmp_path: Path) -
             assert_well(site, processes)
 
 
+@pytest.mark.nightly
 def test_a_file_beyond_the_size_limit_fails_the_run(site: Site) -> None:
     """An export larger than the largest file that may be written: it is logged, and the next run reads what fits."""
     every_second(site)

@@ -136,6 +136,7 @@ def served(site: Site, *options: str, anew: bool = False) -> str:
         return processes.log
 
 
+@pytest.mark.nightly
 def test_a_service_logs_objects(site: Site) -> None:
     """One object per line from start to end; only lines about a run have its members."""
     found = lines(served(site, "--log-format", "json", anew=True))

@@ -130,6 +130,7 @@ def growing(path: Path, text: str) -> Iterator[threading.Event]:
         path.write_text(text)
 
 
+@pytest.mark.nightly(but=["folder"])
 @pytest.mark.parametrize("kind", ["folder", "sftp"])
 def test_a_file_that_really_grows_is_not_read(site: Site, kind: str, request: pytest.FixtureRequest) -> None:
     """While another process writes a file, a sync with a real pause refuses it; the next one reads it whole."""

@@ -124,6 +124,7 @@ def change(shop: ShopApi) -> None:
     shop.lists["customers"].append({**shop.lists["customers"][0], "id": 999, **later})
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("registered")
 def test_both_store_the_same(tmp_path: Path, platform: SandboxServer, shop: ShopApi) -> None:
     """Every record is stored once, the same by both; a second sync sends nothing; changes are updates of both."""

@@ -143,6 +143,7 @@ def test_a_shopify_shop_tells_of_its_changes(tmp_path: Path, sandbox: SandboxSer
     shopify_tells(tmp_path, sandbox, receiving, seed=0, changes=8)
 
 
+@pytest.mark.nightly
 def test_a_run_finds_what_no_webhook_of_shopify_told(
     tmp_path: Path, sandbox: SandboxServer, receiving: Receiving
 ) -> None:
@@ -170,6 +171,7 @@ def lost_are_found(tmp_path: Path, sandbox: SandboxServer, receiving: Receiving,
         assert faults(dump(site.shop), effects, 0) == []
 
 
+@pytest.mark.nightly
 def test_a_woocommerce_shop_tells_of_its_changes(tmp_path: Path, sandbox: SandboxServer, receiving: Receiving) -> None:
     """Orders of guests and their changes arrive by webhooks; a run afterwards has nothing to send."""
     woocommerce_tells(tmp_path, sandbox, receiving, changes=8)

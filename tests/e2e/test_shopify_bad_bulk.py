@@ -64,6 +64,7 @@ BAD_SHAPES = [
 """The name of a query, members that its answer cannot have, and the reason that people see."""
 
 
+@pytest.mark.nightly
 def test_bulk_operations_that_cannot_be_understood_are_told(bulk: ShopifyStage) -> None:
     """Whatever the shop answers in place of a bulk operation has a reason, and the next run reads all."""
     bulk_operations_are_told(bulk, BAD_SHAPES)
@@ -125,6 +126,7 @@ def records_without_an_id_are_rejected(bulk: ShopifyStage, lines: Sequence[bytes
     assert (report.exit_code, told(report), len(bulk.stored("order"))) == (1, {}, 8)
 
 
+@pytest.mark.nightly(but=["in the middle"])
 @pytest.mark.parametrize(
     "place", ["in the first line", "after the first line", "in the middle", "before the last line"]
 )
@@ -148,6 +150,7 @@ def test_a_bulk_file_that_is_cut_off_is_refused_whole(bulk: ShopifyStage, site: 
     completed(bulk)
 
 
+@pytest.mark.nightly(but=["inside a line"])
 @pytest.mark.parametrize("place", ["inside a line", "between lines"])
 def test_a_bulk_file_that_is_cut_off_is_refused_where_the_shop_tells_no_size(
     bulk: ShopifyStage, site: Site, place: str
@@ -202,6 +205,7 @@ def test_an_order_that_is_edited_during_the_first_load_arrives_as_it_is(bulk: Sh
     assert sum(map(int, units)) == 5
 
 
+@pytest.mark.nightly(but=["failure0"])
 @pytest.mark.parametrize("failure", [Failure("TIMEOUT", 3), Failure("INTERNAL_SERVER_ERROR", 0)])
 def test_a_bulk_operation_that_fails_is_told_and_begun_again_by_the_next_run(
     bulk: ShopifyStage, site: Site, failure: Failure

@@ -49,6 +49,7 @@ def bulk(tmp_path: Path, site: Site) -> Iterator[ShopifyStage]:
 # ---- access
 
 
+@pytest.mark.nightly
 def test_a_token_that_expires_between_pages_ends_the_streams_that_need_it(paged: ShopifyStage, site: Site) -> None:
     """What was not read is not taken for deleted; the next run with a valid token reads all."""
     token = site.shop.token
@@ -123,6 +124,7 @@ def test_a_field_that_fails_beside_data_ends_the_stream(paged: ShopifyStage, sit
     completed(paged)
 
 
+@pytest.mark.nightly
 def test_a_list_that_is_null_ends_the_stream(paged: ShopifyStage) -> None:
     """A page without its list is not an empty page."""
 
@@ -221,6 +223,7 @@ BAD_ORDERS: list[tuple[str, Any, dict[str, str]]] = [
 """A member of an order, a value that it cannot have, and the reason that people see, by stream."""
 
 
+@pytest.mark.nightly(but=["paged"])
 @pytest.mark.parametrize("way", ["paged", "bulk"])
 def test_orders_that_cannot_be_understood_are_told_and_all_others_arrive(
     request: pytest.FixtureRequest, site: Site, way: str

@@ -84,6 +84,7 @@ class SkewedClock(ManualClock):
         self._shop.sleep(seconds)
 
 
+@pytest.mark.nightly(but=["0"])
 @pytest.mark.parametrize("seed", range(2))
 def test_orders_that_change_while_they_are_listed_are_read_as_they_are(
     tmp_path: Path, sandbox: SandboxServer, seed: int
@@ -129,6 +130,7 @@ def test_orders_of_one_instant_on_several_pages_are_all_read(tmp_path: Path, san
         assert differences(stage) == []
 
 
+@pytest.mark.nightly(but=["-300"])
 @pytest.mark.parametrize("ahead_s", [300, -300])
 def test_a_clock_that_is_wrong_by_five_minutes_loses_nothing(
     tmp_path: Path, sandbox: SandboxServer, ahead_s: int
@@ -209,6 +211,7 @@ def test_an_order_that_changes_before_the_cursor_expires_does_not_hide_others(
         assert len(stage.stored("order")) == 20
 
 
+@pytest.mark.nightly
 def test_cursors_that_expire_at_once_end_the_stream_with_a_reason(tmp_path: Path, sandbox: SandboxServer) -> None:
     """A list of one instant cannot be read on without its cursor: the run ends, and says what the shop said."""
     site = Site(cursor_life=timedelta(seconds=1))
@@ -224,6 +227,7 @@ def test_cursors_that_expire_at_once_end_the_stream_with_a_reason(tmp_path: Path
         assert synced(stage) == 12
 
 
+@pytest.mark.nightly
 def test_times_in_the_repeated_hour_of_autumn_are_instants(tmp_path: Path, sandbox: SandboxServer) -> None:
     """Answers with the shop's own offsets, cursors that expire, and the clocks set back meanwhile: all is read."""
     site, zone = Site(cursor_life=timedelta(minutes=1)), ZoneInfo("Europe/Berlin")

@@ -92,6 +92,7 @@ def test_a_small_job_runs_while_a_large_one_waits(site: Site, depot: Path) -> No
     assert len(site.effects()) == 2 + 10 + 3
 
 
+@pytest.mark.nightly
 def test_jobs_that_were_killed_together_are_started_again(site: Site, depot: Path) -> None:
     """Both are running when the process is killed: the next one starts both again, and nothing is delivered twice."""
     bins(depot, 1, range(200))

@@ -70,6 +70,7 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
         yield stage
 
 
+@pytest.mark.nightly
 def test_two_nights_arrive_by_config_alone(stage: Stage) -> None:
     """The platform, the dead letters and the waiting records are what an independent script computes, after each night.
 

@@ -132,6 +132,7 @@ def failing(beside: Engine, table: str, action: str, *, after: int = 0, times: i
         connection.execute(text("DROP FUNCTION strike CASCADE"))
 
 
+@pytest.mark.nightly(but=["intents-3-53100", "bindings-2", "taken_files-1"])
 @pytest.mark.postgres
 @pytest.mark.parametrize(
     ("table", "after", "code", "hint"),
@@ -161,6 +162,7 @@ def test_a_server_that_refuses_to_write(
     assert_goes_on(site)
 
 
+@pytest.mark.nightly(but=["53300"])
 @pytest.mark.postgres
 @pytest.mark.parametrize("code", ["53300", "57P01"])
 def test_a_server_that_is_short_of_something_for_long(site: Site, beside: Engine, code: str) -> None:
@@ -171,6 +173,7 @@ def test_a_server_that_is_short_of_something_for_long(site: Site, beside: Engine
     assert_goes_on(site)
 
 
+@pytest.mark.nightly(but=["intents"])
 @pytest.mark.postgres
 @pytest.mark.parametrize("table", ["leases", "taken_files", "intents", "bindings"])
 def test_sessions_that_end_in_a_transaction(site: Site, beside: Engine, table: str) -> None:
@@ -181,6 +184,7 @@ def test_sessions_that_end_in_a_transaction(site: Site, beside: Engine, table: s
     assert_goes_on(site)
 
 
+@pytest.mark.nightly
 @pytest.mark.postgres
 def test_a_server_that_turns_into_a_standby(site: Site, beside: Engine) -> None:
     """Every command that writes says that the server takes no writes; one that looks works on."""
@@ -201,6 +205,7 @@ def test_a_server_that_turns_into_a_standby(site: Site, beside: Engine) -> None:
     assert_goes_on(site)
 
 
+@pytest.mark.nightly(but=["runs-False", "intents-True"])
 @pytest.mark.postgres
 @pytest.mark.parametrize("cut", [False, True])
 @pytest.mark.parametrize("table", ["scheduled_runs", "runs", "intents", "bindings"])
@@ -224,6 +229,7 @@ def test_a_scheduled_run_whose_state_fails_is_begun_again(site: Site, beside: En
     assert_goes_on(site)
 
 
+@pytest.mark.nightly
 @pytest.mark.postgres
 def test_a_server_whose_disk_is_full(site: Site) -> None:
     """A real full disk: every run says what to do until there is space, then the rest is done."""
@@ -287,6 +293,7 @@ def no_writes(cursor: sqlite3.Cursor) -> None:
     cursor.execute("PRAGMA query_only = ON")
 
 
+@pytest.mark.nightly(but=["intents-1"])
 @pytest.mark.parametrize(
     ("table", "after", "strike", "reason", "hint"),
     [

@@ -109,6 +109,7 @@ def test_one_match_is_taken_over_and_the_rest_is_created(catalogue: Catalogue) -
     assert (products["wms:1"].id, products["wms:1"].name, products["wms:1"].barcode) == (taken, "Lamp", "4711")
 
 
+@pytest.mark.nightly
 def test_a_run_without_new_records_reads_no_list(catalogue: Catalogue) -> None:
     """The platform is asked only when there is something to decide, and once in a run."""
     catalogue.there("A")

@@ -69,6 +69,7 @@ def test_orders_are_created_changed_and_cancelled_once(tmp_path: Path) -> None:
         assert json.loads(plain.run("records", "list", "--json").stdout) == []
 
 
+@pytest.mark.nightly(but=["look-up only", "errors in 200"])
 @pytest.mark.parametrize(
     ("habits", "resource", "target"),
     [
@@ -291,6 +292,7 @@ def export_items(plain: Depot, *skus: str) -> None:
     os.utime(path, (1_600_000_000, 1_600_000_000))
 
 
+@pytest.mark.nightly(but=["platform"])
 @pytest.mark.parametrize("down", ["plain", "platform", "nothing"])
 def test_a_target_that_is_down_does_not_hold_up_another(tmp_path: Path, platform: SandboxServer, down: str) -> None:
     """The streams of the other are delivered in full, exit 3 names the one that is down, the next run completes."""

@@ -65,6 +65,7 @@ def nights(site: Site, monkeypatch: pytest.MonkeyPatch) -> Iterator[Nights]:
         yield Nights(site, front, of, partner)
 
 
+@pytest.mark.nightly
 def test_ten_nights(nights: Nights) -> None:
     """What ran, what did not and why, which records are open, what changed, and what must be done."""
     all_is_well(nights)

@@ -55,6 +55,7 @@ def new_stage(tmp_path: Path, clock: ManualClock) -> Iterator[NewStage]:
     assert [each.violations for each in checked] == [[]] * len(checked)
 
 
+@pytest.mark.nightly(but=["False"])
 @pytest.mark.parametrize("upper", [False, True])
 def test_shipments_in_parts_come_back_to_the_order(new_stage: NewStage, clock: ManualClock, *, upper: bool) -> None:
     """An order in work is read again, though its status and time stay: its second shipment is on the platform too."""
@@ -81,6 +82,7 @@ def test_shipments_in_parts_come_back_to_the_order(new_stage: NewStage, clock: M
     assert stage.sync().counters.requests == 0
 
 
+@pytest.mark.nightly(but=["1.0"])
 @pytest.mark.parametrize("token_life_s", [1.0, 0.6])  # in whole seconds, the second one is told as 0: unknown
 def test_stock_is_by_state(new_stage: NewStage, clock: ManualClock, token_life_s: float) -> None:
     """Units are on the platform by state, page by page, also when the access token expires between two pages."""
@@ -125,6 +127,7 @@ def test_a_name_that_is_too_long_is_a_dead_letter(new_stage: NewStage) -> None:
     assert [each["order"] for each in fake.effects if each["kind"] == "order_created"] == [f"shop:{'S' * 35}"]
 
 
+@pytest.mark.nightly(but=["cancelled-cancelled"])
 @pytest.mark.parametrize(("ending", "status"), [("cancelled", "cancelled"), ("invalid", "invalid")])
 def test_what_becomes_of_an_order_is_its_status(
     new_stage: NewStage, clock: ManualClock, ending: str, status: str

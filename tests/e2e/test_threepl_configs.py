@@ -65,6 +65,7 @@ def released_order(client: httpx.Client) -> str:
     )
 
 
+@pytest.mark.nightly
 def test_an_order_goes_out_and_comes_back_shipped(
     tmp_path: Path, platform: SandboxServer, client: httpx.Client, fake: ShipBob
 ) -> None:

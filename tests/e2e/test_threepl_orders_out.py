@@ -58,6 +58,7 @@ def staged(
     assert vendor.violations() == []
 
 
+@pytest.mark.nightly(but=["amazon_mcf"])
 def test_every_order_is_there_once_whatever_the_network_does(tmp_path: Path, new_vendor: NewVendor) -> None:
     """Answers are lost, connections are refused, requests are throttled and answered with 503: one order each."""
     every_order_is_there_once(tmp_path, new_vendor, seed=0)
@@ -82,6 +83,7 @@ def every_order_is_there_once(folder: Path, new_vendor: NewVendor, seed: int) ->
     assert vendor.created() == ONCE + Counter(f"shop:{key}" for key in MORE)
 
 
+@pytest.mark.nightly(but=["shipbob"])
 def test_a_killed_sync_is_continued(tmp_path: Path, new_vendor: NewVendor) -> None:
     """After a SIGKILL in the middle of the orders, the next sync sends the rest, and none twice."""
     clock = SystemClock()
@@ -100,6 +102,7 @@ def test_a_killed_sync_is_continued(tmp_path: Path, new_vendor: NewVendor) -> No
     assert vendor.created() == ONCE
 
 
+@pytest.mark.nightly(but=["shipbob"])
 def test_a_target_that_throttles_is_waited_for(tmp_path: Path, new_vendor: NewVendor) -> None:
     """The vendor's own limit is kept to: without injected faults nothing is refused."""
     clock = ManualClock(datetime(2026, 3, 1, 12, tzinfo=UTC))
@@ -110,6 +113,7 @@ def test_a_target_that_throttles_is_waited_for(tmp_path: Path, new_vendor: NewVe
     assert vendor.created() == ONCE
 
 
+@pytest.mark.nightly(but=["shipbob"])
 def test_a_cancelled_order_is_cancelled_there(tmp_path: Path, new_vendor: NewVendor) -> None:
     """An order that the shop marks as cancelled is cancelled once, also if the answer is lost."""
     clock = ManualClock(datetime(2026, 3, 1, 12, tzinfo=UTC))
@@ -133,6 +137,7 @@ def test_a_cancelled_order_is_cancelled_there(tmp_path: Path, new_vendor: NewVen
     assert vendor.created() == ONCE
 
 
+@pytest.mark.nightly(but=["amazon_mcf"])
 def test_a_restored_state_finds_what_was_sent(tmp_path: Path, new_vendor: NewVendor) -> None:
     """With a backup of the state from before the orders, they are looked up by their names, and none is sent again."""
     clock = ManualClock(datetime(2026, 3, 1, 12, tzinfo=UTC))

@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from tests.chaos import processes
 from tests.chaos.processes import CROSSDOCK
@@ -71,6 +72,7 @@ def renewed_once_per_expiry(tmp_path: Path, *, records: int, expiries: int) -> N
     assert created == Counter(("create", f"wms:{number:05}") for number in range(records))
 
 
+@pytest.mark.nightly
 def test_a_sync_renews_its_token_once_per_expiry(tmp_path: Path) -> None:
     """Fifty senders share one renewal per expiry, no request is refused, and every record is created once."""
     renewed_once_per_expiry(tmp_path, records=600, expiries=1)

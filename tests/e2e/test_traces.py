@@ -201,6 +201,7 @@ def test_a_failed_run_is_a_trace(site: Site, receiver: Receiver) -> None:
     assert attributes(root)["crossdock.status"] == "incomplete"
 
 
+@pytest.mark.nightly(but=["off0"])
 @pytest.mark.parametrize("off", [{"OTEL_SDK_DISABLED": "True"}, {"OTEL_TRACES_EXPORTER": "none"}])
 def test_traces_can_be_disabled(
     site: Site, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, off: dict[str, str]
@@ -232,6 +233,7 @@ runpy.run_module("crossdock", run_name="__main__", alter_sys=True)
 """
 
 
+@pytest.mark.nightly(but=["False"])
 @pytest.mark.parametrize("held", [False, True])
 def test_an_unavailable_receiver_is_a_warning(site: Site, receiver: Receiver, *, held: bool) -> None:
     """Without a listener or a response, the run is done and shown, and the process ends with one warning."""
@@ -274,6 +276,7 @@ def test_a_missing_extra_is_a_warning(site: Site, receiver: Receiver) -> None:
     site.assert_everything_once()
 
 
+@pytest.mark.nightly
 def test_the_library_is_imported_on_demand(site: Site) -> None:
     """A sync without the variables does not import OpenTelemetry."""
     code = (

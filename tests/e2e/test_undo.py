@@ -68,6 +68,7 @@ def test_what_a_run_created_is_deleted_and_what_it_changed_restored(synced: Site
     assert synced.run("apply", plan).code == 4
 
 
+@pytest.mark.nightly(but=["as another file-append", "under its name-snapshot"])
 @pytest.mark.parametrize("mode", ["append", "snapshot"])
 @pytest.mark.parametrize("again", ["as another file", "under its name", "with another mapping"])
 def test_what_was_undone_is_delivered_only_if_it_is_sent_again(synced: Site, mode: str, again: str) -> None:
@@ -110,6 +111,7 @@ def test_what_others_changed_since_is_left_alone(synced: Site) -> None:
     assert sorted(held(synced, "product")) == ["wms:P1", "wms:P2", "wms:P3", "wms:P4"]
 
 
+@pytest.mark.nightly(but=["name"])
 @pytest.mark.parametrize("member", ["name", "barcode"])
 def test_an_edit_before_the_plan_is_listed(synced: Site, member: str) -> None:
     """Also of a member that was never written: the plan promises nothing that apply would refuse."""
@@ -126,6 +128,7 @@ def test_an_edit_before_the_plan_is_listed(synced: Site, member: str) -> None:
     assert content(synced) == {name: each for name, each in before.items() if name != "wms:P4"}
 
 
+@pytest.mark.nightly(but=["name-P2"])
 @pytest.mark.parametrize(("member", "key"), [("name", "P2"), ("barcode", "P3")])
 def test_an_edit_after_the_plan_is_noticed(synced: Site, member: str, key: str) -> None:
     """Nothing is done then, whether the record would be restored or deleted; a new plan leaves it alone."""

@@ -75,6 +75,7 @@ def test_a_swapped_column_stops(site: Site) -> None:
     assert site.sync().code == 4, "it is read again"
 
 
+@pytest.mark.nightly(but=["1.5-suppressed"])
 @pytest.mark.parametrize(("price", "term"), [("1.5", "suppressed"), ("1.50", "unchanged")])
 def test_a_corrected_file_needs_no_approval(stocked: Site, price: str, term: str) -> None:
     """The next snapshot replaces the one that was refused, and nothing needs approval, also if it is the old one."""

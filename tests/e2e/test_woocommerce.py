@@ -271,6 +271,7 @@ def test_orders_that_change_while_they_are_read_are_not_lost(
     assert {key for key, status in statuses(stage).items() if status == "shipped"} == keys(orders[: PAGE // 2])
 
 
+@pytest.mark.nightly
 def test_a_page_that_was_moved_as_a_whole_is_read_again(open_stage: Open, shop: FakeShop, clock: ManualClock) -> None:
     """If all orders of a page are trashed before the next, no order behind them is skipped."""
     orders = orders_of(shop, 3 * PAGE, clock)
@@ -302,6 +303,7 @@ def test_customers_that_are_deleted_while_they_are_read_hide_no_others(open_stag
 # ---- times
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("skew_s", [-300, 300], ids=["shop behind", "shop ahead"])
 def test_clocks_may_differ_by_five_minutes(open_stage: Open, shop: FakeShop, clock: ManualClock, skew_s: int) -> None:
     """What changes just before and after a run is read by the next one, and requests are signed in time."""
@@ -318,6 +320,7 @@ def test_clocks_may_differ_by_five_minutes(open_stage: Open, shop: FakeShop, clo
     assert set(stage.stored("order")) == keys(placed)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "begin",
     [
@@ -363,6 +366,7 @@ def test_an_old_shop_is_read_and_warned_of(open_stage: Open, clock: ManualClock)
 # ---- bad input
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [

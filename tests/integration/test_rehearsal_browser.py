@@ -23,6 +23,7 @@ def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
         yield tab
 
 
+@pytest.mark.nightly(but=["1280"])
 @pytest.mark.parametrize("width", [1280, 400])
 def test_a_rehearsal_fits_its_window(tab: Tab, tmp_path: Path, width: int) -> None:
     """With many columns and long names; drawings have a size, and hostile text is text."""

@@ -147,6 +147,7 @@ def met(text: str, browser: Browser) -> Met:
     return Met(browser.open("report.html", text, *WIDTHS), set(browser.asked))
 
 
+@pytest.mark.nightly
 def test_a_large_report_fits_its_window(met: Met) -> None:
     """With everything unfolded, wide and narrow; only tables are wider, and scroll."""
     assert [each["width"] for each in met.by_width] == list(WIDTHS)

@@ -107,6 +107,7 @@ def test_a_page_that_is_loaded_again_creates_no_second_key(tab: Tab, served: San
     assert set(served.sandbox.keys) == before
 
 
+@pytest.mark.nightly(but=["/", "/page/keys/ID"])
 @pytest.mark.parametrize("path", ["/", "/page/keys/ID", "/page/clients", "/page/webhooks", "/docs"])
 def test_pages_fit_their_window(tab: Tab, served: SandboxServer, path: str) -> None:
     """Wide and narrow, light and dark: nothing is cut off, text has contrast, and only the style is loaded."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pytest
 from standardwebhooks import Webhook
 from tests.sandbox_load import Platform, forked, process
 from tests.unit.sandbox.webhook_receiver import SUBSCRIPTIONS, Received, Receiver
@@ -55,6 +56,7 @@ class Orders:
             after = page[-1]["seq"]
 
 
+@pytest.mark.nightly
 def test_kills_lose_no_event_and_invent_none(tmp_path: Path) -> None:
     """SIGKILL three times amid creations and deliveries: every order of the effects log is reported, and no other."""
     lose_no_event_and_invent_none(tmp_path, kills=3)

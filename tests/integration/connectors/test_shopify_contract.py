@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import httpx
+import pytest
 from tests.integration.connectors.read_together import EveryStream, ReadWithOthers
 from tests.partners.partner_transport import transport
 from tests.partners.shopify.cost import Plan
@@ -42,14 +43,17 @@ class _OfShopify(ReadWithOthers):
         return transport(filled().shop)
 
 
+@pytest.mark.nightly
 class TestProducts(_OfShopify):
     stream = "products"
 
 
+@pytest.mark.nightly
 class TestCustomers(_OfShopify):
     stream = "customers"
 
 
+@pytest.mark.nightly
 class TestLocations(_OfShopify):
     stream = "locations"
 
@@ -58,6 +62,7 @@ class TestStock(_OfShopify):
     stream = "stock"
 
 
+@pytest.mark.nightly
 class TestOrders(_OfShopify):
     stream = "orders"
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import httpx
+import pytest
 from tests.integration.connectors.read_together import EveryStream, ReadWithOthers
 from tests.partners import shipbob_client, threepl_vendors
 from tests.partners.amazon import FakeAmazon
@@ -78,14 +79,17 @@ class TestShipBobProducts(_OfShipBob):
     stream = "products"
 
 
+@pytest.mark.nightly
 class TestShipBobLocations(_OfShipBob):
     stream = "locations"
 
 
+@pytest.mark.nightly
 class TestShipBobStock(_OfShipBob):
     stream = "stock"
 
 
+@pytest.mark.nightly
 class TestShipBobReceipts(_OfShipBob):
     stream = "receipts"
     settings = {**_OfShipBob.settings, "stock_leaves": "movement", "receipts": "lot"}
@@ -148,10 +152,12 @@ class TestAmazonProducts(_OfAmazon):
     stream = "products"
 
 
+@pytest.mark.nightly
 class TestAmazonLocations(_OfAmazon):
     stream = "locations"
 
 
+@pytest.mark.nightly
 class TestAmazonStock(_OfAmazon):
     stream = "stock"
 

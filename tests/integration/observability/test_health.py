@@ -91,6 +91,7 @@ def test_there_are_no_other_paths(client: httpx.Client, path: str) -> None:
     assert client.get(path).status_code == 404
 
 
+@pytest.mark.nightly(but=["foreign0-/healthz", "foreign0-/readyz", "foreign0-/metrics", "foreign0-/"])
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/"])
 @pytest.mark.parametrize(
     "foreign", [{"host": "rebound.example"}, {"host": "localhost"}, {"origin": "http://evil.example"}]

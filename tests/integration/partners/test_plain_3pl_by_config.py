@@ -202,6 +202,7 @@ def filled(account: Account) -> list[str]:
     return ids[:4]
 
 
+@pytest.mark.nightly(but=["careful"])
 @pytest.mark.parametrize(
     ("habits", "faults"),
     [

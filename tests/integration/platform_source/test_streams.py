@@ -60,6 +60,7 @@ def test_what_it_wrote_itself_is_read_and_left_out(erp: Reading) -> None:
     assert erp.copies() == {each: f"Part {number}" for number, each in enumerate(ids)}
 
 
+@pytest.mark.nightly
 def test_a_second_run_reads_only_what_changed(erp: Reading) -> None:
     """It begins at the last change that the run before has read, that one included."""
     ids = erp.products(250)

@@ -48,6 +48,7 @@ def failure(case: SyncAcceptance) -> str:
     return str(failed.value)
 
 
+@pytest.mark.nightly
 def test_records_that_a_kill_loses_are_found() -> None:
     """The connector notes what it has read before it is delivered, so that the next run does not read it."""
     assert "missing, such as create invoice" in failure(_OwnCursor())

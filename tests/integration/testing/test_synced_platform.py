@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from crossdock.testing.synced_platform import SyncedPlatform, connection, connections_of
 
 STREAMS = {
@@ -29,6 +31,7 @@ STREAMS = {
 }
 
 
+@pytest.mark.nightly
 def test_what_the_streams_refer_to_is_there(tmp_path: Path) -> None:
     """A sync delivers the invoice at once; what was there before is not among the effects."""
     (tmp_path / "INVOICES.txt").write_text("NO|CUSTOMER|SKU|QTY|PRICE\n1|C1|0017|1|2\n", encoding="utf-8")

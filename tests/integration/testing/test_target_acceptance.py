@@ -60,6 +60,7 @@ class TestLookedUp(_Orders):
     """Acceptance itself, inherited as authors do."""
 
 
+@pytest.mark.nightly
 class TestWrittenOnce(_Orders):
     """A record that has changed becomes a dead letter."""
 
@@ -87,6 +88,7 @@ class _Forgetful(_Orders):
         return httpx.MockTransport(Depot().answer), list
 
 
+@pytest.mark.nightly(but=["_Resent", "_Parked"])
 @pytest.mark.parametrize(
     ("case", "reason"),
     [

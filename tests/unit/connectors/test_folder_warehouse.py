@@ -227,6 +227,7 @@ print(json.dumps({"code": code, "loaded": before, "then": "paramiko" in sys.modu
 """
 
 
+@pytest.mark.nightly
 def test_a_plan_over_a_folder_loads_no_ssh(config: Path) -> None:
     """paramiko and cryptography cost a tenth of a plan's time, and folders do not need them."""
     (config.parent / "exports" / "out").mkdir(parents=True)

@@ -224,6 +224,7 @@ def test_concurrent_threads_lose_no_count(metrics: Metrics) -> None:
     assert read(metrics)["records_total"] == {("s", "read"): 2000}
 
 
+@pytest.mark.nightly
 def test_the_library_is_imported_on_demand() -> None:
     """Only a reader of /metrics needs prometheus_client."""
     code = (

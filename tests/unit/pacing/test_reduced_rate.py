@@ -80,6 +80,7 @@ def others_use_the_rest(work: int) -> None:
     assert len(server.accepted) == pytest.approx(RATE * result.seconds, rel=0.02)
 
 
+@pytest.mark.nightly
 def test_it_changes_while_a_run_goes_on() -> None:
     """From a second on all is used, from another one nothing, and then a part again."""
     clock, server = Time(), Server(RATE, BURST, tokens=0)

@@ -90,6 +90,7 @@ def simulated(
     return result, pacers[0].allowance.estimate
 
 
+@pytest.mark.nightly(but=["10-0.05"])
 @pytest.mark.parametrize(("bursts", "latency_s"), each_once(BURSTS, LATENCIES))
 def test_a_configured_bucket_is_fully_used(bursts: int, latency_s: float) -> None:
     """Rate and burst configured: within 2 % of the optimum at any latency, and no 429."""
@@ -107,6 +108,7 @@ def test_a_burst_is_sent_at_once(latency_s: float) -> None:
     assert unpaced.seconds >= 0.9 * paced.seconds
 
 
+@pytest.mark.nightly(but=["before1"])
 @pytest.mark.parametrize(
     ("before", "bursts", "latency_s"), [(NOTHING, 3, 0.05), (NOTHING, 10, 0.2), (DOCUMENTED, 3, 0.001)]
 )
@@ -138,6 +140,7 @@ def in_the_last(result: Result, seconds: float) -> float:
     return result.rate_between(end - seconds, end)
 
 
+@pytest.mark.nightly(but=["draft07", "triple"])
 @pytest.mark.parametrize(("dialect", "latency_s"), each_once(DIALECTS, EXTREMES))
 def test_each_dialect_is_followed(dialect: Dialect, latency_s: float) -> None:
     """In any dialect nothing is refused, and the whole rate is used within a minute."""
@@ -163,6 +166,7 @@ def test_a_configured_maximum_is_never_exceeded(dialect: Dialect, per_s: float |
         assert number + 1 <= at_once + (per_s or RATE) * (moment - result.server.accepted[0])
 
 
+@pytest.mark.nightly(but=["draft10"])
 @pytest.mark.parametrize(("dialect", "lying", "latency_s"), each_once(DIALECTS[::2], LYING, EXTREMES[::-1]))
 def test_wrong_headers_neither_stall_nor_flood(dialect: Dialect, lying: float, latency_s: float) -> None:
     """Headers that report a full or an empty bucket at random are detected: the whole rate, and few refusals."""
@@ -173,6 +177,7 @@ def test_wrong_headers_neither_stall_nor_flood(dialect: Dialect, lying: float, l
     assert in_the_last(result, 20) == pytest.approx(RATE, rel=0.1)
 
 
+@pytest.mark.nightly(but=["None-0.001"])
 @pytest.mark.parametrize(("dialect", "latency_s"), each_once([None, *DIALECTS[1::2]], LATENCIES))
 def test_a_rival_gets_its_half(dialect: Dialect | None, latency_s: float) -> None:
     """Another client takes half of the rate: we take the other half, with headers and without."""
@@ -184,6 +189,7 @@ def test_a_rival_gets_its_half(dialect: Dialect | None, latency_s: float) -> Non
     assert result.refused_share() <= 0.03
 
 
+@pytest.mark.nightly(but=["0.1"])
 @pytest.mark.parametrize("share", [0.02, 0.1])
 def test_random_refusals_slow_nothing_down(share: float) -> None:
     """A platform that refuses a share at random, without headers, is still used at nearly its rate."""
@@ -194,6 +200,7 @@ def test_random_refusals_slow_nothing_down(share: float) -> None:
 CHANGES = ((60.0, RATE / 2), (120.0, RATE))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("before", "latency_s"), [(NOTHING, 0.2)])
 def test_a_change_of_the_limit_is_detected(before: LimitEstimate, latency_s: float) -> None:
     """Without headers: halved within 10 s, doubled within 60 s, and at most 2 % refused in all."""
@@ -215,6 +222,7 @@ def test_a_reported_change_of_the_limit_is_followed(dialect: Dialect, latency_s:
     assert result.refused_share() <= 0.02
 
 
+@pytest.mark.nightly(but=["0.001"])
 @pytest.mark.parametrize("latency_s", LATENCIES)
 def test_processes_share(latency_s: float) -> None:
     """Four clients on one bucket: within 5 %, and in no window more requests than it allows."""

@@ -129,6 +129,7 @@ def test_whatever_a_mapping_may_use_ends_the_marks() -> None:
     assert len(set(versions)) == 1 + len(others)
 
 
+@pytest.mark.nightly
 def test_another_process_knows_the_mark() -> None:
     """No address of an object and no order of a set is in it; otherwise no record would ever be idle."""
     code = "from tests.unit.planning.test_idle_records import VERSION; print(VERSION)"

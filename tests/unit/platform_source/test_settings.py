@@ -140,6 +140,7 @@ def test_settings_without_a_config_have_no_platform() -> None:
         _ = context(CONNECTOR, section).settings.profile
 
 
+@pytest.mark.nightly
 def test_editors_and_config_show_know_the_kind(tmp_path: Path) -> None:
     """The schema accepts the config, and the effective config names no address or credential twice."""
     loaded(tmp_path, {"expand": ["customerId"], "first": "2026-01-01T00:00:00+01:00"})

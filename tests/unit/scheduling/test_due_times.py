@@ -36,6 +36,7 @@ def blacked_out(pairs: list[tuple[str, str]]) -> list[dict[str, str]]:
     return [{"from": begin, "to": end} for begin, end in pairs]
 
 
+@pytest.mark.nightly(but=["America/New_York", "Europe/Berlin", "Asia/Beirut"])
 @pytest.mark.parametrize("zone", ZONES)
 def test_400_days_are_due_as_the_clocks_on_the_wall_say(zone: str) -> None:
     """Each time of every date is due when the clocks first show it, or have jumped over it."""
@@ -128,6 +129,7 @@ def test_parts_give_what_the_whole_gives(data: st.DataObject) -> None:
     assert whole == sorted(set(whole))
 
 
+@pytest.mark.nightly(but=["America/New_York", "Europe/Berlin", "Asia/Beirut"])
 @pytest.mark.parametrize("zone", ZONES)
 def test_every_so_often_has_neither_hole_nor_double(zone: str) -> None:
     """A quarter of an hour lies between any two runs of 400 days, and each is for the date that its day has."""

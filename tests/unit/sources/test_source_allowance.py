@@ -57,6 +57,7 @@ def test_a_configured_limit_below_that_of_the_api_is_never_exceeded(headers: Hea
     assert result.used == pytest.approx(2 / 40 * 360 / 398, rel=0.05)
 
 
+@pytest.mark.nightly(but=["20 ms"])
 @pytest.mark.parametrize("latency_s", LATENCIES)
 @pytest.mark.parametrize(("rate", "burst"), BUCKETS)
 @pytest.mark.parametrize("headers", [draft, amazon])
@@ -70,6 +71,7 @@ def test_a_reported_rate_is_known_from_the_first_answer(
     assert min(first.used, second.used) >= 0.95
 
 
+@pytest.mark.nightly(but=["50 ms"])
 @pytest.mark.parametrize("latency_s", LATENCIES)
 @pytest.mark.parametrize("jitter", [0.0, 0.3])
 @pytest.mark.parametrize(("rate", "burst"), [(2.0, 40), (10.0, 10), (40.0, 40)])
@@ -83,6 +85,7 @@ def test_a_level_that_is_reported_without_a_rate_is_enough(
     assert min(run.used for run in runs) >= 0.95
 
 
+@pytest.mark.nightly(but=["50 ms"])
 @pytest.mark.parametrize("latency_s", LATENCIES)
 @pytest.mark.parametrize(("rate", "burst"), BUCKETS)
 @pytest.mark.parametrize("headers", [silent, retry_after])
@@ -94,6 +97,7 @@ def test_a_limit_that_is_not_reported_is_learned(rate: float, burst: int, header
     assert (second.refused <= 3, second.used >= 0.95) == (True, True)
 
 
+@pytest.mark.nightly(but=["40-1-0"])
 @pytest.mark.parametrize(("rate", "burst", "jitter"), [(40, 1, 0), (40, 2, 0), (40, 2, 0.3), (40, 40, 0.3)])
 def test_a_long_run_finds_a_high_limit_that_is_not_reported(rate: float, burst: int, jitter: float) -> None:
     """Of 4,000 requests at most one in a hundred is refused, and three of the second run's thousand."""
@@ -232,6 +236,7 @@ def is_used_without_a_report(rate: float, burst: int, share: float, jitter: floa
     assert min(run.used for run in (third, changed, *later)) >= 0.8
 
 
+@pytest.mark.nightly
 def test_most_buckets_that_are_not_reported_are_used_almost_fully() -> None:
     """Half of them at least 98 %, with at most one request in 200 refused in the first thousand and none later."""
     most_buckets_are_used_almost_fully(10)

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 TESTS = """
 import httpx
 from tests.unit.testing.reference_connector import PAGES, Orders, OrdersContract, connector
@@ -31,6 +33,7 @@ def test_sandbox(sandbox):
 """
 
 
+@pytest.mark.nightly
 def test_the_fixtures_work_in_the_tests_of_an_author(tmp_path: Path) -> None:
     """The context has the test's clock and folder, and the sandbox answers."""
     (tmp_path / "test_it.py").write_text(TESTS, encoding="utf-8")

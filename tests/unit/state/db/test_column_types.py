@@ -68,6 +68,7 @@ def known(state: State) -> dict[int, int]:
     return dict(state.known(SCOPE).select(KEY_HASH, KNOWN_FP).iter_rows())
 
 
+@pytest.mark.nightly(but=["sqlite"])
 @settings(max_examples=examples(10), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(facts=st.dictionaries(HASHES, HASHES, min_size=1, max_size=20))
 def test_every_table_gives_back_the_hashes_that_it_took(state: State, facts: dict[int, int]) -> None:

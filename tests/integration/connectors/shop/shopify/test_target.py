@@ -73,6 +73,7 @@ def test_a_parcel_without_items_has_all_that_is_left(shop: ShopWrites) -> None:
     assert [one.total_quantity for one in order.fulfillments] == [1, 3]
 
 
+@pytest.mark.nightly(but=["internal_error"])
 @pytest.mark.parametrize("kind", ["internal_error", "internal_error_after", "html"])
 def test_a_parcel_in_doubt_is_looked_up(shop: ShopWrites, kind: Interruption) -> None:
     """If the shop has it, nothing is sent again; if not, it is created from what the shop has by then."""
@@ -138,6 +139,7 @@ def test_a_parcel_of_an_order_at_several_locations_is_from_one(shop: ShopWrites)
     assert shop.numbers(order) == ["N1"]
 
 
+@pytest.mark.nightly(but=["cancelled", "refunded"])
 @pytest.mark.parametrize(
     ("prevent", "message"),
     [
@@ -158,6 +160,7 @@ def test_a_parcel_that_the_shop_cannot_take_is_a_dead_letter(
     assert shop.watched.count(CREATE) == 0
 
 
+@pytest.mark.nightly(but=["after the write"])
 @pytest.mark.parametrize("is_carried_out", [False, True], ids=["before the write", "after the write"])
 def test_a_parcel_of_a_run_that_was_killed_is_told_once(shop: ShopWrites, *, is_carried_out: bool) -> None:
     """The next run looks it up, and creates it only if the shop has not got it."""
@@ -310,6 +313,7 @@ def test_a_frozen_shop_is_unavailable(shop: ShopWrites) -> None:
     assert shop.numbers(order) == ["N1"]
 
 
+@pytest.mark.nightly
 def test_the_points_of_the_shop_are_used(shop: ShopWrites) -> None:
     """Of a few hundred writes hardly any is refused, and they take hardly more time than their points need."""
     shop.site.shop.bucket.empty()

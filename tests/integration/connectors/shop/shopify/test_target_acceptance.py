@@ -38,6 +38,7 @@ SHOP, ORDERS = filled()
 (BERLIN,) = {one.location.legacy_resource_id for order in ORDERS for one in order.fulfillment_orders}
 
 
+@pytest.mark.nightly
 class TestShopify(TargetAcceptance):
     """Parcels are looked up by order and number, stock by SKU and location."""
 

@@ -54,14 +54,17 @@ class _OfWooCommerce(ReadWithOthers):
         return transport(self.shop)
 
 
+@pytest.mark.nightly
 class TestProducts(_OfWooCommerce):
     stream = "products"
 
 
+@pytest.mark.nightly
 class TestCustomers(_OfWooCommerce):
     stream = "customers"
 
 
+@pytest.mark.nightly
 class TestLocations(_OfWooCommerce):
     stream = "locations"
 
@@ -77,6 +80,7 @@ class _OfAmounts(_OfWooCommerce):
         """Tested in tests/unit/connectors/shop/woocommerce/test_mapping.py: lines add up to the total."""
 
 
+@pytest.mark.nightly
 class TestOrders(_OfAmounts):
     stream = "orders"
 

@@ -236,6 +236,7 @@ def test_one_of_three_syncs_that_start_at_once_does_the_work(site: Site, starter
     told("races", state_url, lambda: race(site, starter, races=5))
 
 
+@pytest.mark.nightly
 def test_a_sleeper_that_was_overtaken_writes_nothing(site: Site, starter: Starter, state_url: StateUrl) -> None:
     """A sync that slept longer than its lease wakes up, sees the takeover and ends with exit 3, the state untouched."""
     told("zombies", state_url, lambda: zombies(site, starter, state_url, number=1, invoices=40))

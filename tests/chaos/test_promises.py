@@ -50,6 +50,7 @@ def test_a_rerun_is_harmless(tmp_path: Path) -> None:
     promises.rerun_is_harmless(tmp_path, records=40, in_flight=8)
 
 
+@pytest.mark.nightly
 def test_another_order_of_members_is_no_change(tmp_path: Path) -> None:
     """A build that writes members in another order finds everything as it was delivered."""
     promises.another_order_is_no_change(tmp_path, records=40, in_flight=4)

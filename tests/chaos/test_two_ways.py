@@ -234,6 +234,7 @@ def not_overwritten(folder: Path, seed: int, *, nights: int) -> None:
         assert happened["updated"], "no change was tried"
 
 
+@pytest.mark.nightly
 def test_a_member_of_the_other_owner_is_not_overwritten(tmp_path: Path) -> None:
     """A change by the side that does not own the member is a conflict."""
     not_overwritten(tmp_path, chaos_seed(), nights=8)

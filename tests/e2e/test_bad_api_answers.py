@@ -175,6 +175,7 @@ def end_their_stream_alone(shops: Shops, cases: Sequence[Case]) -> None:
         assert sum(each.startswith(f"{name.partition('.')[0]}:") for each in created) == PRODUCTS + 1
 
 
+@pytest.mark.nightly
 def test_bad_answers_end_their_stream_alone(shops: Shops) -> None:
     """An eighth of the cases, of every kind; `tests.long.test_bad_api_answers` takes all."""
     end_their_stream_alone(shops, AT_ONCE[::8])

@@ -133,6 +133,7 @@ def test_an_unchanged_export_is_no_missing_one(nights: Nights) -> None:
     assert "wms.products: no new file (newest: PROD_1.csv of 20" in shown
 
 
+@pytest.mark.nightly
 def test_a_file_that_a_manual_sync_read_counts(nights: Nights) -> None:
     """What came since the job's last run is not missing, whoever read it; a manual sync itself misses nothing."""
     nights.site.export("PROD_1.csv", rows(40))
@@ -145,6 +146,7 @@ def test_a_file_that_a_manual_sync_read_counts(nights: Nights) -> None:
     assert (last["status"], inputs(last)[0]) == ("done", "none")
 
 
+@pytest.mark.nightly
 def test_a_short_snapshot_is_reported_the_same_night(nights: Nights) -> None:
     """Records are not removed, all is done, and a notice gives the numbers of rows."""
     for number, count in enumerate((100, 101, 99)):
@@ -160,6 +162,7 @@ def test_a_short_snapshot_is_reported_the_same_night(nights: Nights) -> None:
     assert any("has 60 rows" in note for note in short["streams"]["wms.products"]["notes"])
 
 
+@pytest.mark.nightly
 def test_a_snapshot_with_other_keys_is_reported_the_same_night(nights: Nights) -> None:
     """A changed column of the key makes new records of all; the next night with these keys is a usual one."""
     nights.site.export("PROD_1.csv", rows(40))

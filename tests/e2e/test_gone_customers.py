@@ -42,6 +42,7 @@ def test_what_others_refer_to_is_kept(project: GoneCustomers) -> None:
     assert (project.dangling(), project.kept()) == (["wms:O1"], {})
 
 
+@pytest.mark.nightly
 def test_what_is_kept_does_not_count_for_the_limits(project: GoneCustomers) -> None:
     """A record that was held back was within the limits when it went, and needs no approval later."""
     project.write_night(["C1", "C2", "C3"], {"O1": "C1"}, {}, {})

@@ -220,6 +220,7 @@ def test_a_file_of_a_look_up_proves_nothing(site: Site) -> None:
     assert [each["number"] for each in site.run("approve", "--json").json] == [20]
 
 
+@pytest.mark.nightly
 def test_a_snapshot_follows_all_its_files(site: Site) -> None:
     """A new file of stores alone changes the orders that look it up; several line files with one date are one."""
     begin(site, mode="snapshot")

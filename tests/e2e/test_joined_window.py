@@ -7,6 +7,7 @@ import sqlite3
 from contextlib import closing
 from datetime import datetime, timedelta
 
+import pytest
 from tests.e2e.test_joined_files import HEADERS, LINES, begin, line, orders, planned, reasons
 from tests.e2e.warehouse import Site
 
@@ -52,6 +53,7 @@ def test_a_delivered_record_is_not_rejected_when_its_own_file_is_no_longer_kept(
     assert reasons(site) == {}
 
 
+@pytest.mark.nightly
 def test_a_record_that_is_read_again_has_all_its_rows(site: Site) -> None:
     """Also those that arrived up to `within` before it: their files are kept longer than its own."""
     begin(site)
@@ -172,6 +174,7 @@ def test_a_changed_mapping_is_applied_to_kept_files(site: Site) -> None:
     assert reasons(site) == {}
 
 
+@pytest.mark.nightly
 def test_a_changed_mapping_reads_files_in_the_order_in_which_they_arrived(site: Site) -> None:
     """With and without joins, a row of an older file whose name is the last does not replace a newer one."""
     begin(site)

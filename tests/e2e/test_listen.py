@@ -107,6 +107,7 @@ def test_records_are_delivered_while_it_receives(stage: ListenStage, command: st
         ends_well(stage, processes, BOTH)
 
 
+@pytest.mark.nightly
 def test_a_secret_is_replaced_without_a_pause(stage: ListenStage) -> None:
     """After SIGHUP webhooks with the new secret are accepted, at first beside the old one, then alone."""
     old, new = stage.secret, new_secret()
@@ -124,6 +125,7 @@ def test_a_secret_is_replaced_without_a_pause(stage: ListenStage) -> None:
         ends_well(stage, processes, ORDER)
 
 
+@pytest.mark.nightly
 def test_a_config_that_became_invalid_changes_nothing(stage: ListenStage) -> None:
     """After SIGHUP with a config that cannot be used, the one before is in effect."""
     with stage.receiving() as processes:

@@ -57,6 +57,7 @@ def test_a_frozen_source(migrated: MigratedFolder) -> None:
     assert "last freeze check" in done.stdout
 
 
+@pytest.mark.nightly
 def test_the_command(migrated: MigratedFolder) -> None:
     """It reads, waits, reads again, and prints what it found; a wait that is no duration is refused."""
     migrated.load()

@@ -180,6 +180,7 @@ def test_it_is_signed_once(ready: Ready) -> None:
         assert "no migration has begun" not in done.stderr
 
 
+@pytest.mark.nightly
 def test_each_missing_fact_is_named(migrated: MigratedFolder) -> None:
     """From nothing to a signature, with what to do in each step."""
     ready = Ready(migrated)

@@ -24,7 +24,7 @@ def test_an_output_that_cannot_be_written_is_no_success() -> None:
         assert failed.returncode == 2
 
 
-@pytest.mark.nightly(but=["command0-0"])
+@pytest.mark.nightly
 @pytest.mark.parametrize(("command", "code"), [(["schema"], 0), (["-C", "none.yaml", "plan"], 2)])
 def test_a_reader_that_has_gone_changes_no_exit_code(command: list[str], code: int) -> None:
     """A closed pipe, as after ``| head -1``, or one of a log that has ended, takes what is written to it."""

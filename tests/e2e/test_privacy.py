@@ -324,6 +324,7 @@ def test_a_refusal_that_quotes_a_record(site: Site, front: Front, echo: str) -> 
     assert PERSON not in json.dumps([run.get("error") for run in site.run("runs", "--json").json])
 
 
+@pytest.mark.nightly
 def test_an_answer_that_breaks_the_rules_is_not_quoted(site: Site, front: Front) -> None:
     """A header that is not HTTP, and repeats our key and a person, is shown by no command and kept nowhere."""
     front.fate = lambda _: Reply(200, b"{}", {"x-echo": f"Bearer {site.api_key} {PERSON}\0"})
@@ -381,6 +382,7 @@ def test_an_answer_that_quotes_a_record(site: Site, front: Front, answer: Callab
         assert_private(site, shown(site, *command.split())[1])
 
 
+@pytest.mark.nightly
 def test_a_refusal_that_quotes_what_was_before(site: Site, front: Front) -> None:
     """An update that is refused with the old values of a person shows neither these nor the new ones."""
     assert site.sync().code == 0
@@ -563,6 +565,7 @@ def test_logs_hold_nothing(site: Site, logged: list[str]) -> None:
             assert_private(site, line)
 
 
+@pytest.mark.nightly
 def test_logs_of_the_database_hold_nothing(site: Site, logged: list[str]) -> None:
     """Statements are logged without their values, and rows not at all."""
     everything(site)

@@ -203,6 +203,7 @@ def differences_are_found_and_repaired(synced: Site, seeded: Sequence[Seeded]) -
     assert synced.run("apply", plan).code == 4
 
 
+@pytest.mark.nightly
 def test_an_invoice_of_a_deleted_product_cannot_be_repaired(synced: Site) -> None:
     """The product is created again with another id; the invoices that have the former one stay listed."""
     call(synced, "DELETE", f"catalog/products/{held(synced, 'product')['wms:P1']['id']}")
@@ -216,6 +217,7 @@ def test_an_invoice_of_a_deleted_product_cannot_be_repaired(synced: Site) -> Non
     assert {each["remark"].partition(" ")[0] for each in again.json["shown"]} == {"changed_after_delivery"}
 
 
+@pytest.mark.nightly
 def test_a_doubled_invoice_is_listed(synced: Site) -> None:
     """It cannot be deleted, so it stays listed; the totals show by how much."""
     double_on_platform(synced)
@@ -401,6 +403,7 @@ def test_a_record_that_is_rejected_and_differs_is_listed_with_both(synced: Site)
     assert found(synced.run("reconcile", "--json")) == [("diverged", "product", "P1"), ("rejected", "product", "P1")]
 
 
+@pytest.mark.nightly
 def test_rejected_records_hide_no_others(synced: Site) -> None:
     """The most severe come first, the limit counts for each class, and one class can be asked for."""
     change_on_platform(synced)

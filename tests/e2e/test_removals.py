@@ -170,6 +170,7 @@ def test_too_many_are_not_removed(site: Site, limits: str, says: str) -> None:
     assert removed(site) == []
 
 
+@pytest.mark.nightly
 def test_new_records_do_not_widen_a_limit(site: Site) -> None:
     """The share is of what was there before the night, also where the night is read again with its new ones there."""
     snapshots(site)
@@ -229,6 +230,7 @@ def test_an_approval_holds_for_no_others(site: Site, gone: list[int]) -> None:
     assert (waits["number"], waits["approved_at"]) == (len(gone), None)
 
 
+@pytest.mark.nightly
 def test_a_list_that_returns_takes_back_a_night_that_was_held(site: Site) -> None:
     """After a night of which only the removals were held, the list of the night before is read, though it is known."""
     snapshots(site)
@@ -317,6 +319,7 @@ def test_a_plan_shows_removals_and_writes_nothing(site: Site) -> None:
     assert "2 delete wms.products" in site.run("plan", "wms.products").out
 
 
+@pytest.mark.nightly
 def test_a_plan_shows_what_is_held(site: Site) -> None:
     """Beyond a limit a plan ends with 4, tells all else as it would be done, and lists what waits for approval."""
     snapshots(site, "archive")
@@ -402,6 +405,7 @@ def test_a_refused_removal_is_a_dead_letter(site: Site, front: Front) -> None:
     assert (removed(site), site.listed()) == (["P0"], [])
 
 
+@pytest.mark.nightly
 def test_a_refused_removal_of_what_came_back_is_forgotten(site: Site, front: Front) -> None:
     """A record that is listed again needs no removal: its letter goes, and a replay deletes nothing."""
     snapshots(site)
@@ -425,6 +429,7 @@ def test_a_removal_that_is_refused_because_of_references_is_tried_again(site: Si
     assert (removed(site), site.listed()) == (["P0"], [])
 
 
+@pytest.mark.nightly
 def test_a_removal_that_was_given_up_stays_so(site: Site, front: Front) -> None:
     """A dropped removal is counted and not sent."""
     snapshots(site)
@@ -528,6 +533,7 @@ def test_a_row_without_key_may_be_anyones(site: Site, filtered: bool) -> None:
     assert removed(site) == ["P0"]
 
 
+@pytest.mark.nightly
 def test_a_snapshot_of_an_earlier_day_removes_nothing(site: Site) -> None:
     """The bytes of an older night under a new name are read, and show nothing about what is gone."""
     snapshots(site)
@@ -594,6 +600,7 @@ def test_without_a_trailer_the_number_of_rows_must_be_the_usual_one(site: Site) 
     assert removed(site) == sorted(f"P{number}" for number in range(10))
 
 
+@pytest.mark.nightly
 def test_without_a_trailer_the_last_line_must_end(site: Site) -> None:
     """A file that ends in the middle of a line may be cut, even where the line can be read."""
     snapshots(site, trailer=False)
@@ -605,6 +612,7 @@ def test_without_a_trailer_the_last_line_must_end(site: Site) -> None:
     assert removed(site) == []
 
 
+@pytest.mark.nightly
 def test_equal_exports_count_as_often_as_they_come(site: Site) -> None:
     """A warehouse without changes sends the same bytes each night: three nights without a record are three nights."""
     snapshots(site, trailer=False)

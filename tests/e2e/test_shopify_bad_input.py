@@ -71,6 +71,7 @@ def test_a_token_that_expires_between_pages_ends_the_streams_that_need_it(paged:
     completed(paged)
 
 
+@pytest.mark.nightly
 def test_a_scope_that_is_revoked_between_pages_ends_the_streams_that_need_it(paged: ShopifyStage, site: Site) -> None:
     """The reason names the field and the scope; products still arrive."""
     scopes = site.shop.scopes
@@ -112,6 +113,7 @@ def test_errors_inside_200_are_tried_again(paged: ShopifyStage, site: Site) -> N
     completed(paged)
 
 
+@pytest.mark.nightly
 def test_a_field_that_fails_beside_data_ends_the_stream(paged: ShopifyStage, site: Site) -> None:
     """Data with an error beside it is not taken for a whole answer."""
     site.shop.failing = frozenset({"fulfillments"})
@@ -253,6 +255,7 @@ def test_orders_that_cannot_be_understood_are_told_and_all_others_arrive(
     assert stage.dead_letters() == {}
 
 
+@pytest.mark.nightly
 def test_lines_that_are_null_are_told(paged: ShopifyStage, site: Site) -> None:
     """An order whose list of lines is null is not an order without lines."""
     paged.watched.changed = _broken({orders(site)[2].id: _set("lineItems", None)})
@@ -280,6 +283,7 @@ def test_a_record_that_is_null_is_told(paged: ShopifyStage) -> None:
     assert len(paged.stored("order")) == 5
 
 
+@pytest.mark.nightly
 def test_a_time_of_change_that_is_none_does_not_end_the_list(paged: ShopifyStage, site: Site) -> None:
     """It is only needed when a cursor expires."""
     paged.watched.changed = _broken({order.id: _set("updatedAt", "soon") for order in orders(site)})
@@ -289,6 +293,7 @@ def test_a_time_of_change_that_is_none_does_not_end_the_list(paged: ShopifyStage
 # ---- what an order refers to
 
 
+@pytest.mark.nightly
 def test_orders_whose_customer_variant_or_product_was_deleted_arrive(bulk: ShopifyStage, site: Site) -> None:
     """They name the guest of the order's address, or the product of items that are none; sums stay."""
     third = orders(site)[2]

@@ -130,7 +130,7 @@ def test_orders_of_one_instant_on_several_pages_are_all_read(tmp_path: Path, san
         assert differences(stage) == []
 
 
-@pytest.mark.nightly(but=["-300"])
+@pytest.mark.nightly
 @pytest.mark.parametrize("ahead_s", [300, -300])
 def test_a_clock_that_is_wrong_by_five_minutes_loses_nothing(
     tmp_path: Path, sandbox: SandboxServer, ahead_s: int

@@ -66,6 +66,7 @@ def bins_there(site: Site) -> int:
     return sum(name.startswith("depot:") for name in site.names("product"))
 
 
+@pytest.mark.nightly
 def test_a_small_job_runs_while_a_large_one_waits(site: Site, depot: Path) -> None:
     """One job waits for its file while the other is run again and again. SIGTERM ends both normally."""
     bins(depot, 1, range(3))

@@ -205,7 +205,7 @@ def test_a_server_that_turns_into_a_standby(site: Site, beside: Engine) -> None:
     assert_goes_on(site)
 
 
-@pytest.mark.nightly(but=["runs-False", "intents-True"])
+@pytest.mark.nightly(but=["intents-True"])
 @pytest.mark.postgres
 @pytest.mark.parametrize("cut", [False, True])
 @pytest.mark.parametrize("table", ["scheduled_runs", "runs", "intents", "bindings"])

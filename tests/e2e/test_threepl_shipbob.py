@@ -68,6 +68,7 @@ def test_orders_go_out_once(stage: Stage, fake: ShipBob) -> None:
     assert stage.sync("shop").counters.requests == 0
 
 
+@pytest.mark.nightly
 def test_shipments_in_parts_come_back_to_the_order(stage: Stage, fake: ShipBob, clock: ManualClock) -> None:
     """Each part that is shipped adds its parcel, and the status follows; a sync without changes sends nothing."""
     stocked(fake, "LAMP", 100)
@@ -245,6 +246,7 @@ def test_orders_of_others_are_left_out(stage: Stage, fake: ShipBob, server: Part
     }
 
 
+@pytest.mark.nightly
 def test_an_unknown_status_is_a_dead_letter(stage: Stage, fake: ShipBob, monkeypatch: pytest.MonkeyPatch) -> None:
     """A status that no table has is never guessed."""
     stocked(fake, "LAMP", 9)

@@ -232,6 +232,7 @@ def test_what_an_invoice_refers_to_stays_with_it(site: Site) -> None:
     assert (reconciled.code, reconciled.json["differences"]) == (0, [])
 
 
+@pytest.mark.nightly
 def test_what_an_invoice_of_another_run_refers_to_stays(synced: Site) -> None:
     """It was delivered by a run that is not undone."""
     synced.export("INV_1.csv", INVOICES)
@@ -264,6 +265,7 @@ def test_what_an_edited_order_refers_to_stays(site: Site) -> None:
     assert (sorted(held(site, "customer")), list(held(site, "product"))) == (["wms:C1", "wms:C2"], ["wms:P1"])
 
 
+@pytest.mark.nightly
 def test_what_an_order_of_others_refers_to_stays(synced: Site) -> None:
     """A person has sold what a run created; orders are read only if something that they may name would be deleted."""
     synced.export("PROD_2.csv", "SKU;NAME;PRICE\nP2;Hex nut;0.30\nP3;Washer;0.05\nP4;Rivet;0.02\n")

@@ -132,6 +132,7 @@ def test_an_interrupted_approval_stays_valid(site: Site) -> None:
         assert len(updated(site)) == PRODUCTS
 
 
+@pytest.mark.nightly
 def test_a_changed_mapping_says_so(stocked: Site) -> None:
     """The unchanged file is mapped again, and plan and sync name the mapping as the cause before anything is sent."""
     stocked.edit("name: NAME", 'name: {template: "{NAME} x"}', within="products:")

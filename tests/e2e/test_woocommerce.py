@@ -282,6 +282,7 @@ def test_a_page_that_was_moved_as_a_whole_is_read_again(open_stage: Open, shop: 
     assert {key for key, status in statuses(stage).items() if status == "cancelled"} == keys(orders[:PAGE])
 
 
+@pytest.mark.nightly
 def test_equal_times_across_pages_are_not_lost(open_stage: Open, shop: FakeShop, clock: ManualClock) -> None:
     """All orders of an import have the same second, which several pages share."""
     orders = orders_of(shop, 4 * PAGE + 2)
@@ -350,6 +351,7 @@ def test_the_first_run_may_begin_later(open_stage: Open, shop: FakeShop, clock: 
     assert set(stage.stored("order")) == keys(orders[2:])
 
 
+@pytest.mark.nightly
 def test_an_old_shop_is_read_and_warned_of(open_stage: Open, clock: ManualClock) -> None:
     """A shop that ignores modified_after is read as a whole, and the report says so once."""
     shop = FakeShop(ShopSettings(filters_by_change=False), clock=clock)
@@ -405,6 +407,7 @@ def test_keys_that_are_revoked_while_a_list_is_read(open_stage: Open, shop: Fake
     assert set(stage.stored("order")) == keys(orders)
 
 
+@pytest.mark.nightly
 def test_maintenance_and_limits_are_waited_for(open_stage: Open, shop: FakeShop, clock: ManualClock) -> None:
     """Pages of WordPress and of security plugins with 500, 503 and 429 are no data."""
     orders = orders_of(shop, PAGE + PAGE // 2, clock)

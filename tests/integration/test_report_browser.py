@@ -166,6 +166,7 @@ def test_hostile_data_is_text_to_a_browser(met: Met) -> None:
     assert met.asked == {"/", "/report.html"}
 
 
+@pytest.mark.nightly
 def test_the_policy_holds_where_escaping_would_fail(text: str, browser: Browser) -> None:
     """An injected script does not run and an injected image does not load; without the policy they would."""
     attacked = text.replace("</body>", "<script>document.title = 'it ran'</script><img src='/evil.png'></body>")

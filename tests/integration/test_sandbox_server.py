@@ -214,6 +214,7 @@ def test_a_process_prints_a_ready_line_and_exits_on_a_signal(tmp_path: Path, end
         assert running.stdout.read() == ""
 
 
+@pytest.mark.nightly
 def test_a_later_start_creates_a_key_only_on_request(tmp_path: Path) -> None:
     """The first start prints a key, later ones only with new_key."""
     with process(tmp_path) as (_, first):

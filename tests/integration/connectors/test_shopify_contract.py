@@ -43,7 +43,6 @@ class _OfShopify(ReadWithOthers):
         return transport(filled().shop)
 
 
-@pytest.mark.nightly
 class TestProducts(_OfShopify):
     stream = "products"
 
@@ -67,6 +66,7 @@ class TestOrders(_OfShopify):
     stream = "orders"
 
 
+@pytest.mark.nightly
 class TestInvoices(_OfShopify):
     stream = "invoices"
 

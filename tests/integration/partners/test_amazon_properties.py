@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import quote
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
@@ -159,6 +160,7 @@ def carry_out(seller: Seller, ask: Asked, step: tuple[str, str, str, int, str, b
     return 0
 
 
+@pytest.mark.nightly
 @given(st.lists(STEPS, min_size=10, max_size=40), st.tuples(POLICIES, POLICIES))
 @settings(max_examples=examples(150))
 def test_stock_adds_up(steps: list[tuple[str, str, str, int, str, bool]], policies: tuple[str, str]) -> None:

@@ -234,6 +234,7 @@ def test_one_owners_records_are_read_by_a_config_alone(
     assert {fault for _, fault in depot.requests} == {"none", *faults}
 
 
+@pytest.mark.nightly
 def test_local_times_lose_no_change_while_the_clock_repeats_an_hour(tmp_path: Path) -> None:
     """An API west of UTC that is asked in its local time shows each change of that night."""
     account = Account(Habits(timezone="America/Chicago"))

@@ -71,7 +71,7 @@ def _copy(source: Path, target: Path, *, whole: bool) -> None:
             shutil.copy2(path, target / path.name)
 
 
-@pytest.mark.nightly(but=["the state alone"])
+@pytest.mark.nightly
 @pytest.mark.parametrize("whole", [False, True], ids=["the state alone", "the whole folder"])
 def test_an_undeclared_backup_sends_nothing(tmp_path: Path, *, whole: bool) -> None:
     """Wherever in a run the backup was taken, the next run stops with exit 4 and says what to declare."""

@@ -21,6 +21,24 @@ MERGES = "a: &a {}\n" + "".join(
 )
 
 
+@pytest.mark.nightly(
+    but=[
+        "billion laughs",
+        "long text",
+        "500 lists",
+        "many values",
+        "NUL",
+        "lone surrogate",
+        "5,000 digits",
+        "base 60",
+        "not a number",
+        "no timestamp",
+        "billion merges",
+        "key twice beside a merge",
+        "unset variable",
+        "merge of itself",
+    ]
+)
 @pytest.mark.parametrize(
     ("text", "place", "message"),
     [

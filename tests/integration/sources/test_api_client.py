@@ -437,6 +437,7 @@ def test_a_refused_record_with_nul_keeps_its_data(shop: Shop, config: Path, caps
     assert not set("\0\x1b\u202e") & set(capsys.readouterr().out)
 
 
+@pytest.mark.nightly(but=["50%", "a|b", "7"])
 @pytest.mark.parametrize("key", [f"7{EVIL}", "gid://shopify/Product/1", "a|b", "50%", "a b", "Größe/ß", "7"])
 def test_a_reference_takes_the_key_as_the_source_has_it(
     shop: Shop, config: Path, capsys: pytest.CaptureFixture[str], key: str

@@ -184,6 +184,7 @@ def test_a_page_is_self_contained(kept: State) -> None:
     assert "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'" in head
 
 
+@pytest.mark.nightly
 def test_no_page_is_larger_than_it_may_be(kept: State) -> None:
     """With the largest cells in all lists it stays below 5 MB; what is left out is counted."""
     huge = "&" * 4_000

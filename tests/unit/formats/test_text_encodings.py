@@ -44,6 +44,33 @@ def test_a_wrong_name_gets_the_nearest(name: str, near: str) -> None:
             known_encoding(name)
 
 
+@pytest.mark.nightly(
+    but=[
+        "ascii",
+        "big5hkscs",
+        "cp037",
+        "cp1252",
+        "cp437",
+        "cp932",
+        "euc_jp",
+        "gb18030",
+        "gbk",
+        "hz",
+        "iso2022_jp",
+        "iso2022_kr",
+        "iso8859_15",
+        "koi8_r",
+        "latin_1",
+        "mac_roman",
+        "shift_jis",
+        "shift_jis_2004",
+        "utf_16",
+        "utf_16_le",
+        "utf_32",
+        "utf_8",
+        "utf_8_sig",
+    ]
+)
 @pytest.mark.parametrize("name", KNOWN)
 @settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(st.sampled_from("abcXYZ 019äöüßéñłжЯ漢字かなกอ한글€£"), max_size=12), chunk=st.integers(1, 9))

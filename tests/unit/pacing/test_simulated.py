@@ -140,7 +140,7 @@ def in_the_last(result: Result, seconds: float) -> float:
     return result.rate_between(end - seconds, end)
 
 
-@pytest.mark.nightly(but=["draft07", "triple"])
+@pytest.mark.nightly(but=["draft07"])
 @pytest.mark.parametrize(("dialect", "latency_s"), each_once(DIALECTS, EXTREMES))
 def test_each_dialect_is_followed(dialect: Dialect, latency_s: float) -> None:
     """In any dialect nothing is refused, and the whole rate is used within a minute."""
@@ -152,6 +152,7 @@ def test_each_dialect_is_followed(dialect: Dialect, latency_s: float) -> None:
     assert in_the_last(result, 20) == pytest.approx(RATE, rel=0.1)
 
 
+@pytest.mark.nightly(but=["10.0-10", "None-10-draft10"])
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize(("per_s", "burst"), [(10.0, 10), (10.0, None), (None, 10)])
 def test_a_configured_maximum_is_never_exceeded(dialect: Dialect, per_s: float | None, burst: int | None) -> None:

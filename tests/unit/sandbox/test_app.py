@@ -56,6 +56,7 @@ def facts(raw: Raw) -> list[object]:
     return [raw("GET", path, authorization=None).json() for path in (KEYS, FAULTS, CLOCK)]
 
 
+@pytest.mark.nightly(but=["rebound"])
 @pytest.mark.parametrize(("method", "path", "body"), ENDPOINTS)
 @pytest.mark.parametrize(
     "foreign",

@@ -164,6 +164,7 @@ def has_no_more_power_than_its_client(world: World, data: st.DataObject, scopes:
         assert world.owner["sandbox"].effects(f"?after={before}") == []
 
 
+@pytest.mark.nightly
 @settings(max_examples=30)
 @given(data=st.data(), scopes=SCOPES, own=OWN, slug=SLUG)
 def test_forbidden_requests_have_no_effect_and_permitted_ones_pass(

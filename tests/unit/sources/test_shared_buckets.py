@@ -74,6 +74,7 @@ class _Site:
         allowance.answered(sent, Answer(200 if accepted else 429, headers, b""), throttled=not accepted)
 
 
+@pytest.mark.nightly(but=["2.0-40", "10.0-10-learned"])
 @pytest.mark.parametrize("known", ["configured", "reported", "levels", "learned"])
 @pytest.mark.parametrize(("rate", "burst"), [(2.0, 1), (2.0, 40), (10.0, 10)])
 def test_a_known_limit_is_kept_by_two_runs_and_used(known: str, rate: float, burst: int) -> None:

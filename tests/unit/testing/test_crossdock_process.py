@@ -35,6 +35,7 @@ def test_a_connector_without_a_constant_is_refused(tmp_path: Path) -> None:
         entry_point(connector(Orders), tmp_path, apart_from="tests")
 
 
+@pytest.mark.nightly
 def test_a_command_runs_to_its_end_or_is_killed(tmp_path: Path) -> None:
     """The exit code is the command's, or that of SIGKILL."""
     commands = Commands(tmp_path / "crossdock.yaml", {"COLUMNS": "80"}, tmp_path)

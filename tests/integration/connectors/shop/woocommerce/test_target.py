@@ -146,6 +146,7 @@ def test_a_parcel_that_somebody_told_already_is_left(opened: ShopWrites) -> None
     assert opened.writes() == []
 
 
+@pytest.mark.nightly(but=["critical_error", "late_critical_error"])
 @pytest.mark.parametrize("fault", ["critical_error", "late_critical_error", "notice", "null", "cut_json", "cut_body"])
 def test_a_parcel_in_doubt_is_looked_up(opened: ShopWrites, fault: ShopFault) -> None:
     """Whether the shop has carried it out or not, it has the parcel once in the end."""
@@ -218,6 +219,7 @@ def test_stock_of_a_variation(opened: ShopWrites) -> None:
     assert blue.stock == 0
 
 
+@pytest.mark.nightly(but=["critical_error"])
 @pytest.mark.parametrize("fault", ["critical_error", "late_critical_error", "notice", "cut_body"])
 def test_stock_in_doubt_is_looked_up(opened: ShopWrites, fault: ShopFault) -> None:
     """The difference is not added twice."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from pathlib import Path
 
 import pytest
 
+from crossdock.mapping import python_function
 from crossdock.mapping.python_function import load
 from crossdock.records import Record
 
@@ -22,6 +25,33 @@ def test_a_function_is_loaded_with_a_digest_of_its_file(tmp_path: Path) -> None:
     second = load("m.py:one", tmp_path)
     assert second.call(RECORD) == "xx"
     assert first.digest != second.digest
+
+
+@pytest.mark.parametrize("changed", ["prices.py", "shared/__init__.py", "shared/rules.py"])
+def test_the_digest_covers_what_the_file_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str) -> None:
+    """Also what that imports, but nothing that is installed, and not before the process that runs is started again."""
+    (tmp_path / "shared").mkdir()
+    sources = {
+        "m.py": "import json\nimport pytest\nfrom prices import one\n",
+        "prices.py": "from shared.rules import FACTOR\n\n\ndef one(record):\n    return record.row['A'] * FACTOR\n",
+        "shared/__init__.py": "",
+        "shared/rules.py": "from . import __name__\n\nFACTOR = 2\n",
+    }
+    for name, text in sources.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def digest_of_a_new_process() -> str:
+        python_function._loaded_source.cache_clear()
+        for name in [name for name in sys.modules if re.match("crossdock_mapping_|prices|shared", name)]:
+            monkeypatch.delitem(sys.modules, name)
+        return load("m.py:one", tmp_path).digest
+
+    before = digest_of_a_new_process()
+    assert digest_of_a_new_process() == before
+    (tmp_path / changed).write_text(sources[changed] + "# changed\n")
+    assert load("m.py:one", tmp_path).digest == before
+    assert digest_of_a_new_process() != before
 
 
 def test_a_file_may_define_dataclasses(tmp_path: Path) -> None:

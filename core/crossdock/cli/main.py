@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -22,6 +23,7 @@ _GARBAGE_AT = 200_000  # objects; imports create about as many that stay, and th
 # For the allocator of polars, which by default keeps what it has freed (pola-rs/polars#23128). A reconciliation of
 # 300,000 records takes an eighth less memory if that is returned at once.
 _RETURN_FREED = "dirty_decay_ms:0,muzzy_decay_ms:0"
+INTERRUPTED = 130
 _COMMANDS = {  # command -> module
     "demo": "demo",
     "sandbox": "sandbox",
@@ -81,7 +83,13 @@ def main(arguments: list[str] | None = None) -> None:
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # otherwise pydantic searches all installed packages
     os.environ.setdefault("_RJEM_MALLOC_CONF", _RETURN_FREED)
     output = keep_output()
-    code = _run(lambda: cli.main(args=arguments, prog_name="crossdock", standalone_mode=False))
+    try:
+        code = _run(lambda: cli.main(args=arguments, prog_name="crossdock", standalone_mode=False))
+    except KeyboardInterrupt:  # the second one, while the first was reported
+        code = INTERRUPTED
+    finally:
+        if arguments is None:  # another Ctrl-C ends the process at once, without a traceback
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
     code = _with_output(code, output)
     gc.freeze()  # no last collection before the process ends
     sys.exit(code)
@@ -111,7 +119,7 @@ def _run(command: Callable[[], Any]) -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("crossdock: interrupted", err=True)
-        return 130
+        return INTERRUPTED
     except (Exception, SystemExit) as error:  # noqa: BLE001  of any class: an author's code may have raised it
         return _failed(error)
     return result if isinstance(result, int) else 0

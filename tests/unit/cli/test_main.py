@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import partial
 
@@ -82,3 +85,31 @@ def test_a_mistyped_command_is_recognized(command: list[str], meant: str, capsys
     """The error names the one that was probably meant."""
     assert main._run(lambda: cli.main(command, prog_name="crossdock", standalone_mode=False)) == 2
     assert f"Did you mean '{meant}'?" in capsys.readouterr().err
+
+
+LATE_SIGNAL = """
+import atexit, os, signal, sys
+atexit.register(os.kill, os.getpid(), signal.SIGINT)
+from crossdock.cli.main import main
+sys.argv = ["crossdock", "--version"]
+main()
+"""
+
+
+def test_ctrl_c_at_the_very_end_shows_no_traceback() -> None:
+    """The command is done; the signal ends what is left of its process."""
+    ended = subprocess.run([sys.executable, "-c", LATE_SIGNAL], check=False, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (-signal.SIGINT, "")
+
+
+def test_a_second_ctrl_c_shows_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may come while the first is reported."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main.cli, "main", interrupted)
+    monkeypatch.setattr(click, "echo", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        main.main(["--version"])
+    assert ended.value.code == 130

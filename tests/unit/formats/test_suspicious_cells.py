@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import polars as pl
 import pytest
 from hypothesis import given
@@ -103,6 +105,14 @@ def test_what_a_spreadsheet_makes_of_text_is_found(cell: str) -> None:
 def test_usual_text_is_not_suspicious(cell: str) -> None:
     """Codes with an E, prices, and text with accents."""
     assert list(suspicious(frame(cell), ["A"])) == []
+
+
+@pytest.mark.parametrize("word", [*WEST, "Ελλάδα", "Йод", "ガラス", "한국"])
+def test_accents_that_are_characters_of_their_own_are_found(word: str) -> None:
+    """A key in that form is another key. What has no other form is not suspicious."""
+    apart = unicodedata.normalize("NFD", word)
+    assert [(each.damage, each.cells) for each in suspicious(frame("Bolt", apart), ["A"])] == [("accents", 1)]
+    assert list(suspicious(frame(word, "E\u0329", "\u0329"), ["A"])) == []
 
 
 def test_numbers_that_may_have_lost_their_zeros_are_found() -> None:

@@ -124,7 +124,7 @@ def _with_parents(name: str) -> Iterator[str]:
 
 def _is_installed(path: str, name: str) -> bool:
     is_library = not {"site-packages", "dist-packages"}.isdisjoint(Path(path).parts)
-    return is_library or name.partition(".")[0] in {*sys.stdlib_module_names, "crossdock", "crossdock_connectors"}
+    return is_library or name.partition(".")[0] in {*sys.stdlib_module_names, "crossdock"}
 
 
 @cache

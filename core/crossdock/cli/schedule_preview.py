@@ -14,7 +14,7 @@ def preview_rows(loaded: Project, now: datetime, days: int) -> list[dict[str, An
 
     rows = []
     with loaded.look() as tx:
-        expected = {name: tx.scheduled_runs.expected(name) for name in loaded.jobs}
+        expected = {name: tx.scheduled_runs.expected_seconds_and_requests(name) for name in loaded.jobs}
     for name, due in DueJobs(loaded.jobs).preview(now, now + timedelta(days=days)):
         zone = loaded.jobs[name].schedule.zone
         seconds, requests = expected[name] or (None, None)

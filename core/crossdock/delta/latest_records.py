@@ -306,7 +306,7 @@ class Scan:
     def forget(self) -> None:
         self.latest, self.key_order = self.latest.clear(), None
 
-    def filtered(self, keys: pl.Series) -> tuple[pl.Series, int]:
+    def filtered_among(self, keys: pl.Series) -> tuple[pl.Series, int]:
         """Return those of *keys* (hashes) that the filtered rows have, and how many of those rows have no key.
 
         This reads all rows.

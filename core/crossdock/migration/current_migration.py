@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError
 from crossdock.migration.wave_status import WaveStatus, wave_status
-from crossdock.migration.waves import NumberedWave, config_of
+from crossdock.migration.waves import NumberedWave, migration_config
 from crossdock.state import Migration, Transaction, WaveApproval
 from crossdock.values.clock import Clock
 from crossdock.values.times_in_text import instant_text
@@ -22,7 +22,7 @@ def opened(project: Project) -> Iterator[tuple[Transaction, Migration]]:
         ConfigError: If the config has no section ``migration``.
         RefusedError: If none has begun, or the last one is signed off.
     """
-    config_of(project)
+    migration_config(project)
     with closing(project.open_state()) as state, state.begin() as tx:
         current = tx.migrations.current()
         if current is None:

@@ -12,7 +12,7 @@ from crossdock.migration.delivery_rate import WINDOW_S, DeliveryRate
 from crossdock.migration.rehearsed_sources import of_state
 from crossdock.migration.time_left import time_left
 from crossdock.migration.wave_status import WaveStatus
-from crossdock.migration.waves import config_of
+from crossdock.migration.waves import migration_config
 from crossdock.state import Migration, Transaction
 from crossdock.values.clock import SystemClock
 
@@ -48,7 +48,7 @@ def left_of(
     rate_per_s = _rate_per_s(tx, project, targets)
     if rate_per_s is None:
         return Left(requests, None)
-    config, streams = config_of(project), {name for each in waves for name in each.wave.streams}
+    config, streams = migration_config(project), {name for each in waves for name in each.wave.streams}
     since = now - timedelta(seconds=WINDOW_S)
     delivery = DeliveryRate.of(tx.migration_facts.settled_times(streams, since, limit=_SETTLED))
     taken_per_s = delivery.slower_than(rate_per_s * config.percent(now) / 100)

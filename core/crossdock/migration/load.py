@@ -22,7 +22,7 @@ from crossdock.migration.rehearsal import Rehearsal
 from crossdock.migration.rehearsed_sources import check_rehearsal, checked_source, of_state
 from crossdock.migration.wave_numbers import wave_numbers
 from crossdock.migration.wave_status import WaveStatus, wave_status
-from crossdock.migration.waves import NumberedWave, called, config_of, numbered_waves
+from crossdock.migration.waves import NumberedWave, called, migration_config, numbered_waves
 from crossdock.runs.open_run import OpenRun
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
@@ -118,7 +118,7 @@ class _Load:
         interrupt: threading.Event,
     ) -> None:
         self._project, self._choice, self._clock, self._listener = project, choice, clock, listener
-        self._config, self._interrupt = config_of(project), interrupt
+        self._config, self._interrupt = migration_config(project), interrupt
         self._halts = Halts(project, self._config, clock, interrupt)
         self._loaded, self._delivery = Loaded(), DeliveryRate()
         self._has_begun_another = False

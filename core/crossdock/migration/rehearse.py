@@ -16,7 +16,7 @@ from crossdock.migration.rehearsed_decisions import Decisions
 from crossdock.migration.source_profile import SourceProfile
 from crossdock.migration.wave_forecasts import WaveForecast, wave_forecasts
 from crossdock.migration.wave_order import later_parents
-from crossdock.migration.waves import config_of, numbered_waves
+from crossdock.migration.waves import migration_config, numbered_waves
 from crossdock.records import RawBatch
 from crossdock.runs import dry_run
 from crossdock.runs.plan_results import Planned
@@ -85,7 +85,7 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
         ConfigError: If the config has no migration.
         CrossdockError: If the state cannot be read. Errors of sources and of the platform are in the result.
     """
-    migration, waves = config_of(project), numbered_waves(project)
+    migration, waves = migration_config(project), numbered_waves(project)
     creates = PlannedCreates(project.matching) if against_platform else None
     decisions = Decisions(project.scopes, later_parents(project, waves), creates)
     profiles: dict[str, SourceProfile] = defaultdict(SourceProfile)

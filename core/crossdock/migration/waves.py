@@ -30,7 +30,7 @@ class NumberedWave:
         return f"wave {self.number} of {self.of}: {self.name}"
 
 
-def config_of(project: Project) -> MigrationConfig:
+def migration_config(project: Project) -> MigrationConfig:
     if project.migration is None:
         hint = "add 'migration: {waves: {NAME: {streams: [...]}}}'; see docs/migrate.md"
         raise ConfigError("the config has no section 'migration'", where=str(project.path), hint=hint)
@@ -39,7 +39,7 @@ def config_of(project: Project) -> MigrationConfig:
 
 def numbered_waves(project: Project) -> list[NumberedWave]:
     """Return the waves in the order in which they are loaded. Raises ConfigError if there are none."""
-    waves = config_of(project).waves
+    waves = migration_config(project).waves
     return [
         NumberedWave(name, number, len(waves), frozenset(project.selected(wave.streams)), wave.gate)
         for number, (name, wave) in enumerate(waves.items(), 1)

@@ -44,21 +44,21 @@ class Replay:
             chosen = tx.dead_letters.chosen(self._choice)
         chosen = [each for each in chosen if each.identity.key and each.identity.key_hash not in skipped]
         found = [each for each in chosen if each.raw]
-        filtered = mapping_changes.filtered(self._bound, "rejected", found)
+        filtered = mapping_changes.newly_filtered(self._bound, "rejected", found)
         self._dead_letters = [each for each in found if each.identity.key_hash not in filtered]
         if self._bound.stream.on_gone != "nothing":
             refused = [each for each in chosen if each.step == "remove"]
             self.removals = Removals(removed=tuple(each.identity.key_hash for each in refused), source="replay")
-        self._tally.count("carried_over", self.expected + len(filtered))
+        self._tally.count("carried_over", self.expected_records + len(filtered))
         self._tally.count("carried_on", len(filtered))
-        advance(self.expected)
+        advance(self.expected_records)
 
     def abandon(self) -> None:
         """Do nothing: the dead letters stay."""
-        self._tally.count("carried_on", self.expected)
+        self._tally.count("carried_on", self.expected_records)
 
     @property
-    def expected(self) -> int:
+    def expected_records(self) -> int:
         return len(self._dead_letters) + len(self.removals.removed)
 
     def failure_count(self) -> FailureCount:
@@ -73,7 +73,7 @@ class Replay:
         return UpdateCandidates(0, 0, self.records, "")
 
     def refuse(self, withheld: WithheldUpdates | None) -> None:  # noqa: ARG002  none of its updates needs approval
-        self._tally.count("carried_on", self.expected)
+        self._tally.count("carried_on", self.expected_records)
 
     def finish(self) -> None:
         """Do nothing: no source was read."""

@@ -203,7 +203,7 @@ def _facts(
         proof,
         waiting,
         unsettled,
-        filtered=scan.filtered if any(rows.rows_filtered.values()) else None,
+        filtered=scan.filtered_among if any(rows.rows_filtered.values()) else None,
         name=name,
     )
 

@@ -19,7 +19,7 @@ def since(tx: Transaction, bound: BoundStream) -> str:
     return "" if stored is None or stored.partition(":")[0] == version else "since the last run"
 
 
-def filtered(bound: BoundStream, state: str, kept: Sequence[WaitingRecord | DeadLetter]) -> set[int]:
+def newly_filtered(bound: BoundStream, state: str, kept: Sequence[WaitingRecord | DeadLetter]) -> set[int]:
     """Return the key hashes of *kept* records that a filter of *bound* excludes now, and note it in the report.
 
     Args:

@@ -26,7 +26,7 @@ class PreparedOperations:
     removals = Removals()
 
     def __init__(self, bound: BoundStream, operations: Iterable[Operation], expected: int) -> None:
-        self._bound, self.operations, self.expected = bound, operations, expected
+        self._bound, self.operations, self.expected_records = bound, operations, expected
 
     def close(self) -> None:
         """Nothing is open."""

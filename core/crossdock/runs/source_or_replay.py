@@ -47,7 +47,7 @@ class RecordSource(Protocol):
         """Handle a failed source: what waited before continues to wait."""
 
     @property
-    def expected(self) -> int:
+    def expected_records(self) -> int:
         """The number of records that `records` yields, plus removals."""
 
     def records(self) -> Iterator[KeyedRecord]:

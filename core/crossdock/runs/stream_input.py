@@ -139,7 +139,7 @@ class StreamInput:
             bound.context.run.note(name, self.removals.warning)
         busy = {intent.identity.key_hash for intent in unsettled} - set(found.replaced)
         self._left_alone = busy & {each.identity.key_hash for each in self._waiting}
-        self._left_alone |= mapping_changes.filtered(bound, "waiting", [*self._taken_up()])
+        self._left_alone |= mapping_changes.newly_filtered(bound, "waiting", [*self._taken_up()])
         self._count(found)
 
     def _mapping_change(self, tx: Transaction) -> str:
@@ -252,7 +252,7 @@ class StreamInput:
         return self._waits.found
 
     @property
-    def expected(self) -> int:
+    def expected_records(self) -> int:
         return self._to_map + len(self.removals.removed)
 
     @property
@@ -277,7 +277,7 @@ class StreamInput:
 
     def refuse(self, withheld: WithheldUpdates | None) -> None:
         """Execute nothing of the stream, so that the next run reads it again, and store updates to approve."""
-        self._tally.count("carried_on", self.expected)
+        self._tally.count("carried_on", self.expected_records)
         if withheld is not None:
             with self._state.begin() as tx:
                 tx.snapshots.ask(withheld.pending)

@@ -201,7 +201,7 @@ class StreamRunner:
         gone = self._referring.defer(bound, source.removals)
         planner = self._planner(held, gone, source.failure_count(), source.operations)
         records = source.records()
-        self._timings.proceed(f"sending {bound.name}", source.expected)
+        self._timings.proceed(f"sending {bound.name}", source.expected_records)
         chunks: Iterator[PlannedChunk] | None = planner.decide(records)
         missed = MissedChanges(self._state, bound) if source.finds_changes else None
         try:

@@ -316,7 +316,7 @@ class State:
             self._keys.update(scope, stamp_of(connection, scope), lambda: from_bindings(connection, scope), order)
 
     def _transaction(self, connection: Connection) -> Transaction:
-        tx = Transaction(connection, self._keys.expected if self._keys else lambda _: 0)
+        tx = Transaction(connection, self._keys.last_own_stamp if self._keys else lambda _: 0)
         if self._expected:
             tx.bindings = ExpectedBindings(connection, tx.stamps, self._expected)
             tx.dead_letters = ExpectedDeadLetters(connection, self._expected)

@@ -159,7 +159,7 @@ def _facts(tx: Transaction, loaded: Project) -> tuple[JobFacts, ...]:
             name,
             tx.scheduled_runs.counted_since(name, now),
             name in paused,
-            (tx.scheduled_runs.expected(name) or (None,))[0],
+            (tx.scheduled_runs.expected_seconds_and_requests(name) or (None,))[0],
             tx.scheduled_runs.last_finished(name),
         )
         for name in loaded.jobs

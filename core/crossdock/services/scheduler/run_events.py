@@ -119,7 +119,7 @@ def deadline_watched(
     *tell* is called in a thread of its own if the run has begun.
     """
     job, at = session.project.jobs[due_run.job], Due(due_run.due, due_run.business_date)
-    expected = session.state.ask(lambda tx: tx.scheduled_runs.expected(due_run.job))
+    expected = session.state.ask(lambda tx: tx.scheduled_runs.expected_seconds_and_requests(due_run.job))
     expected_end = clock.now() + timedelta(seconds=expected[0] if expected is not None else 0.0)
     ended = threading.Event()
 

@@ -251,7 +251,7 @@ class Scheduler:
     @staticmethod
     def _order(tx: Transaction, plan: DueJob, start: Due) -> tuple[datetime, float]:
         """Order by due time, and among equals by the job that took the shortest so far."""
-        seconds, _ = tx.scheduled_runs.expected(plan.job) or (0.0, 0)
+        seconds, _ = tx.scheduled_runs.expected_seconds_and_requests(plan.job) or (0.0, 0)
         return start.instant, seconds
 
     def _start(self, plan: DueJob, start: Due) -> bool:

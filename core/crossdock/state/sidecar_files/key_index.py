@@ -58,7 +58,7 @@ class KeyIndex:
         self._folder = folder
         self._journals: dict[Scope, _Journal] = {}
 
-    def expected(self, scope: Scope) -> int:
+    def last_own_stamp(self, scope: Scope) -> int:
         """Return the stamp of *scope* after this process's last change; 0 if there was none."""
         journal = self._journals.get(scope)
         return journal.last if journal else 0

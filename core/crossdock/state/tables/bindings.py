@@ -316,7 +316,7 @@ class Bindings:
                 namespace, key_hash, key, text = rows[place]
                 yield Scope(target, resource, namespace), key_hash, key, exact_json.loads_own(text)
 
-    def counters(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, int]:
+    def idempotency_counters(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, int]:
         return dict(_COUNTERS.rows(self._connection, scope.columns, key_hashes))
 
     def newest_change(self, target: str) -> datetime | None:

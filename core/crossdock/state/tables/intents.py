@@ -210,7 +210,7 @@ class Intents:
             found.update((row.intent_id, row.message) for row in rows)
         return found
 
-    def counters(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, int]:
+    def idempotency_counters(self, scope: Scope, key_hashes: Sequence[int]) -> dict[int, int]:
         """Return the highest counter of the intents of each of *key_hashes*. Key hashes without intents are absent."""
         return dict(_COUNTERS.rows(self._connection, scope.columns, key_hashes))
 

@@ -222,7 +222,7 @@ class ScheduledRuns:
     def count(self) -> int:
         return int(self._connection.execute(select(func.count()).select_from(table)).scalar_one())
 
-    def expected(self, job: str) -> tuple[float, int] | None:
+    def expected_seconds_and_requests(self, job: str) -> tuple[float, int] | None:
         """Estimate the seconds and requests of the next run of *job* by the medians of the latest; None if there are
         none.
         """

@@ -64,7 +64,10 @@ class TurnWriter:
         def count(tx: Transaction) -> None:
             for scope in {operation.scope for operation in operations}:
                 hashes = [operation.identity.key_hash for operation in operations if operation.scope == scope]
-                for known in (tx.bindings.counters(scope, hashes), tx.intents.counters(scope, hashes)):
+                for known in (
+                    tx.bindings.idempotency_counters(scope, hashes),
+                    tx.intents.idempotency_counters(scope, hashes),
+                ):
                     for key_hash, number in known.items():
                         counters[scope, key_hash] = max(number, counters.get((scope, key_hash), 0))
 

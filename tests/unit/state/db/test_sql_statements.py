@@ -59,6 +59,11 @@ def test_a_new_scope_is_not_read_through(state: State) -> None:
         connection = tx.bindings._connection
         before = connection.execute(counted).scalar_one()
         for _ in range(12):  # from the sixth time on a statement is prepared, and from the eleventh its plan is kept
-            for look_up in (tx.bindings.get, tx.bindings.counters, tx.bindings.ids, tx.intents.counters):
+            for look_up in (
+                tx.bindings.get,
+                tx.bindings.idempotency_counters,
+                tx.bindings.ids,
+                tx.intents.idempotency_counters,
+            ):
                 assert len(look_up(SCOPE, some)) == len(some)
         assert connection.execute(counted).scalar_one() - before == 12 * 4 * len(some)

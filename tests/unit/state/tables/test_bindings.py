@@ -50,7 +50,7 @@ def test_look_ups_find_what_there_is(state: State, kept: list[int], asked: list[
     with state.look() as tx:
         last = dict.fromkeys(kept, 1) | dict.fromkeys(kept[::3], number)
         there = {each: last[each] for each in wanted if each in last}
-        assert tx.bindings.counters(scope, wanted) == there
+        assert tx.bindings.idempotency_counters(scope, wanted) == there
         assert {key: found.counter for key, found in tx.bindings.get(scope, wanted).items()} == there
         assert tx.bindings.ids(scope, wanted) == {each: f"prd_{each}" for each in there}
         assert set(tx.bindings.ids(OTHER, asked).values()) <= {"other"}
@@ -139,7 +139,7 @@ def test_what_was_buried_is_bound_again(state: State) -> None:
     with state.begin() as tx:
         tx.bindings.put(SCOPE, [binding(1, counter=5), binding(2)], run_id=run, at=AT)
         tx.bindings.bury(SCOPE, [1, 9], at=AT)
-        assert (tx.bindings.get(SCOPE, [1]), tx.bindings.counters(SCOPE, [1])) == ({}, {1: 5})
+        assert (tx.bindings.get(SCOPE, [1]), tx.bindings.idempotency_counters(SCOPE, [1])) == ({}, {1: 5})
         assert tx.bindings.count() == {"product": 1}
         tx.bindings.put(SCOPE, [binding(1, counter=6)], run_id=run, at=AT)
         assert tx.bindings.get(SCOPE, [1, 2]) == {1: binding(1, counter=6), 2: binding(2)}

@@ -33,7 +33,7 @@ def test_intents_move_and_are_found_again(state: State) -> None:
         assert left[0].body == first.body
         assert left[0].first_sent_at == AT
         assert left[0] == first
-        assert tx.intents.counters(SCOPE, [1, 2, 9]) == {1: 1, 2: 1}
+        assert tx.intents.idempotency_counters(SCOPE, [1, 2, 9]) == {1: 1, 2: 1}
 
 
 def test_one_idempotency_key_is_minted_once(state: State) -> None:
@@ -58,8 +58,8 @@ def test_the_highest_counter_of_each_key_is_found(state: State) -> None:
     with state.begin() as tx:
         tx.intents.add(items, run_id=run, fence=1, at=AT)
     with state.look() as tx:
-        assert tx.intents.counters(SCOPE, [2, 1, 1, 3]) == {1: 3, 2: 3}
-        assert tx.intents.counters(SCOPE, []) == {}
+        assert tx.intents.idempotency_counters(SCOPE, [2, 1, 1, 3]) == {1: 3, 2: 3}
+        assert tx.intents.idempotency_counters(SCOPE, []) == {}
 
 
 def test_ids_are_those_of_the_rows(state: State) -> None:

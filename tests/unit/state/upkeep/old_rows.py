@@ -83,7 +83,7 @@ def purge(state: State, url: StateUrl, ages: Ages = AGES) -> PurgeResult:
 def minted_next(state: State, number: int) -> int:
     """The counter that the next operation on a record gets, as the dispatcher computes it."""
     with state.begin() as tx:
-        known = tx.bindings.counters(SCOPE, [number]), tx.intents.counters(SCOPE, [number])
+        known = tx.bindings.idempotency_counters(SCOPE, [number]), tx.intents.idempotency_counters(SCOPE, [number])
         return 1 + max(counters.get(number, 0) for counters in known)
 
 

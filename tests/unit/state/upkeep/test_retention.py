@@ -59,13 +59,19 @@ def test_old_scheduled_runs_go_and_count_as_finished(state: State, state_url: St
     young = [execute(state, number) for number in (20, 10)]
     skipped = execute(state, 300, job="off", status="skipped"), execute(state, 200, job="off", status="skipped")
     with state.look() as tx:
-        expected, last = tx.scheduled_runs.expected("daily"), tx.scheduled_runs.last_finished("daily")
+        expected, last = (
+            tx.scheduled_runs.expected_seconds_and_requests("daily"),
+            tx.scheduled_runs.last_finished("daily"),
+        )
     done = purge(state, state_url)
     assert (done.nights_removed, done.runs_removed) == (len(old) - 3 + 1, len(old) - 3 + 1 + 1)
     with state.begin() as tx:
         left = {(each.job, each.due) for each in tx.scheduled_runs.listed(limit=99)}
         assert left == {(each.job, each.due) for each in (*rare, *old[-3:], open_, *young, skipped[-1])}
-        assert (tx.scheduled_runs.expected("daily"), tx.scheduled_runs.last_finished("daily")) == (expected, last)
+        assert (tx.scheduled_runs.expected_seconds_and_requests("daily"), tx.scheduled_runs.last_finished("daily")) == (
+            expected,
+            last,
+        )
         for gone in (*old[:-3], skipped[0]):
             assert not tx.scheduled_runs.begin(gone, at=NOW)
         assert tx.scheduled_runs.begin(open_, at=NOW)

@@ -69,13 +69,13 @@ class ServiceCase:
         executor: Executor | None = None,
         *,
         config: Path | None = None,
-        nightly: JobConfig | None = None,
+        jobs: dict[str, JobConfig] | None = None,
     ) -> None:
         self.folder, self._caplog = folder, caplog
         self.clock = ManualClock(BEGIN - timedelta(milliseconds=5))  # a run starts so soon after it is due
         self.url = parse_url("sqlite:///state.db", folder)
         create(self.url, PIN)
-        jobs = {"nightly": nightly or job(schedule={"every": "1s", "catch_up": "latest"})}
+        jobs = jobs or {"nightly": job(schedule={"every": "1s", "catch_up": "latest"})}
         self.project: Project = project(self.url, folder, jobs)
         if config is not None:
             self.project = replace(load(config), jobs=jobs)
@@ -180,7 +180,9 @@ def test_a_run_that_hangs_is_reported_at_its_deadline(
     """Once, while it runs."""
     monkeypatch.setenv("KEY", "k")
     monkeypatch.setattr(run_events, "WATCH_S", 0.01)
-    case = ServiceCase(tmp_path, receiver, caplog, nightly=job("UTC", schedule={"at": "12:00"}, done_by="13:00"))
+    case = ServiceCase(
+        tmp_path, receiver, caplog, jobs={"nightly": job("UTC", schedule={"at": "12:00"}, done_by="13:00")}
+    )
     original = runner.run_scheduled
 
     def hanging(*args: Any, **settings: Any) -> Report | None:
@@ -194,6 +196,30 @@ def test_a_run_that_hangs_is_reported_at_its_deadline(
     assert (notice["type"], notice["data"]["expected_end"]) == ("night.late", None)
     assert "Expected end: unknown" in notice["text"]
     assert [line for line in case.log if "13:00" in line] == ["nightly for 2025-03-01: has not ended by 13:00"]
+
+
+def test_a_run_that_cannot_start_is_reported(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once after five minutes in which another process has the state, and the deadline once, before it starts."""
+    caplog.set_level(logging.INFO, LOGGER.name)
+    monkeypatch.setenv("KEY", "k")
+    noon = {"at": "12:00"}
+    jobs = {"nightly": job("UTC", schedule=noon, done_by="12:02"), "other": job("UTC", schedule=noon)}
+    case = ServiceCase(tmp_path, receiver, caplog, jobs=jobs)
+    with closing(case.project.open_state()) as state, state.exclusive("another"):
+        case.service.look()
+        for _ in range(4):
+            case.clock.advance(110)
+            case.service.look()
+    case.looks(nothing, nothing)
+    notices = [exact_json.loads(post.body) for post in receiver.posts]
+    assert [(each["type"], each["data"]["job"]) for each in notices] == [
+        ("night.late", "nightly"),
+        ("night.late", "other"),
+    ]
+    assert "another" in notices[1]["data"]["reason"]
+    assert sum("done after" in line or "failed after" in line for line in case.log) == 2
 
 
 def test_people_are_told_once_of_the_same_open_records(

@@ -19,8 +19,6 @@ from crossdock.services.scheduler.stderr_log import LOGGER, RunLog
 from crossdock.values.clock import Clock
 from crossdock.values.run_messages import RunMessage, remarks
 
-LATE = timedelta(minutes=5)
-"""A run that has not started this long after its due time is reported."""
 ALL_JOBS = "(all jobs)"
 _BUSY = "all slots of the fleet are in use"
 
@@ -93,14 +91,11 @@ class RunReports:
         for call in calls - self._late:
             if call.job is None or call.at is None:
                 continue
-            event = _overdue(scheduler, call, call.job, call.at, now)
-            if event is None and call in waiting and now - call.at.instant > LATE:
-                reason = self._problems.get("executor") or _BUSY
-                event = RunWaiting(call.job, call.at.business_date, call.at.instant, reason)
+            reason = (self._problems.get("executor") or _BUSY) if call in waiting else None
+            event = _late(scheduler, call, call.job, call.at, now, reason)
             if event is not None:
                 self._late.add(call)
-                text = f"late: {event.reason}" if isinstance(event, RunWaiting) else event.summary
-                _log(call.tenant, call.job, call.at).say(text, logging.WARNING)
+                _log(call.tenant, call.job, call.at).say(event.summary, logging.WARNING)
                 self._notices.add(call.tenant, event, now)
 
 
@@ -108,12 +103,14 @@ def _log(tenant: str, job: str, at: Due) -> RunLog:
     return RunLog(job, at.business_date, tenant=tenant)
 
 
-def _overdue(
-    scheduler: FleetScheduler, call: DueCall, job: str, at: Due, now: datetime
+def _late(
+    scheduler: FleetScheduler, call: DueCall, job: str, at: Due, now: datetime, reason: str | None
 ) -> RunOverdue | RunWaiting | None:
     tenant, running = scheduler.tenants.get(call.tenant), scheduler.running.get(call.tenant)
     config = tenant.jobs.get(job) if tenant is not None else None
+    expected_s = call.expected_s or 0.0
     if config is None:
         return None
-    begins = now if running is None else running.since
-    return run_events.overdue(job, config, at, now, begins + timedelta(seconds=call.expected_s or 0.0))
+    if running is None:
+        return run_events.not_started(job, config, at, now, expected_s, reason)
+    return run_events.overdue(job, config, at, now, running.since + timedelta(seconds=expected_s))

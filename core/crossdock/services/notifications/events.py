@@ -92,6 +92,10 @@ class RunWaiting:
     due: datetime
     reason: str
 
+    @property
+    def summary(self) -> str:
+        return f"has not started: {self.reason}"
+
 
 Event = ScheduledRunEnded | RunOverdue | RunWaiting
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from crossdock.config.project.project import Project
-from crossdock.config.schedules.due_times import due
+from crossdock.config.schedules.due_times import Due, due
 from crossdock.config.schedules.schedule_config import Schedule
 from crossdock.errors import ClockError, CrossdockError
 from crossdock.mapping.stream_facts import PLATFORM
@@ -21,7 +21,7 @@ from crossdock.runs.state_session import Session
 from crossdock.runs.timings import Timings
 from crossdock.services.inbox.hint_worker import HintWorker
 from crossdock.services.inbox.receiver import RefusedCounts
-from crossdock.services.notifications.events import RunOverdue, ScheduledRunEnded
+from crossdock.services.notifications.events import Event, RunOverdue, ScheduledRunEnded
 from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.observability.metrics import Metrics
 from crossdock.services.scheduler import run_events
@@ -84,6 +84,7 @@ class Service:
         self._logs: dict[str, RunLog] = {}  # by job, of runs that have started
         self._fresh: Project | None = None  # takes effect once no run is in progress
         self._looked_at = clock.now()
+        self._late: set[tuple[str, Due]] = set()  # runs that did not start in time, and were reported
         self._reported_lost: set[str] = set()  # jobs whose notification about the unusable state was sent
         metrics.found("config")
 
@@ -120,6 +121,7 @@ class Service:
             self._metrics.found("state")
             self._metrics.found("clock")
             self._looked_at, self._reported_lost = now, set()
+            self._report_waiting(now)
         for job, instant in self._scheduler.next_due().items():
             self._metrics.due(job, instant)
 
@@ -170,6 +172,19 @@ class Service:
                 event = run_events.could_not_start(name, one, RunMessage.of_error("", error))
                 self._notify(event, RunLog(name, one.business_date))
 
+    def _report_waiting(self, now: datetime) -> None:
+        """Report each run once that cannot start in time, or not for some time because another process runs."""
+        reason = self._scheduler.held_back_by
+        for name, at in self._scheduler.waiting.items():
+            if (name, at) in self._late:
+                continue
+            event = run_events.not_started(name, self.project.jobs[name], at, now, 0.0, reason)
+            if event is not None:
+                self._late.add((name, at))
+                log = RunLog(name, at.business_date)
+                log.say(event.summary, logging.WARNING)
+                self._notify(event, log)
+
     def _run(self, session: Session, due_run: DueRun) -> Report | None:
         self._metrics.found("state")
         bucket = session.bucket(session.targets[PLATFORM]).take(0, 0).bucket_state.bucket
@@ -180,8 +195,9 @@ class Service:
         log = self._logs[due_run.job] = RunLog(due_run.job, due_run.business_date, show)
 
         def tell(event: RunOverdue) -> None:
-            log.say(event.summary, logging.WARNING)
-            self._notify(event, log)
+            if (due_run.job, Due(due_run.due, due_run.business_date)) not in self._late:
+                log.say(event.summary, logging.WARNING)
+                self._notify(event, log)
 
         self._metrics.began(due_run.job)
         timings = log.timings(self._clock)
@@ -193,6 +209,7 @@ class Service:
 
     def _ended(self, ended: FinishedRun) -> None:
         report = ended.report
+        self._late = {each for each in self._late if each[0] != ended.job}
         log = self._logs.pop(ended.job, None) or RunLog(ended.job, ended.due.business_date)
         if report is None:
             messages = () if ended.error is None else (RunMessage.of_error("", ended.error),)
@@ -208,7 +225,7 @@ class Service:
         log.ended(event)
         self._notify(run_events.compared_if_readable(self.project, event, ended.due.instant), log)
 
-    def _notify(self, event: ScheduledRunEnded | RunOverdue, log: RunLog) -> None:
+    def _notify(self, event: Event, log: RunLog) -> None:
         problems = self._notifier.notify(event) if self._notifier else []
         for problem in problems:
             LOGGER.error("notification failed: %s", problem, extra=log.facts)

@@ -14,13 +14,15 @@ from crossdock.config.schedules.job_config import JobConfig
 from crossdock.errors import CrossdockError
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
-from crossdock.services.notifications.events import RunOverdue, ScheduledRunEnded
+from crossdock.services.notifications.events import RunOverdue, RunWaiting, ScheduledRunEnded
 from crossdock.services.scheduler.repeated_runs import described, previous_run
 from crossdock.state import DueRun, ScheduledRun, Transaction
 from crossdock.values.clock import Clock
 from crossdock.values.run_messages import RunMessage, error_texts
 
 WATCH_S = 5.0  # between looks at the deadline of a run
+LATE = timedelta(minutes=5)
+"""A run that has not started this long after its due time is reported."""
 
 
 def could_not_start(job: str, one: Due, *messages: RunMessage) -> ScheduledRunEnded:
@@ -108,6 +110,16 @@ def overdue(name: str, job: JobConfig, at: Due, now: datetime, expected_end: dat
     zone = job.schedule.zone
     expected = expected_end.astimezone(zone) if expected_end > now else None
     return RunOverdue(name, at.business_date, expected, done_by.astimezone(zone))
+
+
+def not_started(
+    name: str, job: JobConfig, at: Due, now: datetime, expected_s: float, reason: str | None
+) -> RunOverdue | RunWaiting | None:
+    """Return the event of a run that is due and has not started because of *reason*; None as long as it is not late."""
+    event = overdue(name, job, at, now, now + timedelta(seconds=expected_s))
+    if event is None and reason is not None and now - at.instant > LATE:
+        return RunWaiting(name, at.business_date, at.instant, reason)
+    return event
 
 
 @contextmanager

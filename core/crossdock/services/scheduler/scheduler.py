@@ -65,6 +65,10 @@ class Scheduler:
         run: Executes a run, in a thread of *workers*; returns None if another scheduler has already done it.
         on_end: Called for each run that has ended.
         hint_worker: Delivers the records that webhooks are about; None if none are received.
+
+    Attributes:
+        waiting: The runs that are due and have not started, as the last call of `tick` left them.
+        held_back_by: Why no run can start, while another process has the state; None if it does not.
     """
 
     def __init__(
@@ -80,6 +84,8 @@ class Scheduler:
         self._hints: Future[None] | None = None
         self._hints_failed: str | None = None  # why the last work on hints ended early, until it is tried again
         self._clock, self._run, self._on_end, self._workers = clock, run, on_end, workers
+        self.waiting: dict[str, Due] = {}
+        self.held_back_by: str | None = None
         self._use(project)
         self._state: State | None = None
         self._on_time_since: dict[str, datetime] = {}  # by job: runs due after it were not missed
@@ -124,7 +130,9 @@ class Scheduler:
         except CrossdockError:
             self._close_state()
             raise
+        self.held_back_by = None
         started = [each for each in ready if self._start(*each)]
+        self.waiting = {plan.job: plan.starts[0] for plan in plans if plan.starts and plan.job not in self._running}
         if started or self._start_hints():
             return True
         self._hints_failed = None
@@ -258,7 +266,8 @@ class Scheduler:
         due_run = DueRun(plan.job, start.instant, start.business_date, tuple(plan.skipped))
         try:
             opened = self._open_session(Attempt(due_run, waits=True))
-        except StateBusyError:
+        except StateBusyError as error:
+            self.held_back_by = str(error)
             return False  # another process is running; it may be doing this run
         except StateError:
             self._close_state()

@@ -16,14 +16,13 @@ import click
 from crossdock.cli.lazy_group import LazyGroup
 from crossdock.cli.output_streams import OutputFile, keep_output
 from crossdock.cli.shared_options import say, selected_config
-from crossdock.errors import CrossdockError, InternalError, StateError
+from crossdock.errors import CrossdockError, InternalError, StateError, StoppedError
 from crossdock.printable import printable, printable_lines
 
 _GARBAGE_AT = 200_000  # objects; imports create about as many that stay, and the default of 700 scans them repeatedly
 # For the allocator of polars, which by default keeps what it has freed (pola-rs/polars#23128). A reconciliation of
 # 300,000 records takes an eighth less memory if that is returned at once.
 _RETURN_FREED = "dirty_decay_ms:0,muzzy_decay_ms:0"
-INTERRUPTED = 130
 _COMMANDS = {  # command -> module
     "demo": "demo",
     "sandbox": "sandbox",
@@ -86,7 +85,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         code = _run(lambda: cli.main(args=arguments, prog_name="crossdock", standalone_mode=False))
     except KeyboardInterrupt:  # the second one, while the first was reported
-        code = INTERRUPTED
+        code = StoppedError.exit_code
     finally:
         if arguments is None:  # another Ctrl-C ends the process at once, without a traceback
             signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -119,7 +118,7 @@ def _run(command: Callable[[], Any]) -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("crossdock: interrupted", err=True)
-        return INTERRUPTED
+        return StoppedError.exit_code
     except (Exception, SystemExit) as error:  # noqa: BLE001  of any class: an author's code may have raised it
         return _failed(error)
     return result if isinstance(result, int) else 0

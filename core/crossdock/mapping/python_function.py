@@ -56,8 +56,8 @@ def load(reference: str, folder: Path) -> PythonFunction:
         raise ValueError(f"{path} has no function {function!r}")  # noqa: TRY004  the config is wrong
     imported: dict[str, bytes] = {}
     _find_imported(content, "", imported)
-    for _, source in sorted(imported.items()):
-        digest.update(source)
+    for name, source in sorted(imported.items()):
+        digest.update(f"{name} {len(source)} ".encode() + source)
     return PythonFunction(reference, found, digest.hexdigest())
 
 
@@ -123,8 +123,9 @@ def _with_parents(name: str) -> Iterator[str]:
 
 
 def _is_installed(path: str, name: str) -> bool:
-    is_library = not {"site-packages", "dist-packages"}.isdisjoint(Path(path).parts)
-    return is_library or name.partition(".")[0] in {*sys.stdlib_module_names, "crossdock"}
+    package = name.partition(".")[0]
+    is_ours = package == "crossdock" or package in sys.stdlib_module_names
+    return is_ours or not {"site-packages", "dist-packages"}.isdisjoint(Path(path).parts)
 
 
 @cache

@@ -15,6 +15,7 @@ from crossdock.errors import StateError, StoppedError
 from crossdock.migration.time_left import allowed_again
 from crossdock.state import Migration, State, Transaction
 from crossdock.values.clock import Clock
+from crossdock.values.repeated_calls import call_repeatedly
 from crossdock.values.times_in_text import instant_text
 
 LOOKS_EVERY_S = 1.0
@@ -59,26 +60,21 @@ class Halts:
     @contextmanager
     def watched(self, state: State) -> Iterator[Halt]:
         """Look every second during the block. The first reason to wait, or the interrupt, stops the run."""
-        halt, over = Halt(), threading.Event()
-        thread = threading.Thread(target=self._watch, args=(state, halt, over), name="halts", daemon=True)
-        thread.start()
-        try:
-            yield halt
-        finally:
-            over.set()
-            thread.join()
+        halt, looked_at = Halt(), self._clock.monotonic()
 
-    def _watch(self, state: State, halt: Halt, over: threading.Event) -> None:
-        looked_at = self._clock.monotonic()
-        while not over.wait(_NOTICES_S):
+        def goes_on() -> bool:
+            nonlocal looked_at
             if not self._interrupt.is_set():
                 if self._clock.monotonic() - looked_at < LOOKS_EVERY_S:
-                    continue
+                    return True
                 looked_at = self._clock.monotonic()
                 halt.why = self._asked(state)
             if halt.why is not None or self._interrupt.is_set():
                 halt.stop.set()
-                return
+            return not halt.stop.is_set()
+
+        with call_repeatedly(goes_on, _NOTICES_S, "halts"):
+            yield halt
 
     def _asked(self, state: State) -> str | None:
         try:

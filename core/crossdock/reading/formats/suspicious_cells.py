@@ -12,11 +12,11 @@ import polars as pl
 
 from crossdock.records import LINE
 
-Damage = Literal["encoding", "spreadsheet", "accents"]
+Damage = Literal["encoding", "spreadsheet", "not_nfc"]
 WORDS: dict[Damage, str] = {
     "encoding": "was read in a wrong encoding, as in MÃ¼ller",
     "spreadsheet": "was changed by a spreadsheet, as in 4.00638E+12, 1-Mar or #REF!",
-    "accents": "has accents as separate characters, as Macs write them (Unicode NFD)",
+    "not_nfc": "has accents as separate characters, as Macs write them (Unicode NFD)",
 }
 # what continues a character in UTF-8, as characters of Latin-1 or Windows-1252
 _CONTINUES = r"[\u0080-\u00bf\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc\u2013-\u203a\u20ac\u2122]"
@@ -44,7 +44,7 @@ SPREADSHEET = (
     rf"|(?:{_MONTHS})-[0-9]{{2}}|{_ERRORS}|[1-9][0-9]{{14}}0+)$"
 )
 _MARKS = r"[\u0300-\u036f\u3099\u309a\u1160-\u11ff]"  # of Latin, Greek, Cyrillic, Japanese and Korean letters
-_PATTERNS: dict[Damage, str] = {"encoding": WRONG_ENCODING, "spreadsheet": SPREADSHEET, "accents": _MARKS}
+_PATTERNS: dict[Damage, str] = {"encoding": WRONG_ENCODING, "spreadsheet": SPREADSHEET, "not_nfc": _MARKS}
 _MOST = 95  # percent of the numbers of a column that have the same length if a few have lost their zeros
 _SHORTEST = 5
 
@@ -72,9 +72,12 @@ def suspicious(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[Suspicio
         pl.col(name).str.contains(_PATTERNS[damage]).fill_null(value=False).alias(str(number))
         for number, (name, damage) in enumerate(names)
     )
-    for number, (name, damage) in enumerate(names):
-        cells = frame.filter(found[str(number)]).select(LINE, name)
-        if damage == "accents" and cells.height:  # not all have a form in one character
+    for number, sum_of_cells in enumerate(found.sum().row(0)):
+        if not sum_of_cells:
+            continue
+        name, damage = names[number]
+        cells = frame.select(LINE, name).filter(found[str(number)])
+        if damage == "not_nfc":  # not all have a form in one character
             cells = cells.filter(pl.col(name) != pl.col(name).str.normalize("NFC"))
         if cells.height:
             yield Suspicion(name, damage, cells.height, cells[LINE][0])

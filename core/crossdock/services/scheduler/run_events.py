@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -18,6 +17,7 @@ from crossdock.services.notifications.events import RunOverdue, RunWaiting, Sche
 from crossdock.services.scheduler.repeated_runs import described, previous_run
 from crossdock.state import DueRun, ScheduledRun, Transaction
 from crossdock.values.clock import Clock
+from crossdock.values.repeated_calls import call_repeatedly
 from crossdock.values.run_messages import RunMessage, error_texts
 
 WATCH_S = 5.0  # between looks at the deadline of a run
@@ -133,26 +133,14 @@ def deadline_watched(
     job, at = session.project.jobs[due_run.job], Due(due_run.due, due_run.business_date)
     expected = session.state.ask(lambda tx: tx.scheduled_runs.expected_seconds_and_requests(due_run.job))
     expected_end = clock.now() + timedelta(seconds=expected[0] if expected is not None else 0.0)
-    ended = threading.Event()
 
-    def watch() -> None:
-        while not ended.wait(WATCH_S):
-            if tell_if_late():
-                return
-
-    def tell_if_late() -> bool:
+    def is_in_time() -> bool:
         event = overdue(due_run.job, job, at, clock.now(), expected_end)
         if event is not None:
             tell(event)
-        return event is not None
+        return event is None
 
-    if job.done_by is None or tell_if_late():
+    with (
+        call_repeatedly(is_in_time, WATCH_S, "deadline") if job.done_by is not None and is_in_time() else nullcontext()
+    ):
         yield
-        return
-    thread = threading.Thread(target=watch, name="deadline", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()

@@ -84,8 +84,6 @@ class Scheduler:
         self._hints: Future[None] | None = None
         self._hints_failed: str | None = None  # why the last work on hints ended early, until it is tried again
         self._clock, self._run, self._on_end, self._workers = clock, run, on_end, workers
-        self.waiting: dict[str, Due] = {}
-        self.held_back_by: str | None = None
         self._use(project)
         self._state: State | None = None
         self._on_time_since: dict[str, datetime] = {}  # by job: runs due after it were not missed
@@ -103,6 +101,8 @@ class Scheduler:
 
     def _use(self, project: Project) -> None:
         self._project, self._due_jobs = project, DueJobs(project.jobs)
+        self.waiting: dict[str, Due] = {}
+        self.held_back_by: str | None = None
         connections = {name for job in project.jobs for name in project.connections_of(job)}
         self._width = max(1, min(self._workers.at_once, len(project.jobs), len(connections)))
         self._width += self._hint_worker is not None

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import fcntl
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -33,6 +32,7 @@ from crossdock.state.db.migrations import LONG_AGO
 from crossdock.state.db.schema import leases as table
 from crossdock.values.clock import SystemClock
 from crossdock.values.local_files import is_alive, open_private
+from crossdock.values.repeated_calls import call_repeatedly
 
 LEASE_S = 60.0
 _GRACE_S = 1.0  # a process that has the lock but no lease for longer than this is paused, not starting
@@ -150,25 +150,19 @@ def _refuse_if_held(last: Row[Any], now: datetime, url: URL) -> None:
 @contextmanager
 def _kept_alive(engine: Engine, lease: Lease) -> Iterator[None]:
     """Renew the lease in a thread, since a long download writes nothing for minutes."""
-    over = threading.Event()
 
-    def renew() -> None:
-        while not over.wait(LEASE_S / 3):
-            try:
-                with engine.begin() as connection:
-                    lease.confirm(connection)
-            except StateError:
-                return  # the next write of the run raises the error
-            except DBAPIError:
-                continue  # a busy or unavailable database may be back before the lease expires
+    def renew() -> bool:
+        try:
+            with engine.begin() as connection:
+                lease.confirm(connection)
+        except StateError:
+            return False  # the next write of the run raises the error
+        except DBAPIError:
+            return True  # a busy or unavailable database may be back before the lease expires
+        return True
 
-    thread = threading.Thread(target=renew, name="lease", daemon=True)
-    thread.start()
-    try:
+    with call_repeatedly(renew, LEASE_S / 3, "lease"):
         yield
-    finally:
-        over.set()
-        thread.join()
 
 
 @contextmanager

@@ -1,0 +1,28 @@
+"""Calls that are repeated in a thread while something else goes on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def call_repeatedly(call: Callable[[], bool], every_s: float, name: str) -> Iterator[None]:
+    """Call *call* every *every_s* seconds, in a thread called *name*, until it returns False or the context ends.
+
+    The end of the context waits for a call in progress.
+    """
+    over = threading.Event()
+
+    def repeat() -> None:
+        while not over.wait(every_s) and call():
+            """Wait for the next call."""
+
+    thread = threading.Thread(target=repeat, name=name, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

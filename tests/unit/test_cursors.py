@@ -44,12 +44,20 @@ def test_young_instants_are_not_settled() -> None:
     assert Cursor(column="at", as_="instant").pull_since(None) is None
 
 
-def test_other_values_are_given_back_as_the_source_wrote_them() -> None:
-    """A number keeps its zeros."""
+def test_texts_are_given_back_as_the_source_wrote_them() -> None:
+    """So are numbers without an overlap, with their zeros."""
+    for cursor in (Cursor(column="id"), Cursor(column="id", as_="integer", overlap=0)):
+        assert cursor.value({"id": "0042"}) == "0042"
+        assert cursor.pull_since("0042") == "0042"
+        assert cursor.value({"id": None}) == ""
+
+
+def test_numbers_are_read_again_within_the_overlap() -> None:
+    """A source that counts may show a later number first; the form of the number stays."""
     cursor = Cursor(column="id", as_="integer")
-    assert cursor.value({"id": "0042"}) == "0042"
-    assert cursor.pull_since("0042") == "0042"
-    assert cursor.value({"id": None}) == ""
+    asked = {"5042": "4042", "0005042": "0004042", "42": "0", "0042": "0000", "-42": "-42", "0": "0"}
+    assert {stored: cursor.pull_since(stored) for stored in asked} == asked
+    assert Cursor(column="at", as_="decimal", overlap=600).pull_since("1790000000.250") == "1789999400.250"
 
 
 @pytest.mark.parametrize(
@@ -58,6 +66,7 @@ def test_other_values_are_given_back_as_the_source_wrote_them() -> None:
         ({"as": "integer", "sorted": False}, "needs a cursor with as: instant"),
         ({"as": "text", "overlap_s": 5}, "needs as: instant"),
         ({"as": "instant", "overlap_s": -1}, "greater than or equal to 0"),
+        ({"as": "text", "overlap": 5}, "needs as: integer or as: decimal"),
     ],
 )
 def test_a_cursor_that_cannot_work_is_refused(facts: dict[str, object], message: str) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any
 from urllib.parse import quote
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag, WithJsonSchema
 
+from crossdock.errors import RefusedError
 from crossdock.values import exact_json
 from crossdock.values.json_values import MISSING
 
@@ -102,30 +103,49 @@ def with_key(value: Any, key: Mapping[str, Any], numbers: Collection[str] = ()) 
     return value
 
 
-def filled(value: Any, values: Mapping[str, str | None]) -> Any:
+def filled(value: Any, values: Mapping[str, str | None], numbers: Collection[str] = ()) -> Any:
     """Insert *values* into the texts of *value*, and remove what needs a missing one.
 
     A member is left out, and an object that has no other. A list in a body that compares with it, such as
     ``[write_date, ">=", "{since}"]``, is left out whole; a list of such lists or objects stays without them.
+
+    Args:
+        numbers: Names whose value replaces a text that consists of only the name by a number.
+
+    Raises:
+        RefusedError: If such a value is no number.
     """
-    found = _filled(value, values)
+    found = _filled(value, values, numbers)
     return None if found is MISSING else found
 
 
-def _filled(value: Any, values: Mapping[str, str | None]) -> Any:
+def _filled(value: Any, values: Mapping[str, str | None], numbers: Collection[str]) -> Any:
     match value:
         case str():
             if any(values.get(name) is None for name in names_in(value)):
                 return MISSING
+            if (name := value[1:-1]) in numbers and value == f"{{{name}}}":
+                return _number(name, values[name] or "")
             return _PLACE.sub(lambda place: values[place[1]] or "", value)
         case Mapping():
-            members = {name: _filled(inner, values) for name, inner in value.items()}
+            members = {name: _filled(inner, values, numbers) for name, inner in value.items()}
             kept = {name: inner for name, inner in members.items() if inner is not MISSING}
             return MISSING if value and not kept else kept
         case list() | tuple():
-            found = [_filled(each, values) for each in value]
+            found = [_filled(each, values, numbers) for each in value]
             kept_items = [inner for inner in found if inner is not MISSING]
             compares = isinstance(value, list) and not all(isinstance(each, list | Mapping) for each in value)
             return MISSING if compares and len(kept_items) < len(found) else kept_items
         case _:
             return value
+
+
+def _number(name: str, text: str) -> Decimal:
+    """Return *text* as a number of JSON; zeros that fill it up are left out."""
+    try:
+        found = Decimal(text)
+    except InvalidOperation:
+        found = Decimal("NaN")
+    if not found.is_finite():
+        raise RefusedError(f"numbers has {name!r}, but its value {text!r} is no number", hint="see time_format")
+    return found

@@ -7,14 +7,15 @@ import re
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-UNIX = "unix"
+UNIX, UNIX_MS = "unix", "unix_ms"
 _OFFSET = re.compile(r"%:?z|%Z|Z$|[+-]00:?00$")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MINUTE = timedelta(minutes=1)
 _REPEATED = 180  # minutes; longer than any clock is set back
 
 
 def written(moment: datetime, layout: str, timezone: str | None, *, excluded: bool = False) -> str:
-    """Format *moment* in *layout*, a strftime format or `UNIX`.
+    """Format *moment* in *layout*, a strftime format, `UNIX` or `UNIX_MS`.
 
     A layout without an offset is in local time. While a clock repeats an hour, local texts do not sort as the times do.
     So a time is then written early enough that the text of no later time is less; an *excluded* end is written late
@@ -25,6 +26,8 @@ def written(moment: datetime, layout: str, timezone: str | None, *, excluded: bo
     """
     if layout == UNIX:
         return str(math.floor(moment.timestamp()))
+    if layout == UNIX_MS:
+        return str((moment - _EPOCH) // timedelta(milliseconds=1))
     if timezone is None or _OFFSET.search(layout):
         local = moment.astimezone(UTC)
     else:

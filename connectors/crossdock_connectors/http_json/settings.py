@@ -20,7 +20,7 @@ from crossdock_connectors.http_json.other_requests import OtherRequest, check_bo
 from crossdock_connectors.http_json.pagination import Pagination, Place, check_place, is_for_post
 from crossdock_connectors.http_json.recognized_answers import ThrottledAnswer
 from crossdock_connectors.http_json.request_templates import Param, Path
-from crossdock_connectors.http_json.request_times import UNIX
+from crossdock_connectors.http_json.request_times import UNIX, UNIX_MS
 from crossdock_connectors.http_json.target_settings import TargetConfig
 from crossdock_connectors.http_json.webhooks import HttpJsonWebhooks, check_rules
 
@@ -42,8 +42,8 @@ def _time_format(layout: str) -> str:
         is_fixed = datetime(2001, 2, 3, tzinfo=UTC).strftime(layout) == layout
     except ValueError:
         is_fixed = True
-    if layout != UNIX and is_fixed:
-        raise ValueError("must be unix, or a format such as %Y-%m-%d")
+    if layout not in {UNIX, UNIX_MS} and is_fixed:
+        raise ValueError("must be unix, unix_ms, or a format such as %Y-%m-%d")
     return layout
 
 
@@ -114,9 +114,11 @@ class HttpJsonStreamConfig(StreamConfig):
     first: str | None = None
     """``{since}`` or the first ``{start}`` of the first run. Without it, what needs ``{since}`` is left out."""
     time_format: Annotated[str, AfterValidator(_time_format)] | None = None
-    """How ``{since}``, ``{start}`` and ``{end}`` are written where they are times: a strftime format, or ``unix`` for
-    whole seconds since 1970. Default: ISO 8601 in UTC. Without an offset, it is in the time zone of ``cursor`` or
-    ``windows``."""
+    """How ``{since}``, ``{start}`` and ``{end}`` are written where they are times: a strftime format, or ``unix`` or
+    ``unix_ms`` for whole seconds or milliseconds since 1970. Default: ISO 8601 in UTC. Without an offset, it is in the
+    time zone of ``cursor`` or ``windows``."""
+    numbers: tuple[Literal["since", "start", "end"], ...] = ()
+    """Those of ``{since}``, ``{start}`` and ``{end}`` that ``body`` and ``variables`` have as numbers."""
 
     existing: ExistingRecords | None = None
     """A list of all records that exist, read after the changes in each run with ``on_gone``."""
@@ -201,9 +203,21 @@ class HttpJsonStreamConfig(StreamConfig):
         if unknown := sorted(used - wanted):
             owner = "cursor" if unknown[0] == "since" else "windows"
             raise misplaced(("params",), f"{{{unknown[0]}}} needs {owner}")
+        if self.numbers:
+            self._numbers_fit()
         if self.time_format is not None and not (self.windows or (self.cursor and self.cursor.as_ == "instant")):
             raise misplaced(("time_format",), "needs windows, or a cursor with as: instant")
         return self._first_fits()
+
+    def _numbers_fit(self) -> None:
+        """Check that the named values are numbers, and that a text of the body or the variables has only the name."""
+        is_time = self.windows is not None or (self.cursor is not None and self.cursor.as_ == "instant")
+        if is_time and self.time_format not in {UNIX, UNIX_MS}:
+            raise misplaced(("numbers",), "needs time_format: unix or unix_ms for times")
+        texts = set(request_templates.texts_in([self.body, self.variables]))
+        for name in self.numbers:
+            if f"{{{name}}}" not in texts:
+                raise misplaced(("numbers",), f'body and variables have no member "{{{name}}}"')
 
     def _first_fits(self) -> Self:
         if self.first is not None and not (self.cursor or self.windows):

@@ -31,6 +31,7 @@ _REQUEST = {"path", "params", "body", "graphql", "variables", "records", "explod
 _MEMBER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}")  # a name and no data, such as the keys of a look-up table
 _CONDITIONS = re.compile(r"\b(and|or)\b|&&|;", re.IGNORECASE)
 _TIME = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
+_NUMBER = r"^\d+$"
 _LISTED = 20
 _EMPTY_AGAIN = timedelta(days=7)  # for so long a window without records is read again: an API may be out of order
 
@@ -101,13 +102,16 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
 
     def pages(self, ctx: Context[HttpJsonSettings], values: Mapping[str, str | None]) -> Iterator[ApiAnswer]:
         config = self._config
+        body, variables = (
+            request_templates.filled(part, values, config.numbers) for part in (config.body, config.variables)
+        )
         return ctx.api.pages(
             config.path,
             request_templates.filled(config.params, values),
             paginator=self._pagination.paginator(config.records),
-            json=None if config.body is None else request_templates.filled(config.body, values) or {},
+            json=None if config.body is None else body or {},
             graphql=config.graphql,
-            variables=request_templates.filled(config.variables, values),
+            variables=variables,
             records=config.records,
             key=self._names_in_list,
             ignore=self._pagination.ignored,
@@ -225,16 +229,19 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         if self.cursor and (problem := self._problem_of_since(ctx, rows, self.cursor)):
             return Finding(ok=False, text=f"{self.name}: {problem}")
         text = f"{self.name}: {page.address} responds, with {rows.height:,} records and {self._next_of(page, second)}"
-        remarks = f"{self._conditions_left_out}{self._times_as_text(cells)}"
+        remarks = f"{self._conditions_left_out}{self._cursor_as_text(cells)}"
         return Finding(ok=True, text=f"{text}{self._size_of(page, is_last=second is None)}{remarks}")
 
-    def _times_as_text(self, cells: pl.DataFrame) -> str:
-        """Warn of a cursor of times that are compared as text, which no run reads again for late changes."""
+    def _cursor_as_text(self, cells: pl.DataFrame) -> str:
+        """Warn of a cursor that is compared as text, so that no run reads before it for late changes."""
         if self.cursor is None or self.cursor.as_ != "text" or not cells.height:
             return ""
-        if not cells[self.cursor.column].str.contains(_TIME).any():
-            return ""
-        return "; the cursor has times: with as: instant, changes that the API shows late are read as well"
+        values = cells[self.cursor.column]
+        if values.str.contains(_TIME).any():
+            return "; the cursor has times: with as: instant, changes that the API shows late are read as well"
+        if values.str.contains(_NUMBER).any():
+            return "; the cursor has numbers, which do not sort as text: declare as: integer"
+        return "" if self.reread else "; no run reads changes that the API shows later than others: see reread"
 
     @property
     def _conditions_left_out(self) -> str:
@@ -257,7 +264,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
             return ""
         last = known.row(-1, named=True)
         try:
-            since = cursor.pull_since(cursor.value(last))
+            since = cursor.model_copy(update={"overlap": 0}).pull_since(cursor.value(last))
         except RecordError:  # the run refuses it, with its line
             return ""
         if not cursor.sorted or self._pagination.kind in {"page_number", "offset"}:

@@ -5,23 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
+from crossdock.mapping import convert
 from crossdock.mapping.ordering import OrderBy
 from crossdock.values.config_file import misplaced
 from crossdock.values.record_times import TimeFormat
 
 OVERLAP_S = 600.0  # clocks differ, timestamps are coarse, and sources show some changes late
 OverlapS = Annotated[float, Field(ge=0, le=30 * 86_400)]
+OVERLAP = (
+    1_000  # a sequence's number is taken before its record can be seen; also some seconds, if the cursor has those
+)
 
 
 class Cursor(OrderBy):
     """The column that tells how far a stream has read.
 
-    `pull` gets the value to continue from, as text: an instant in UTC as ISO 8601, other values as the source wrote
-    them. It must ask for records from that value on, the value itself included: records with the value at which an
+    `pull` gets the value to continue from, as text: an instant in UTC as ISO 8601, a number less `overlap`, other
+    values as the source wrote them. It must ask for records from that value on, the value itself included: records with the value at which an
     earlier run ended are read again, and recognised.
     """
 
@@ -31,13 +36,18 @@ class Cursor(OrderBy):
     overlap_s: OverlapS = OVERLAP_S
     """An instant that is younger than this when it is read, is read again by the next run: other records may still get
     it. More than the difference of the clocks and the delay with which the source shows changes."""
+    overlap: Annotated[int, Field(ge=0)] = OVERLAP
+    """How far before the last value the next run continues with ``as: integer`` or ``as: decimal``: a source that
+    counts takes a number before its record can be seen, so that a later number may be seen first."""
 
     @model_validator(mode="after")
     def _continues(self) -> Self:
         if self.as_ != "instant" and not self.sorted:
             raise misplaced(("sorted",), "a source that does not sort needs a cursor with as: instant")
-        if self.as_ != "instant" and "overlap_s" in self.model_fields_set:
+        if self.as_ != "instant" and self.overlap_s != OVERLAP_S:
             raise misplaced(("overlap_s",), "needs as: instant")
+        if self.as_ not in {"integer", "decimal"} and self.overlap != OVERLAP:
+            raise misplaced(("overlap",), "needs as: integer or as: decimal")
         return self
 
     @property
@@ -64,11 +74,19 @@ class Cursor(OrderBy):
 
     def pull_since(self, stored: str | None) -> str | None:
         """Return the argument of `pull` for a stored value."""
-        if stored is None or self.as_ != "instant":
+        if stored is None or self.as_ == "text":
             return stored
+        if self.as_ != "instant":
+            return self._earlier_number(stored)
         seconds, _, fraction = stored.removesuffix("Z").partition(".")
         moment = datetime.fromisoformat(f"{seconds}.{fraction[:6] or '0'}").replace(tzinfo=UTC)
         return instant_cursor(moment)
+
+    def _earlier_number(self, stored: str) -> str:
+        """Return the number *overlap* before a stored one, with the zeros that fill it up, and not below zero."""
+        number = convert.decimal({self.column: stored}, self.column)
+        earlier = max(number - self.overlap, min(number, Decimal(0)))
+        return stored if earlier == number else f"{earlier:f}".zfill(len(stored) if stored.startswith("0") else 0)
 
 
 def instant_cursor(moment: datetime) -> str:

@@ -26,7 +26,7 @@ class Shop(Stream[BenchSettings]):
     """
 
     name, resource, key = "customers", "customer", ("id",)
-    cursor = Cursor(column="changed", as_="integer")
+    cursor = Cursor(column="changed", as_="integer", overlap=0)
     gone = GoneLimits(at_most=10, at_most_percent=100, rows_within_percent=50)
 
     def __init__(self) -> None:

@@ -43,6 +43,7 @@ def test_no_text_of_a_later_time_is_less(one: datetime, other: datetime, zone: s
         ("%Y-%m-%dT%H:%M:%SZ", "2026-07-01T03:30:00Z"),
         ("%Y-%m-%dT%H:%M:%S%z", "2026-07-01T03:30:00+0000"),
         ("unix", "1782876600"),
+        ("unix_ms", "1782876600000"),
     ],
 )
 def test_a_layout_without_offset_is_in_local_time(layout: str, sent: str) -> None:

@@ -309,3 +309,13 @@ def test_what_needs_a_missing_time_is_left_out_as_a_whole() -> None:
         "empty": {},
     }
     assert request_templates.filled(value, {"since": "1"})["params"][0][0] == ["write_date", ">=", "1"]
+
+
+def test_a_cursor_is_sent_as_a_number_where_the_api_needs_one() -> None:
+    """Text with other characters is no number: the request is refused before it is sent."""
+    body = {"after": "{since}", "text": "from {since}"}
+    assert request_templates.filled(body, {"since": "0042"}, ["since"]) == {"after": 42, "text": "from 0042"}
+    assert request_templates.filled(body, {"since": None}, ["since"]) is None
+    for value in ("4x", "NaN", ""):
+        with pytest.raises(RefusedError, match="is no number"):
+            request_templates.filled(body, {"since": value}, ["since"])

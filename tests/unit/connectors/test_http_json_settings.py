@@ -88,7 +88,12 @@ WRONG = """
 - {change: {params: {a: "{end}"}}, says: "params: {end} needs windows"}
 - {change: {params: {api_key: abc}}, says: "params: api_key: a secret is never written here"}
 - {change: {time_format: unix}, says: "time_format: needs windows, or a cursor with as: instant"}
-- {change: {time_format: iso}, says: "time_format: must be unix, or a format such as"}
+- {change: {time_format: iso}, says: "time_format: must be unix, unix_ms, or a format such as"}
+- change:
+    {mode: incremental, cursor: {column: at, as: instant}, graphql: "{a}", variables: {s: "{since}"}, numbers: [since]}
+  says: "numbers: needs time_format: unix or unix_ms for times"
+- change: {mode: incremental, cursor: {column: n, as: integer}, params: {a: "{since}"}, numbers: [since]}
+  says: 'numbers: body and variables have no member "{since}"'
 - {change: {first: "1"}, says: "first: needs cursor or windows"}
 - {change: {mode: incremental, windows: {size: 1d}, params: {a: "{start}", b: "{end}"}}, says: "windows: needs first"}
 - change: {mode: incremental, windows: {size: 1d}, first: "2024-01-01", params: {a: "{start}", b: "{end}"}}

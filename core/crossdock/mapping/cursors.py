@@ -26,8 +26,8 @@ class Cursor(OrderBy):
     """The column that tells how far a stream has read.
 
     `pull` gets the value to continue from, as text: an instant in UTC as ISO 8601, a number less `overlap`, other
-    values as the source wrote them. It must ask for records from that value on, the value itself included: records with the value at which an
-    earlier run ended are read again, and recognised.
+    values as the source wrote them. It must ask for records from that value on, the value itself included: records
+    with the value at which an earlier run ended are read again, and recognised.
     """
 
     sorted: bool = True

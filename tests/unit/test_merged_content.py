@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.values.merged_content import merged
+from crossdock.values.config_file import merged
 from crossdock.values.yaml_reader import Content, Place, parse
 
 KEYS = st.sampled_from(["a", "b", "c"])

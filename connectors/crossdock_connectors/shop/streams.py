@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, Generic, TypeVar
@@ -21,7 +22,7 @@ from crossdock import (
 )
 from crossdock.mapping.stream_facts import ChangeLimits
 from crossdock.sources import Checkpoint
-from crossdock_connectors.shop.mapping_versions import version_of
+from crossdock.values import exact_json
 from crossdock_connectors.shop.sale import charge_key
 from crossdock_connectors.shop.settings import ShopSettings
 
@@ -295,3 +296,16 @@ def _texts(keys: Keys) -> list[str]:
 def streams(dialect: Dialect[S]) -> Sequence[ShopStream[S]]:
     chosen = [Products(dialect), Customers(dialect), Locations(dialect), Stock(dialect), Orders(dialect)]
     return chosen if dialect.settings.invoices == "never" else [*chosen, Invoices(dialect)]
+
+
+_MAPPED = {
+    "charges", "currency", "guests", "invoices", "locations", "lot", "price_currency", "product_key",
+    "product_namespace", "progress", "refunds", "statuses", "stock_quantity", "tracking_carriers", "unit_of_measure",
+    "warehouse",
+}  # fmt: skip
+
+
+def version_of(settings: ShopSettings, mapping: int) -> str:
+    """Return the version of a mapping: the number *mapping* of its code, and a hash of the settings that it uses."""
+    facts = settings.model_dump(mode="json", include=_MAPPED)
+    return f"{mapping}:{hashlib.sha256(exact_json.dumps(facts)).hexdigest()[:32]}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crossdock.cli import terminal_output, waiting_lines
+from crossdock.cli import terminal_output
 from crossdock.cli.fleet_states import FleetStates
 from crossdock.cli.shared_options import (
     MOST,
@@ -35,6 +35,12 @@ from crossdock.values.state_words import RecordState
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
     from crossdock.state import DeadLetterFilter, Intent, Scope, Transaction
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from crossdock.config.project.project import Project
+    from crossdock.runs.waiting_groups import WaitingGroup
+    from crossdock.state import DeadLetterFilter, Transaction
 
 INBOX, UNVERIFIED = RecordState.INBOX.option, RecordState.UNVERIFIED.option
 OPEN = (RecordState.REJECTED.option, RecordState.WAITING.option, RecordState.IN_DOUBT.option)
@@ -144,9 +150,7 @@ def _listed(
             every_item = [*found(tx, choice, kinds, limit), *not_known]
             return _Listed([public(item) for item in every_item], totals, reasons)
         items = [*found(tx, choice, [kind for kind in kinds if every or kind != "waiting"], limit), *not_known]
-        groups = (
-            [] if every or "waiting" not in kinds or choice.code else waiting_lines.items(loaded, tx, choice, limit)
-        )
+        groups = [] if every or "waiting" not in kinds or choice.code else waiting_items(loaded, tx, choice, limit)
     return _Listed(sorted([*map(public, items), *groups], key=lambda item: kinds.index(item["state"])), totals, reasons)
 
 
@@ -337,3 +341,26 @@ _LISTS: Mapping[str, Callable[[Any, Any, int], list[Item]]] = {
     "dropped": partial(_rejected, state="dropped"),
     INBOX: _inbox,
 }
+
+
+_SHOWN_ROOTS = 3  # of a group that waits for many records
+
+
+def waiting_items(loaded: Project, tx: Transaction, choice: DeadLetterFilter, limit: int) -> list[dict[str, Any]]:
+    """Return items of ``crossdock records list``. ``records`` is the number of records of a line."""
+    from crossdock.runs.waiting_groups import waiting_groups
+
+    return [_item(each) for each in waiting_groups(tx, loaded.scopes, choice)[:limit]]
+
+
+def _item(group: WaitingGroup) -> dict[str, Any]:
+    key = group.first_key if group.number == 1 else f"{group.first_key} and {group.number - 1:,} more"
+    roots = [
+        f"{resource} {namespace}:{key}" + (f", which is rejected ({code})" if code else "")
+        for resource, namespace, key in group.roots[:_SHOWN_ROOTS]
+        for code in [group.rejected.get((resource, namespace, key))]
+    ]
+    more = len(group.roots) - len(roots)
+    why = "; ".join(roots) + (f" and {more:,} more" if more else "")
+    facts = {"state": "waiting", "stream": group.stream, "key": key, "why": f"waits for {why}"}
+    return facts | {"since": group.since, "records": group.number}

@@ -35,17 +35,18 @@ from crossdock.delta.row_preparation import (
     SAME,
     SKIP,
     UNIT,
+    is_ours,
     keys_only,
     prepare,
 )
 from crossdock.delta.rows_without_key import RowsWithoutKey
 from crossdock.delta.small_batches import SmallBatches
 from crossdock.delta.source_unit import SourceUnit, size_in_memory, without_other_rows
-from crossdock.delta.suspicion import SuspiciousCells
 from crossdock.delta.unchanged_rows import KeyOrder
 from crossdock.errors import RefusedError
 from crossdock.mapping.ordering import declared
-from crossdock.records import LINE, RawBatch
+from crossdock.reading.formats.suspicious_cells import Suspicion, suspicious
+from crossdock.records import JSON, LINE, RawBatch
 from crossdock.state import DeadLetter
 from crossdock.values.tally import Tally
 
@@ -332,3 +333,37 @@ class Scan:
             else:
                 sources = [self._units[each].source for each in wanted[UNIT]]
                 yield from held_records(self._stream, self._name, unit.block, wanted, sources)
+
+
+class SuspiciousCells:
+    """Counts them, if the stream declares a limit.
+
+    Attributes:
+        found: The suspicious cells of each examined frame.
+    """
+
+    def __init__(self, stream: Stream[Any]) -> None:
+        self._stream, self._limit = stream, stream.suspicious
+        self.found: list[Suspicion] = []
+
+    def checked(self, source: str, rows: pl.DataFrame) -> pl.DataFrame:
+        """Return *rows* of *source* after examining the columns that the stream uses, or all if it may use any.
+
+        Raises:
+            RefusedError: If there are more suspicious cells than the limit allows.
+        """
+        if self._limit is None:
+            return rows
+        stream = self._stream
+        names = rows.columns if stream.uses is None else sorted(stream.used_columns)
+        for each in suspicious(rows, [name for name in names if name != JSON and not is_ours(name)]):
+            self.found.append(each)
+            if self.number > self._limit.at_most:
+                hint = "Have the sender correct the export; suspicious.at_most is how many such cells are accepted."
+                message = f"{self.number:,} suspicious cells, and at most {self._limit.at_most:,} are accepted; {each}"
+                raise RefusedError(message, where=f"{source}:{each.line}", hint=hint)
+        return rows
+
+    @property
+    def number(self) -> int:
+        return sum(each.cells for each in self.found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -15,8 +15,8 @@ from crossdock.migration.rehearsal import Rehearsal, RehearsedStream, RehearsedW
 from crossdock.migration.rehearsed_decisions import Decisions
 from crossdock.migration.source_profile import SourceProfile
 from crossdock.migration.wave_forecasts import WaveForecast, wave_forecasts
-from crossdock.migration.wave_order import later_parents
-from crossdock.migration.waves import migration_config, numbered_waves
+from crossdock.migration.waves import NumberedWave, migration_config, numbered_waves
+from crossdock.planning.references import placeholder
 from crossdock.records import RawBatch
 from crossdock.runs import dry_run
 from crossdock.runs.plan_results import Planned
@@ -122,3 +122,19 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
         matching=project.matching,
         already_there=there,
     )
+
+
+def later_parents(project: Project, waves: Sequence[NumberedWave]) -> dict[str, dict[str, str]]:
+    """Map each stream that may refer to records of later waves to the prefixes of their placeholders and these waves.
+
+    See `crossdock.planning.references.placeholder`.
+    """
+    scopes, wave_of = project.scopes, {name: wave for wave in waves for name in sorted(wave.streams)}
+    found: dict[str, dict[str, str]] = {}
+    for name, wave in wave_of.items():
+        parents, target = project.stream(name).resource_type.parents, scopes[name].target
+        for other, later in wave_of.items():
+            scope = scopes[other].whole
+            if later.number > wave.number and scope.target == target and scope.resource in parents:
+                found.setdefault(name, {})[placeholder(scope, "").removesuffix(">")] = later.name
+    return found

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
 
 from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError
-from crossdock.migration.sign_off_checks import NotReadyError, obstacles, unaccepted
-from crossdock.migration.sign_off_report import Document, Signature, sign_off_report
+from crossdock.mapping.resource_types import RESOURCES
+from crossdock.mapping.stream_facts import PLATFORM
+from crossdock.migration.sign_off_report import Document, Signature, exception_counts, sign_off_report
 from crossdock.migration.source_digests import read_sources
-from crossdock.migration.wave_status import wave_status
+from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import numbered_waves, wave_streams
+from crossdock.planning import undos_meanwhile
+from crossdock.runs.plan_results import Planned
 from crossdock.runs.state_session import open_session
-from crossdock.state import Migration, Transaction
+from crossdock.state import Migration, Scope, Transaction
 from crossdock.values.clock import Clock
 from crossdock.values.times_in_text import instant_text
 
@@ -66,3 +71,125 @@ def _open_migration(tx: Transaction) -> Migration:
         f"{last.name}: already signed off {when} by {last.signed_off_by}",
         hint=f"the SHA-256 of its report is {last.report_sha256}; compare it with 'crossdock migrate verify'",
     )
+
+
+_RECONCILE = "crossdock migrate reconcile"
+
+
+class Obstacle(NamedTuple):
+    """A reason against the sign-off, and what to do about it."""
+
+    what: str
+    hint: str
+
+
+class NotReadyError(RefusedError):
+    """A migration cannot be signed off yet. Each obstacle takes two lines."""
+
+    def __init__(self, name: str, obstacles: Sequence[Obstacle]) -> None:
+        lines = [f"{name} cannot be signed off:"]
+        for each in obstacles:
+            lines += [f"- {each.what}", f"  {each.hint}"]
+        super().__init__("; ".join(each.what for each in obstacles), where=name)
+        self.lines = lines
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+
+def obstacles(
+    tx: Transaction, migration: Migration, waves: Sequence[WaveStatus], scopes: Mapping[str, Scope], now: Planned
+) -> Iterator[Obstacle]:
+    """Yield missing facts, which no person can accept.
+
+    Args:
+        scopes: The scopes by the name of the stream.
+        now: What a load would read and send now.
+    """
+    if migration.paused_at is not None:
+        yield Obstacle(f"it is paused by {migration.paused_by}", "crossdock migrate resume")
+    if being_undone := list(tx.begun_undos.since()):
+        yield Obstacle(f"an undo has not ended: {', '.join(being_undone)}", undos_meanwhile.ADVICE)
+    for wave in waves:
+        yield from _of_wave(wave)
+    yield from _of_freeze(tx, migration, now)
+    yield from _of_reconciliation(tx, migration, {name: scopes[name] for each in waves for name in each.wave.streams})
+
+
+def unaccepted(document: Document) -> Iterator[Obstacle]:
+    """Yield the exceptions, unless a person has accepted them."""
+    counts = exception_counts(document["exceptions"])
+    if counts and document["migration"]["accepted_exceptions"] is None:
+        shown = ", ".join(f"{number:,} {name}" for name, number in counts.items())
+        repair = f"repair them: {_RECONCILE} -o repair.plan; drop what no source has any more: crossdock records drop"
+        yield Obstacle(f"exceptions: {shown}", f"{repair}; or accept them: --accept-exceptions REASON")
+
+
+def _of_wave(status: WaveStatus) -> Iterator[Obstacle]:
+    wave, left = status.wave, status.open
+    if status.state != "done":
+        yield Obstacle(f"{wave}: {status.state}", "crossdock migrate load")
+    elif not status.passes and status.gate is not None:
+        hint = f"fix what is open and load again, or: crossdock migrate go {wave.name}"
+        yield Obstacle(f"{wave}: the gate is {status.gate.state}: {status.gate.why}", hint)
+    if left.pending:
+        yield Obstacle(f"{wave}: {left.pending:,} operations are pending", "crossdock migrate load")
+    if left.in_doubt:
+        hint = "look them up and decide: crossdock records resolve"
+        yield Obstacle(f"{wave}: {left.in_doubt:,} operations are in doubt", hint)
+
+
+def _of_freeze(tx: Transaction, migration: Migration, now: Planned) -> Iterator[Obstacle]:
+    if operations := now.operations.total():
+        requests = "1 request" if operations == 1 else f"{operations:,} requests"
+        yield Obstacle(f"a load would still send {requests}", "crossdock migrate load")
+    if migration.freeze is None:
+        yield Obstacle("no freeze check has passed", "crossdock migrate freeze")
+        return
+    at = _instant(migration.freeze["at"])
+    if changed := _changed(migration.freeze["sources"], now.sources):
+        hint = "crossdock migrate load; crossdock migrate freeze"
+        if _undone_since(tx, migration, datetime.fromisoformat(migration.freeze["at"])):
+            what = f"it was undone after the freeze check of {at}, so a load reads the sources from their beginning"
+        else:
+            what = f"sources changed since the freeze check of {at}: {', '.join(changed)}"
+        yield Obstacle(what, hint)
+    if loaded := _loaded_since(tx, migration, datetime.fromisoformat(migration.freeze["at"])):
+        what = f"loads have delivered records since the freeze check of {at}: {', '.join(loaded)}"
+        yield Obstacle(what, "crossdock migrate freeze")
+
+
+def _undone_since(tx: Transaction, migration: Migration, at: datetime) -> bool:
+    undos = [tx.runs.get(run.run_id) for run in tx.migrations.runs(migration.id) if run.kind == "undo"]
+    return any(run is not None and run.started_at > at for run in undos)
+
+
+def _loaded_since(tx: Transaction, migration: Migration, at: datetime) -> list[str]:
+    """Return streams that have delivered since. No hash shows an imported file, which is not read again."""
+    loads = (tx.runs.get(run.run_id) for run in tx.migrations.runs(migration.id) if run.kind == "load")
+    tallies = [run.tally or {} for run in loads if run is not None and (run.finished_at or at) > at]
+    return sorted({name for each in tallies for name, tally in each.items() if tally["records"]["delivered"]})
+
+
+def _changed(frozen: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    return sorted(name for name, digest in now.items() if frozen.get(name) != digest)
+
+
+def _of_reconciliation(tx: Transaction, migration: Migration, scopes: Mapping[str, Scope]) -> Iterator[Obstacle]:
+    found = migration.reconciliation
+    if found is None:
+        yield Obstacle("not reconciled since the last load, repair or undo", _RECONCILE)
+        return
+    compared = {name for name, scope in scopes.items() if scope.target == PLATFORM and scope.resource in RESOURCES}
+    if missing := sorted(compared - found["sources"].keys()):
+        yield Obstacle(f"not reconciled: {', '.join(missing)}", _RECONCILE)
+    at = datetime.fromisoformat(found["at"])
+    if migration.freeze is not None and at < datetime.fromisoformat(migration.freeze["since"]):
+        what = f"reconciled before {_instant(migration.freeze['since'])}, since when the sources are known to be frozen"
+        yield Obstacle(what, _RECONCILE)
+    if written := tx.migration_facts.written_since(scopes, at):
+        yield Obstacle(f"operations since the reconciliation of {instant_text(at)}: {written:,}", _RECONCILE)
+
+
+def _instant(text: str) -> str:
+    return instant_text(datetime.fromisoformat(text))

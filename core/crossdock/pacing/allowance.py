@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from crossdock.pacing.bucket_store import BucketState, BucketStore
 from crossdock.pacing.bucket_view import BucketView
-from crossdock.pacing.in_flight_limit import InFlightLimit
 from crossdock.pacing.level_tracker import LevelTracker
 from crossdock.pacing.limit_estimate import UNLIMITED, LimitEstimate
 from crossdock.pacing.limit_learner import LimitLearner
@@ -17,7 +17,6 @@ from crossdock.pacing.reduced_rate import ReducedRate
 from crossdock.pacing.samples import AnsweredRequest
 from crossdock.pacing.token_bucket import Bucket
 from crossdock.pacing.unreported_rate import RateEstimator
-from crossdock.pacing.verify_429s import Unexpected429s
 from crossdock.values.clock import Clock
 
 Priority = Literal["batch", "live"]
@@ -136,3 +135,91 @@ class Allowance:
         self._unexpected_429s.clear()
         self._level_tracker.restart_empty(request.sample)
         self._learner.restart_empty(request, self._reserve(), retry_after_s)
+
+
+FEWEST = 32
+WINDOW = 64  # answers
+
+
+class InFlightLimit:
+    """A limit that follows latency and throughput, on the monotonic clock.
+
+    Args:
+        ceiling: Upper bound of the limit.
+
+    Attributes:
+        limit: Requests that may be in flight now.
+        latency_s: The shortest of the latest answers.
+    """
+
+    def __init__(self, ceiling: int) -> None:
+        self._ceiling = ceiling
+        self._answers: deque[tuple[float, float]] = deque(maxlen=WINDOW)  # (answered at, latency in seconds)
+        self._since_update = 0
+        self.limit = min(FEWEST, ceiling)
+        self.latency_s = 0.0
+
+    def answered(self, at: float, latency_s: float, rate_per_s: float) -> None:
+        """Record an answer that arrived at *at*; *rate_per_s* is the rate of the bucket."""
+        self._answers.append((at, latency_s))
+        self._since_update += 1
+        if self._since_update < WINDOW // 4 and self.latency_s:
+            return
+        self._since_update = 0
+        self.latency_s = min(latency for _, latency in self._answers)
+        span = at - self._answers[0][0]
+        throughput = (len(self._answers) - 1) / span if span > 0 else 0.0
+        # with plenty of tokens requests queue behind each other, and the mean latency shows that more fit
+        mean_s = sum(latency for _, latency in self._answers) / len(self._answers)
+        needed = 2 * max(rate_per_s * self.latency_s, throughput * mean_s)
+        # answers arrive in bunches, so the limit is lowered slowly
+        self.limit = min(self._ceiling, max(FEWEST, round(needed), self.limit - max(1, self.limit // 16)))
+
+
+CHECKS = 4
+FAILING_CHECKS = 3
+LATEST = 6
+FAILING_LATEST = 5  # among many requests no check is needed
+FREQUENT = 200  # answers per false alarm, at most
+REMEMBERED = 4_000  # answers
+
+
+class Unexpected429s:
+    def __init__(self) -> None:
+        self._answered = self._false_alarms = 0
+        self.clear()
+
+    def clear(self) -> None:
+        self._latest: deque[bool] = deque(maxlen=LATEST)
+        self._checks: list[bool] = []
+        self._first: int | None = None
+
+    def verify(self, spent: int) -> None:
+        """Verify with the requests that take the tokens after the first *spent*."""
+        if self._first is None:
+            self._first, self._checks = spent + 1, []
+
+    def checks_left(self, spent: int) -> int:
+        """Return the tokens that may be taken for checks beyond those in the bucket."""
+        return 0 if self._first is None else max(0, self._first + CHECKS - 1 - spent)
+
+    def answered(self, number: int, *, accepted: bool) -> None:
+        self._latest.append(accepted)
+        self._answered += 1
+        if self._answered == REMEMBERED:
+            self._answered, self._false_alarms = self._answered // 2, self._false_alarms // 2
+        if self._first is not None and self._first <= number < self._first + CHECKS:
+            self._checks.append(accepted)
+            if len(self._checks) == CHECKS and not self._confirmed():
+                self._first = None
+                self._false_alarms += 1
+
+    def is_credible(self, *, expected: bool) -> bool:
+        """Return whether a 429 means an empty bucket. If false alarms are frequent, even an expected one needs
+        proof.
+        """
+        frequent = self._false_alarms >= 2 and self._false_alarms * FREQUENT > self._answered
+        return self._confirmed() or (expected and not frequent)
+
+    def _confirmed(self) -> bool:
+        return self._latest.count(False) >= FAILING_LATEST or self._checks.count(False) >= FAILING_CHECKS

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
 from crossdock.config.project.connector_instances import BoundStream
 from crossdock.delta.records_of_rows import KeyedRecord, kept_records
-from crossdock.planning import cycles
 from crossdock.planning.idle_records import Idle, awaited
 from crossdock.planning.references import References, ScopedKey, found_in, key_hashes
 from crossdock.state import Scope, State, Transaction
@@ -127,7 +126,7 @@ class HeldRecords:
         """Return one record of each cycle, to be created without its missing references; see `open`."""
         if not self._held:
             return []
-        return cycles.cycle_breakers(self._waits_for(), [key for key, held in self._held.items() if held.can_open])
+        return cycle_breakers(self._waits_for(), [key for key, held in self._held.items() if held.can_open])
 
     def open(self, key_hash: int) -> tuple[KeyedRecord, dict[str, Any]]:
         """Mark a record as opened. It stays held.
@@ -191,3 +190,35 @@ class HeldRecords:
             key_hash: [hashes[key] if scope == own else 0 for scope, key in self.references.missing(held.missing)]
             for key_hash, held in self._held.items()
         }
+
+
+def cycle_breakers(waits_for: Mapping[int, Sequence[int]], can_open: Sequence[int]) -> list[int]:
+    """Return at most one record of each cycle, to be created before the records that it waits for.
+
+    A record that waits, directly or not, for one that is not a key of *waits_for* is in no cycle that can be broken.
+
+    Args:
+        waits_for: For each waiting record, the records it waits for.
+        can_open: The records that can be created without those.
+    """
+    stuck, allowed = _stuck(waits_for), set(can_open)
+    chosen: list[int] = []
+    seen: set[int] = set()
+    for start in waits_for:
+        path: dict[int, None] = {}
+        node: int | None = start
+        while node in stuck and node not in seen and node not in path:
+            path[node] = None
+            node = next(iter(waits_for[node]), None)
+        if node in path:
+            cycle = list(path)[list(path).index(node) :]
+            chosen += [key for key in cycle if key in allowed][:1]
+        seen.update(path)
+    return chosen
+
+
+def _stuck(waits_for: Mapping[int, Sequence[int]]) -> set[int]:
+    stuck = set(waits_for)
+    while lost := {key for key in stuck if not stuck.issuperset(waits_for[key])}:
+        stuck -= lost
+    return stuck

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
+from typing import Any
+
+import polars as pl
 
 from crossdock.config.project.connector_instances import BoundStream
 from crossdock.config.project.project import Project
+from crossdock.delta.compare import Delta
+from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.errors import ConfigError
+from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.references import key_hashes
-from crossdock.records import key_text
-from crossdock.runs.awaited_records import AwaitedRecords
-from crossdock.runs.fetched_input import FetchedInput
+from crossdock.planning.removals import Removals
+from crossdock.planning.update_limits import UpdateCandidates
+from crossdock.records import key_parts_of, key_text
+from crossdock.runs.checked_batches import fetched_batches
+from crossdock.runs.followed_records import FollowedRecords
 from crossdock.runs.open_run import OpenRun
 from crossdock.runs.state_session import Session
-from crossdock.state import NamedRecord
+from crossdock.runs.stream_input import StreamInput
+from crossdock.state import Intent, NamedRecord, Scope, State, Transaction
 from crossdock.values.tally import Tally
+from crossdock.writing.delivery.records_in_progress import OwnRecords
 
 ROUNDS = 4  # an order refers to products and a customer, which may refer to others
 
@@ -133,3 +143,146 @@ def check_fetching(project: Project, records: Iterable[NamedRecord]) -> None:
     for name in sorted({record.stream for record in records} - project.fetching):
         hint = "its connector or its config has no way to read one record; sync the whole stream"
         raise ConfigError(f"{name} cannot fetch named records", hint=hint)
+
+
+WAITING_AT_MOST = 1_000  # waiting records of one stream that are searched
+
+
+class AwaitedRecords:
+    def __init__(self, state: State, streams: Iterable[BoundStream]) -> None:
+        self._state, self._streams = state, {bound.name: bound for bound in streams}
+        self._writers = {bound.scope: bound for bound in self._streams.values()}
+
+    def missing(self, fetched: Mapping[str, Collection[int]]) -> Iterator[NamedRecord]:
+        """Yield the records for which records with the key hashes *fetched*, by stream, wait."""
+        for name, hashes in fetched.items():
+            with self._state.look() as tx:
+                waits = tx.waiting_records.waits_of(name, list(hashes)).values()
+            waits_for = [each for record in waits for each in record]
+            for scope, key, key_hash in _awaited(self._streams[name], waits_for):
+                if (writer := self._writers.get(scope)) is not None:
+                    yield NamedRecord(writer.name, key, key_hash)
+
+    def waits(self, records: Iterable[NamedRecord]) -> Iterator[tuple[NamedRecord, list[NamedRecord]]]:
+        by_stream: dict[str, dict[int, NamedRecord]] = {}
+        for record in records:
+            by_stream.setdefault(record.stream, {})[record.key_hash] = record
+        for name, asked in by_stream.items():
+            with self._state.look() as tx:
+                waits = tx.waiting_records.waits_of(name, list(asked))
+            for key_hash, waits_for in waits.items():
+                found = _awaited(self._streams[name], waits_for)
+                writers = ((self._writers.get(scope), key, awaited) for scope, key, awaited in found)
+                yield asked[key_hash], [NamedRecord(each.name, key, awaited) for each, key, awaited in writers if each]
+
+    def waiting(self, fetched: Mapping[str, Collection[int]]) -> set[str]:
+        """Return the streams with records that wait among the key hashes *fetched*."""
+        with self._state.look() as tx:
+            return {name for name, hashes in fetched.items() if tx.waiting_records.waits_of(name, list(hashes))}
+
+    def released(self, fetched: Mapping[str, Collection[int]]) -> Iterator[NamedRecord]:
+        """Yield the records that wait for records with the key hashes *fetched*."""
+        parents = {self._streams[name].scope: set(hashes) for name, hashes in fetched.items()}
+        resources = {scope.resource for scope in parents}
+        for bound in self._writers.values():
+            if resources.isdisjoint(bound.kind.parents):
+                continue
+            with self._state.look() as tx:
+                waiting = tx.waiting_records.first(bound.name, WAITING_AT_MOST)
+            for record in waiting:
+                awaited = _awaited(bound, record.waits_for)
+                if any(key_hash in parents.get(scope, ()) for scope, _, key_hash in awaited):
+                    yield NamedRecord(bound.name, record.identity.key, record.identity.key_hash)
+
+
+def _awaited(bound: BoundStream, waits_for: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Scope, str, int]]:
+    hashes = key_hashes([each["key"] for each in waits_for])
+    for each in waits_for:
+        key = each["key"]
+        yield Scope(bound.scope.target, each["resource"], each["namespace"]), key, hashes[key]
+
+
+class FetchedInput(StreamInput):
+    """The records that `Stream.fetch` gives for *records*. It reads no list and moves no cursor.
+
+    Attributes:
+        named: The key hashes of *records*.
+        taken: The key hashes of the records that `fetch` gave.
+        blocked: The key hashes of records with an unsettled operation, which must be fetched again.
+    """
+
+    finds_changes = False
+    named: Sequence[int]
+
+    def __init__(
+        self,
+        bound: BoundStream,
+        state: State,
+        tally: Tally,
+        run_id: int,
+        records: Sequence[NamedRecord],
+        own_records: OwnRecords,
+    ) -> None:
+        self._keys = [key_parts_of(record.key) for record in records]
+        self._own_records = own_records
+        self.named = [record.key_hash for record in records]
+        self.taken: Collection[int] = ()
+        self.blocked: Collection[int] = ()
+        self._followed = FollowedRecords(bound, state)
+        super().__init__(bound, state, tally, run_id)
+
+    def read(self, unsettled: list[Intent], advance: Callable[[int], None]) -> None:
+        super().read(unsettled, advance)
+        self.blocked = {intent.identity.key_hash for intent in unsettled}
+
+    def _compared(self, unsettled: list[Intent]) -> Delta:
+        self.taken = self._scan.latest[KEY_HASH].to_list()
+        if others := list({*self.taken} - {*self.named}):
+            with self._state.look() as tx:
+                unsettled += self._own_records.without_others(tx.intents.unsettled(self._bound.scope, others))
+        return super()._compared(unsettled)
+
+    def _begin_phase(self) -> bool:
+        return False
+
+    def _read_part(self, advance: Callable[[int], None]) -> Tally:
+        counted = Tally()
+        self._scan.take(self._followed.watched(fetched_batches(self._bound, self._keys)), counted, advance)
+        return counted
+
+    @property
+    def _read_again(self) -> Sequence[str]:
+        return self._scan.sources
+
+    @property
+    def _lists_all(self) -> bool:
+        return False
+
+    def _mapping_change(self, tx: Transaction) -> str:  # noqa: ARG002  the next run of the stream reports it
+        return ""
+
+    def _known(self) -> pl.DataFrame:
+        return self._state.known_among(self._bound.scope, self._scan.latest[KEY_HASH].to_list())
+
+    def _decided_removals(self, found: Delta, counted: Tally, unsettled: Sequence[Intent]) -> Removals:  # noqa: ARG002
+        """Decide about the records that `fetch` names as deleted, within the daily limits of the run that is
+        continued.
+        """
+        self._tally.count("ignored", self._gone.take(self._scan, found))
+        return self._gone.of_marks(unsettled, self._tally.records["deleted"])
+
+    def update_candidates(self) -> UpdateCandidates:
+        """Return no candidates: the limits compare what changed with what was listed."""
+        return UpdateCandidates(0, 0, self.records, "")
+
+    def failure_count(self) -> FailureCount:
+        """Return no limit: these are few records, each of which was named."""
+        return FailureCount(self._bound, None)
+
+    def finish(self) -> None:
+        """Remove resolved dead letters, and store which records are not final."""
+        assert self._delta is not None
+        if self._scan.keyless or self._delta.cured or self._delta.unmoved or self._followed.has_news:
+            with self._state.begin() as tx:
+                self._clear_resolved(tx)
+                self._followed.store(tx, is_done=not self._delta.blocked)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 from crossdock.config.project.connector_instances import BoundStream
 from crossdock.config.project.project import Project
-from crossdock.errors import ConfigError
+from crossdock.errors import ConfigError, RefusedError
 from crossdock.pacing.allowance import Priority
 from crossdock.reading.sources.source_context import Patience
 from crossdock.runs.dead_letter_replay import Replay
@@ -16,8 +17,7 @@ from crossdock.runs.open_run import OpenRun
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
-from crossdock.runs.unloaded_waves import check_loaded
-from crossdock.state import DeadLetterFilter, DueRun, NamedRecord
+from crossdock.state import DeadLetterFilter, DueRun, NamedRecord, State
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 from crossdock.values.tally import Tally
@@ -134,3 +134,23 @@ def _replaying(choice: DeadLetterFilter) -> str:
     given = (choice.stream, choice.key, choice.code and f"--reason {choice.code}")
     since = f"--since {choice.since.isoformat()}" if choice.since else None
     return " ".join(["records replay", *filter(None, (*given, since))])
+
+
+def check_loaded(project: Project, state: State, names: AbstractSet[str]) -> None:
+    """Refuse streams of waves that the open migration has not begun to load, since they would bypass its gates.
+
+    Raises:
+        RefusedError: If one of *names* is such a stream; it names the wave.
+    """
+    if project.migration is None:
+        return
+    with state.look() as tx:
+        current = tx.migrations.current()
+        begun = {each.wave for each in tx.migrations.runs(current.id)} if current else set()
+    if current is None:
+        return
+    for name, wave in project.migration.waves.items():
+        if name not in begun and (streams := sorted(project.selected(wave.streams) & names)):
+            message = f"the migration {current.name} has not loaded its wave {name} yet: {', '.join(streams)}"
+            hint = "'crossdock migrate load' loads it; name other streams to sync them now"
+            raise RefusedError(message, hint=hint)

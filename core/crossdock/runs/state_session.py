@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from pathlib import Path
 
 from crossdock.config.project.connector_instances import BoundStream
 from crossdock.config.project.project import Project
@@ -19,7 +23,6 @@ from crossdock.reading.sources.target_bucket import TargetBucket
 from crossdock.runs import refused_runs
 from crossdock.runs.marked_reading import marked_reading
 from crossdock.runs.platform_source.live_records import READS
-from crossdock.runs.reading_process import kills_process
 from crossdock.runs.refused_runs import Attempt
 from crossdock.state import Intent, State
 from crossdock.values.author_code import AuthorCodeError, error_of_author
@@ -169,3 +172,27 @@ def _opened(
     platform = session.targets[PLATFORM]
     session.source_buckets.keep(READS, TargetBucket(clock, session.bucket(platform), session.reduced(platform)))
     return session
+
+
+_FATAL = {
+    -each for each in (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGKILL, signal.SIGSEGV)
+}
+
+
+def kills_process(project: Project, stream: str) -> bool:
+    """Return whether a process that plans *stream*, and so reads all that a sync would read, is killed by a signal.
+
+    That process does not change the state. The run reports any other failure.
+    """
+    files = [part for file in (project.path, *project.overrides) for part in ("-C", str(file))]
+    command = [sys.executable, "-m", "crossdock", "plan", stream, "--limit", "0", *files]
+    process = subprocess.Popen(  # noqa: S603
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        with suppress(OSError):  # where the kernel has it: without memory, it kills this process and not the run's
+            Path(f"/proc/{process.pid}/oom_score_adj").write_text("1000", encoding="ascii")
+        return process.wait() in _FATAL
+    finally:
+        process.kill()
+        process.wait()

@@ -18,11 +18,12 @@ from crossdock.delta.row_preparation import KEY_HASH, UNIT, in_parts
 from crossdock.errors import CrossdockError
 from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.idle_records import Idle, IdleRecords
+from crossdock.planning.references import earlier_keys
 from crossdock.planning.removals import Removals
 from crossdock.planning.snapshot_proof import Completeness, remember_snapshot, warn_about_snapshot
 from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.records import LINE
-from crossdock.runs import mapping_changes, text_remarks
+from crossdock.runs import mapping_changes
 from crossdock.runs.checked_batches import code_of
 from crossdock.runs.gone_records import GoneRecords
 from crossdock.runs.source_phases import SourcePhases
@@ -68,7 +69,7 @@ class StreamInput:
         self._is_held_back = False  # a part must be read again, so no later cursor is stored
         self._gone = GoneRecords(bound, state)
         self._waits = IdleRecords(bound, takes_up_all=whole or digested)
-        text_remarks.keep_names(bound, state)
+        keep_names(bound, state)
         self._begin_part()
 
     def _begin_part(self) -> None:
@@ -119,7 +120,7 @@ class StreamInput:
         bound.context.run.intakes.accept(name)
         if self._phases is not None and (remark := self._phases.remark):
             bound.context.run.note(name, remark)
-        text_remarks.remark(bound, self._scan)
+        note_texts(bound, self._scan)
         if mapping_changed and self._scan.sources:
             self._mapping_changed = mapping_changed
             text = f"the mapping has changed {mapping_changed}: all records that the source still has are mapped again"
@@ -360,3 +361,20 @@ class StreamInput:
             rows = self._rows if self._gone.listed_rows is None else self._gone.listed_rows
             remember_snapshot(tx, self._bound, rows, self._completeness, self._run_id, unproved=is_unproved)
         return listed or not (withheld or is_unproved)  # a list of existing records is read in each run
+
+
+def keep_names(bound: BoundStream, state: State) -> None:
+    """Let the stream keep the names of records that the state stored before keys were trimmed."""
+    if bound.stream.trim_keys:
+        with state.look() as tx:
+            bound.stream.earlier_keys = earlier_keys(tx, bound.scope, bound.name)
+
+
+def note_texts(bound: BoundStream, scan: Scan) -> None:
+    """Note in how many rows keys were trimmed, and which cells look damaged."""
+    note = bound.context.run.note
+    if number := sum(scan.trimmed_rows):
+        rows = "1 row" if number == 1 else f"{number:,} rows"
+        note(bound.name, f"white space around the key was removed in {rows}")
+    for found in scan.suspicious.found:
+        note(bound.name, str(found))

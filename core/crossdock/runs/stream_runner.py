@@ -20,11 +20,10 @@ from crossdock.planning.referring_records import ReferringRecords
 from crossdock.planning.removals import Removals
 from crossdock.reading.sources.late_files import LateError
 from crossdock.runs.live_index import RunMatches
-from crossdock.runs.missed_changes import MissedChanges
 from crossdock.runs.run_report import Report
 from crossdock.runs.source_or_replay import RecordSource
 from crossdock.runs.timings import Timings
-from crossdock.state import Scope
+from crossdock.state import Scope, State
 from crossdock.values.progress import Progress
 from crossdock.writing.delivery.delivering_run import DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
@@ -253,3 +252,29 @@ def _advancing(chunks: Iterator[PlannedChunk], progress: Progress) -> Iterator[P
     for chunk in chunks:
         progress.advance(chunk.size - len(chunk.operations))
         yield chunk
+
+
+class MissedChanges:
+    """Counts the changes of one stream in one run, if its connection has received webhooks."""
+
+    def __init__(self, state: State, bound: BoundStream) -> None:
+        self._state, self._bound, self._number = state, bound, 0
+        self._counts = False
+        if bound.is_hinted:
+            with state.look() as tx:
+                self._counts = tx.inbox.receives(bound.name.partition(".")[0])
+
+    def counted(self, chunks: Iterator[PlannedChunk]) -> Iterator[PlannedChunk]:
+        """Count the operations of *chunks*, except those on records that are to be fetched anyway."""
+        for chunk in chunks:
+            if self._counts and chunk.operations:
+                hashes = {operation.identity.key_hash for operation in chunk.operations}
+                with self._state.look() as tx:
+                    self._number += len(hashes) - len(tx.inbox.among(self._bound.name, list(hashes)))
+            yield chunk
+
+    def report(self) -> None:
+        """Report the number, if it is not zero."""
+        if self._number:
+            changes = "1 change" if self._number == 1 else f"{self._number:,} changes"
+            self._bound.context.run.note(self._bound.name, f"no webhook has told of {changes}")

@@ -29,7 +29,7 @@ from crossdock.sandbox import (
     oauth_endpoints,
     oauth_tokens,
     openapi_document,
-    openapi_serving,
+    openapi_schemas,
     page_routes,
     read_operations,
     webhook_operations,
@@ -55,9 +55,26 @@ from crossdock.sandbox.webhook_transport import WebhookTransport
 from crossdock.values.addresses import is_loopback
 from crossdock.values.serving import ConnectionLimits, ServerNames
 
+PREFIXES = ("/openapi.json", "/schemas/")
+
+
+def openapi_answer(request: Request) -> Response:
+    if request.method != "GET":
+        raise method_not_allowed("GET")
+    path, base_url = request.scope["path"], str(request.base_url).rstrip("/")
+    if path == "/openapi.json":
+        return JSONResponse(openapi_document.document())
+    name = path.removeprefix("/schemas/")
+    if path.startswith("/schemas/") and name.endswith(".json"):
+        schema = openapi_schemas.standalone(name.removesuffix(".json"), base_url)
+        if schema is not None:
+            return JSONResponse(schema, media_type="application/schema+json")
+    raise ProblemError(404, "There is nothing at this path.")
+
+
 logger = logging.getLogger(__name__)
 
-_OWN_PREFIXES = (*openapi_serving.PREFIXES, page_routes.DOCUMENTATION_PATH, page_routes.PREFIX, "/_sandbox/")
+_OWN_PREFIXES = (*PREFIXES, page_routes.DOCUMENTATION_PATH, page_routes.PREFIX, "/_sandbox/")
 _MAX_OWN_BODY_BYTES = 64 << 10
 _JSON = "application/json"
 _MEDIA_TYPES = {"POST": (_JSON,), "PATCH": ("application/merge-patch+json", _JSON)}
@@ -172,7 +189,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
             if path == page_routes.DOCUMENTATION_PATH:
                 return page_routes.answer_documentation(request)
             if path != "/" and not path.startswith((page_routes.PREFIX, "/_sandbox/")):
-                return openapi_serving.answer(request)
+                return openapi_answer(request)
             if peer is None or not is_loopback(peer.host):
                 raise ProblemError(403, "The page and /_sandbox answer only requests from this machine.")
             if not path.startswith("/_sandbox/"):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from random import uniform
 from typing import Any, NamedTuple
 
 from starlette.responses import Response
@@ -16,7 +17,6 @@ from crossdock.sandbox.query_parameters import refuse_unknown
 from crossdock.sandbox.rfc3339 import instant_text
 from crossdock.sandbox.webhook_pages import numbered_page
 from crossdock.sandbox.webhook_paths import SUBSCRIPTIONS
-from crossdock.sandbox.webhook_schedule import next_attempt_s
 from crossdock.sandbox.webhook_subscriptions import Subscription
 from crossdock.sandbox.webhook_transport import Answer
 
@@ -165,3 +165,14 @@ def _shown(row: tuple[Any, ...]) -> dict[str, Any]:
 
 def _json(body: Mapping[str, Any], status: int = 200) -> Response:
     return Response(json_codec.write(body), status, media_type=json_codec.MEDIA_TYPE)
+
+
+DELAYS_S: Sequence[int] = (0, 5, 5 * 60, 30 * 60, *(hours * 3600 for hours in (2, 5, 10, 14, 20, 24)))
+JITTER = 0.1  # a delay is at most this share longer, never shorter
+
+
+def next_attempt_s(made: int) -> float | None:
+    """Return the seconds until the next attempt after *made* failed ones; None if there is none."""
+    if made >= len(DELAYS_S):
+        return None
+    return DELAYS_S[made] * uniform(1, 1 + JITTER)  # noqa: S311  spreads load, protects nothing

@@ -9,7 +9,7 @@ from tests.integration.platform_source.reading import COPIES, Reading
 from crossdock.errors import RefusedError, RemoteError, UnauthorizedError
 from crossdock.runs.platform_source import CONNECTOR
 from crossdock.runs.platform_source.settings import PlatformSourceSettings
-from crossdock.runs.platform_source.subscriptions import PlatformContext, PlatformSubscriptions
+from crossdock.runs.platform_source.webhooks import PlatformContext, PlatformSubscriptions
 from crossdock.testing import context
 
 HOOK = "https://hooks.example/erp"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.delta.missing_columns import hint_for
+from crossdock.delta.row_preparation import hint_for
 
 
 def rows(*lines: tuple[str, ...]) -> pl.DataFrame:

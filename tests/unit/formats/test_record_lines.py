@@ -8,7 +8,7 @@ import pytest
 from tests.unit.formats.layouts import fixed_width
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.record_lines import RecordLines, record_pieces
+from crossdock.reading.formats.fixed_width_rows import RecordLines, record_pieces
 
 COLUMNS = {"A": {"at": 1, "length": 2}}
 

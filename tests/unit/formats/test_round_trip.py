@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.reading.formats.round_trip import RoundTrip
+from crossdock.reading.formats.polars_parser import RoundTrip
 
 CELLS = st.text(st.sampled_from('ab,"\n'), max_size=4)
 ROWS = st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=8)

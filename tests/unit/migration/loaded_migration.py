@@ -15,7 +15,7 @@ from tests.unit.state.samples import SCOPE, binding
 
 from crossdock.config.project import project
 from crossdock.config.project.project import Project
-from crossdock.migration.sign_off_checks import Obstacle, obstacles
+from crossdock.migration.sign_off import Obstacle, obstacles
 from crossdock.migration.sign_off_report import Document, Signature, sign_off_report
 from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import numbered_waves

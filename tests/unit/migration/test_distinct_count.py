@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from crossdock.delta.fingerprint import digest
-from crossdock.migration.distinct_count import EXACT, DistinctCount
+from crossdock.migration.column_profile import EXACT, DistinctCount
 
 
 def hashes(numbers: range) -> pl.Series:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.unit.state.samples import AT, SCOPE, binding, start
 
-from crossdock.migration.edited_records import EditedRecords
+from crossdock.migration.changes_by_others import EditedRecords
 from crossdock.runs.bound_records import bindings_to
 from crossdock.state import State
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.unit.state.samples import AT
 
 from crossdock.config.project.migration_config import Gate
-from crossdock.migration.gates import verdict
+from crossdock.migration.wave_status import verdict
 from crossdock.state import WaveApproval
 from crossdock.values.tally import OpenCounts
 

@@ -10,7 +10,7 @@ from tests.report_page import AT, dead_letter, waiting
 from tests.unit.migration.loaded_migration import LATER, SOURCES, LoadedMigration, freeze, reconciliation
 from tests.unit.state.samples import intent
 
-from crossdock.migration.sign_off_checks import NotReadyError, Obstacle, unaccepted
+from crossdock.migration.sign_off import NotReadyError, Obstacle, unaccepted
 from crossdock.state import Transaction
 
 Change = Callable[[LoadedMigration, Transaction], object]

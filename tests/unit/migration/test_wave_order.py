@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from crossdock.config.project import project
-from crossdock.migration.wave_order import later_parents
+from crossdock.migration.rehearse import later_parents
 from crossdock.migration.waves import numbered_waves
 
 BINS = {"resource": "warehouse_bin", "map": {"code": "ID", "warehouse": {"const": "W"}}}

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crossdock.pacing.limit_learner import BurstEstimator
 from crossdock.pacing.samples import Sample
-from crossdock.pacing.unreported_burst import BurstEstimator
 
 
 @given(st.integers(1, 5000), st.integers(1, 200), st.integers(1, 60))

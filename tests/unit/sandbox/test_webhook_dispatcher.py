@@ -12,7 +12,7 @@ from tests.unit.sandbox.stock import Stock
 from tests.unit.sandbox.webhook_receiver import Receiver, Webhooks
 
 from crossdock.sandbox import Sandbox
-from crossdock.sandbox.webhook_schedule import DELAYS_S, JITTER
+from crossdock.sandbox.webhook_deliveries import DELAYS_S, JITTER
 
 
 @pytest.fixture

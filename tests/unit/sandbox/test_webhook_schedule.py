@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.sandbox.webhook_schedule import DELAYS_S, JITTER, next_attempt_s
+from crossdock.sandbox.webhook_deliveries import DELAYS_S, JITTER, next_attempt_s
 
 
 def test_the_schedule_is_the_published_one() -> None:

@@ -14,8 +14,8 @@ from tests.examples import examples
 from tests.unit.scheduling import wallclock
 from tests.unit.scheduling.wallclock import Span, schedule, utc
 
-from crossdock.config.schedules.cron_line import CronLine
 from crossdock.config.schedules.due_times import Due, due
+from crossdock.config.schedules.schedule_config import CronLine
 
 SPANS: list[Span] = [
     ("Europe/Berlin", date(2026, 3, 27), 5),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from crossdock.reading.sources.api_request import ApiRequest
-from crossdock.reading.sources.page_positions import PagePositions
+from crossdock.reading.sources.list_evidence import PagePositions
 
 SIZE = 10
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.pacing.samples import Sample
-from crossdock.reading.sources.reported_levels import ReportedLevels
+from crossdock.reading.sources.source_bucket import ReportedLevels
 
 
 @given(rate=st.floats(0.1, 100), steps=st.lists(st.floats(0.01, 20), min_size=1, max_size=60))

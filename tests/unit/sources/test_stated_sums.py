@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from crossdock.errors import RefusedError
-from crossdock.reading.sources.stated_sums import StatedSums
+from crossdock.reading.sources.file_source import StatedSums
 
 
 def rows(*amounts: str) -> pl.DataFrame:

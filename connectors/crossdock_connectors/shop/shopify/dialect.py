@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from crossdock import (
     CustomerDraft,
@@ -22,7 +23,7 @@ from crossdock_connectors.shop.named_keys import ids_in, orders_of_guests
 from crossdock_connectors.shop.repeated_skus import RepeatedSkus
 from crossdock_connectors.shop.shopify import bulk, changes_read_once, deletions, mapping, named_records, queries
 from crossdock_connectors.shop.shopify.pages import ShopifyContext, asked, listed, record_pages, whole
-from crossdock_connectors.shop.shopify.refunds import with_refunds
+from crossdock_connectors.shop.shopify.queries import REFUNDS
 from crossdock_connectors.shop.shopify.rows import ShopifyRows, joined, keyed, number
 from crossdock_connectors.shop.shopify.scopes import granted, hides_orders, sees_all_orders
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
@@ -191,3 +192,28 @@ def _warn_of_hidden_orders(ctx: ShopifyContext) -> None:
     if hides_orders(ctx.settings, granted(_shop(ctx)), ctx.run.clock.now()):
         text = "the token lacks the scope read_all_orders: orders older than 60 days are not seen"
         ctx.run.warn(ctx.connection, text)
+
+
+_AT_A_TIME = 10  # a query may cost at most 1,000 points
+
+
+def with_refunds(ctx: ShopifyContext, orders: list[Any]) -> list[Any]:
+    """Replace the ids of refunds in *orders* by the full refunds."""
+    ids = [gid for order in orders for gid in _refund_ids(order)]
+    found: dict[str, Any] = {}
+    for start in range(0, len(ids), _AT_A_TIME):
+        nodes = asked(ctx, REFUNDS, ids=ids[start : start + _AT_A_TIME]).items("/data/nodes")
+        found |= {node["id"]: node for node in nodes if isinstance(node, dict) and isinstance(node.get("id"), str)}
+    return [_completed(order, found) for order in orders]
+
+
+def _completed(order: Any, found: dict[str, Any]) -> Any:
+    """Complete an order. A refund that is not found was deleted with its order meanwhile, and is left out."""
+    ids = _refund_ids(order)
+    return {**order, "refunds": [found[gid] for gid in ids if gid in found]} if ids else order
+
+
+def _refund_ids(order: Any) -> list[str]:
+    refunds = at_path(order, "refunds")
+    ids = [at_path(refund, "id") for refund in refunds] if isinstance(refunds, list) else []
+    return [gid for gid in ids if isinstance(gid, str)]

@@ -6,11 +6,13 @@ is written twice. Orders themselves are not created.
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 from urllib.parse import urlencode
 
 from crossdock import RecordError
 from crossdock.records import key_parts_of
+from crossdock.resources import ResourceModel
 from crossdock.targets import (
     Answer,
     ApiTarget,
@@ -22,11 +24,28 @@ from crossdock.targets import (
     Update,
     body_of,
 )
+from crossdock.values.field_types import Code, Text
+from crossdock.values.json_values import at_path
 from crossdock_connectors.shop.target_records import StockLevel
 from crossdock_connectors.shop.woocommerce import parcels, stock_levels
-from crossdock_connectors.shop.woocommerce.answers import code_of
 from crossdock_connectors.shop.woocommerce.lists import API
-from crossdock_connectors.shop.woocommerce.target_records import OrderStatus, Parcel
+
+
+class Parcel(ResourceModel):
+    """A parcel of an order. The order and the tracking number are its key."""
+
+    carrier: Code
+    url: Text | None = None
+    """Where the parcel is tracked; by default where the shop's extension knows that this carrier does."""
+    date: dt.date | None = None
+    """When it was shipped; by default today."""
+
+
+class OrderStatus(ResourceModel):
+    """The status of an order, as the shop calls it. The order's id is its key."""
+
+    status: Code
+
 
 _EACH_TIME = EndpointProfile(look_up=True, looks_up_first=frozenset({"create", "update"}))
 _RESOURCES = {
@@ -180,3 +199,9 @@ def _status(body: Any, order: str | None) -> Outcome:
     if body["status"] == "trash":
         return Outcome("rejected", "the order is in the shop's trash", 200, reason="missing")
     return Outcome("found", status=200, target_id=order, held={"status": body["status"]})
+
+
+def code_of(answer: Answer) -> str:
+    """Return the code of a refusal, such as ``woocommerce_rest_order_invalid_id``, or an empty text."""
+    found = at_path(body_of(answer), "code")
+    return found if isinstance(found, str) else ""

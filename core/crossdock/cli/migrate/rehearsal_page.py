@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from crossdock.cli import pages
 from crossdock.cli.migrate import profile_words, rehearsal_lines
-from crossdock.cli.migrate.svg_bars import bar, histogram
-from crossdock.cli.page_tables import Cell, accounts, table
+from crossdock.cli.page_tables import Cell, Drawing, Rectangle, accounts, table
 from crossdock.cli.shared_options import counted
 
 _WAVES = (*rehearsal_lines.WAVES, "share of requests")
@@ -105,3 +104,27 @@ def _lengths(classes: Mapping[str, int]) -> list[int]:
     ends = [int(end) for end in classes]
     powers = range(min(ends, default=1).bit_length(), max(ends, default=0).bit_length() + 1)
     return [classes.get(str(1 << (power - 1)), 0) for power in powers]
+
+
+_WIDTH, _HEIGHT = 100, 20  # units
+_LEAST = 2  # minimum length of a bar, so that a small number is not mistaken for none
+
+
+def bar(number: int, of: int) -> Drawing:
+    """Draw a bar whose length is the share of *number*; a share of nothing is an empty bar."""
+    return _drawing([(0, 0, _scaled(number, of, _WIDTH), _HEIGHT)])
+
+
+def histogram(numbers: Sequence[int]) -> Drawing:
+    step, most = _WIDTH // max(len(numbers), 1), max(numbers, default=0)
+    heights = (_scaled(number, most, _HEIGHT) for number in numbers)
+    return _drawing([(at * step, _HEIGHT - high, max(step - 1, 1), high) for at, high in enumerate(heights)])
+
+
+def _scaled(number: int, of: int, units: int) -> int:
+    return max(_LEAST, round(units * number / of)) if number and of else 0
+
+
+def _drawing(rectangles: Iterable[Rectangle]) -> Drawing:
+    shown = [(x, y, width, height) for x, y, width, height in rectangles if width and height]
+    return Drawing(_WIDTH, _HEIGHT, shown)

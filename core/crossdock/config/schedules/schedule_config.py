@@ -9,10 +9,10 @@ from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 from zoneinfo import ZoneInfo
 
+from cronsim import CronSim, CronSimError
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from crossdock.config.schedules.calendar_days import DAY_NAMES, ONE_DAY, WEEKDAYS, days_of_month, is_named, is_working
-from crossdock.config.schedules.cron_line import CronLine
 from crossdock.values.config_file import ConfigModel
 from crossdock.values.time_zones import zone_name
 from crossdock.values.times_and_durations import (
@@ -233,3 +233,58 @@ def _refuse_days_blacked_out(windows: Iterable[tuple[time, time]]) -> None:
         free -= set(range(first, last if last > first else last + _MINUTES)) | set(range(last if last < first else 0))
     if not free:
         raise ValueError("the blackouts leave no time of day at which a run could start")
+
+
+_EXPECTED = {
+    "minute": "0 to 59",
+    "hour": "0 to 23",
+    "day-of-month": "1 to 31, in a month that has the day",
+    "month": "1 to 12 or jan to dec",
+    "day-of-week": "0 to 7 (0 and 7 are Sunday) or sun to sat",
+}
+_START = datetime(2000, 1, 1)  # noqa: DTZ001  a local time
+_NICKNAMES = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+
+
+class CronLine:
+    """A crontab line of five fields, or a nickname such as ``@daily``.
+
+    Attributes:
+        times: The times of day that the first two fields name, in order.
+        has_wildcard_time: True if the minute or the hour begins with ``*``. Debian's cron then follows the clocks:
+            what they skip does not run, what they repeat runs twice.
+
+    Raises:
+        ValueError: If *text* is not a crontab line, or names no date that exists.
+    """
+
+    def __init__(self, text: str) -> None:
+        line = _NICKNAMES.get(text.strip().lower(), text)
+        fields = line.split()
+        if len(fields) != len(_EXPECTED):
+            known = ", ".join(_NICKNAMES)
+            raise ValueError(f"{text!r} has {len(fields)} fields instead of {' '.join(_EXPECTED)}; or use {known}")
+        try:
+            self._fields = CronSim(line, _START)
+        except (CronSimError, ValueError) as error:
+            name = str(error).removeprefix("Bad ")
+            found = dict(zip(_EXPECTED, fields, strict=True)).get(name, text)
+            expected = _EXPECTED.get(name, "")
+            raise ValueError(f"{text!r}: {found!r} is not a valid {name}; expected {expected}") from None
+        if next(CronSim(line, _START), None) is None:
+            raise ValueError(f"{text!r} matches no date that exists")
+        self.times = tuple(
+            time(hour, minute) for hour in sorted(self._fields.hours) for minute in sorted(self._fields.minutes)
+        )
+        self.has_wildcard_time = fields[0].startswith("*") or fields[1].startswith("*")
+
+    def matches(self, day: date) -> bool:
+        return day.month in self._fields.months and self._fields.match_day(day)

@@ -7,15 +7,17 @@ Several streams may share one source, which is then read once in a run.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 
 import polars as pl
 
 from crossdock.errors import CrossdockError, RefusedError
+from crossdock.reading.formats.control_totals import exact_numbers, plain
 from crossdock.reading.formats.file_formats import FileFormat, looks_cut, read_lines, read_rows
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.sources.archive import archive
@@ -29,7 +31,6 @@ from crossdock.reading.sources.looks import Look
 from crossdock.reading.sources.manifests import Entry, Manifest, read_entries
 from crossdock.reading.sources.source_context import SourceContext, writing
 from crossdock.reading.sources.spool import Spool
-from crossdock.reading.sources.stated_sums import StatedSums
 from crossdock.reading.transport.file_store import FileStore, RemoteFile
 from crossdock.records import Again, Empty, Proof, RawBatch, kept
 from crossdock.state import FileFacts
@@ -343,3 +344,27 @@ class FileSource:
         cut = not counted and looks_cut(self._spool.bytes_of(facts.content_hash), layout)
         content = partial(self._spool.content_hash, facts.content_hash)
         return Proof(content, counted=counted, cut=cut, export=f"{facts.name} {facts.at}")
+
+
+class StatedSums:
+    def __init__(self, file: str, where: str, sums: Mapping[str, str]) -> None:
+        self._file, self._where = file, where
+        self._stated = {column: Decimal(text) for column, text in sums.items()}
+        self._found = dict.fromkeys(sums, Decimal(0))
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Add *rows*. Raises RefusedError if a column is missing, or a cell is neither empty nor a number."""
+        for column in self._found:
+            if column not in rows.columns:
+                hint = "correct manifest.sums in the config; it names columns of the file"
+                raise RefusedError(f"missing column {column!r}", where=self._file, hint=hint)
+            total = rows.select(exact_numbers(rows, column, file=self._file).sum()).item()
+            self._found[column] += total or 0
+
+    def check(self) -> None:
+        """Compare, once all rows were added. Raises RefusedError if a sum is not as stated."""
+        for column, stated in self._stated.items():
+            if self._found[column] != stated:
+                message = f"the sum of column {column!r} is {plain(self._found[column])}, but {self._where} states"
+                hint = "the file or the manifest is not whole, or they are of different days: fetch them again"
+                raise RefusedError(f"{message} {plain(stated)}", where=self._file, hint=hint)

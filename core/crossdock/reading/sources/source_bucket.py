@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from crossdock.pacing import rate_headers
 from crossdock.pacing.bucket_store import BucketState
+from crossdock.pacing.header_trust import HeaderTrust
 from crossdock.pacing.limit_estimate import UNLIMITED, UNSURE, LimitEstimate
 from crossdock.pacing.rate_headers import RateHeaders
 from crossdock.pacing.rate_limit import LimitSettings
 from crossdock.pacing.samples import Sample
 from crossdock.pacing.throttled_waits import throttled_wait_s
-from crossdock.reading.sources.query_costs import QueryCosts
-from crossdock.reading.sources.reported_levels import ReportedLevels
+from crossdock.pacing.token_bucket import Bucket
 from crossdock.reading.sources.unreported_limit import UnreportedLimit
 from crossdock.reading.transport.http_answers import Answer
 from crossdock.values.clock import Clock
@@ -233,3 +233,95 @@ class SourceBucket:
             bucket = replace(bucket, burst=size.burst)
         resized = bucket.resized(now, size.rate_per_s, size.burst)
         self._state = replace(self._state, bucket=resized, estimate=estimate, as_of=now)
+
+
+class QueryCosts:
+    """A bucket of GraphQL cost, as ``extensions.cost`` of the answers reports it (Shopify's form)."""
+
+    def __init__(self) -> None:
+        self._bucket: Bucket | None = None
+        self._costs: dict[str, int] = {}
+
+    def wait_s(self, query: str, now: float, unpaid: Iterable[str] = ()) -> float:
+        """Return the seconds until *query* can be paid after those *unpaid*; 0 while its cost or the limit is
+        unknown.
+        """
+        if self._bucket is None:
+            return 0.0
+        cost = sum(self._costs.get(each, 1) for each in (query, *unpaid))
+        return self._bucket.wait_s(now, min(cost, self._bucket.burst))
+
+    def read(self, query: str, body: Any, now: float) -> bool:
+        """Adopt what an answer reports. Return False if it reports no cost."""
+        cost = _members(_members(_members(body).get("extensions")).get("cost"))
+        status = _members(cost.get("throttleStatus"))
+        names = ("maximumAvailable", "currentlyAvailable", "restoreRate")
+        most, left, per_s = (_number(status.get(name)) for name in names)
+        if not most or left is None or not per_s:
+            return False
+        self._bucket = Bucket(per_s, max(1, int(most))).with_level(now, left)
+        requested = _number(cost.get("requestedQueryCost"))
+        if requested is not None:
+            self._costs[query] = max(1, math.ceil(requested))
+        return True
+
+
+def _members(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not hasattr(value, "__float__"):
+        return None
+    number = float(value)
+    return number if 0 <= number <= rate_headers.MOST else None
+
+
+LONGEST_S = 60.0  # a rate is measured over one to two times this time
+UNTRUSTED_AFTER = 2  # requests refused although tokens were reported
+
+
+class ReportedLevels:
+    """The reported levels of one bucket.
+
+    Levels are whole numbers, so the rate that they show is too low by up to one token, and never too high.
+
+    Attributes:
+        misleading: Whether they describe another limit or none: tokens are reported where requests are refused, or
+            always zero although requests are accepted.
+    """
+
+    def __init__(self) -> None:
+        self._trust = HeaderTrust()
+        self._contradicted = 0
+        self.misleading = False
+        self._base: Sample | None = None
+        self._next: Sample | None = None
+        self._rate_per_s: float | None = None
+
+    def refused(self, remaining: float | None) -> None:
+        """Record that a request was refused by an answer that reports *remaining* tokens."""
+        self._trust.refused()
+        self._contradicted += remaining is not None and remaining >= 1
+        self.misleading |= self._contradicted >= UNTRUSTED_AFTER
+
+    def check(self, sample: Sample) -> None:
+        """Record that a request was accepted by an answer that reports this level."""
+        self._trust.check(sample, math.inf, 0.0, sample.at)
+        self.misleading |= not self._trust.trusted(sample.at)
+
+    def rate(self, sample: Sample, burst: int | None) -> float | None:
+        """Return tokens per second, at most the real rate, or None while that is unknown."""
+        if self._base is None or self._next is None:
+            self._base = self._next = sample
+            return None
+        gained = sample.accepted - self._base.accepted + sample.level - self._base.level
+        rate_per_s = (gained - 1) / (sample.at - self._base.at) if gained >= 2 and sample.at > self._base.at else 0.0
+        if burst is not None and sample.level >= burst - 1:  # tokens added to a full bucket are lost
+            self._base = self._next = sample
+            self._rate_per_s = max(self._rate_per_s or 0.0, rate_per_s) or None
+            return self._rate_per_s
+        if sample.at - self._next.at > LONGEST_S:
+            self._base, self._next = self._next, sample
+        self._rate_per_s = rate_per_s or self._rate_per_s
+        return self._rate_per_s

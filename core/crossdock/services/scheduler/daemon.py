@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -20,11 +20,12 @@ from apscheduler.jobstores.base import JobLookupError
 from apscheduler.jobstores.memory import MemoryJobStore
 from apscheduler.schedulers.background import BackgroundScheduler
 from apscheduler.schedulers.base import STATE_STOPPED
+from apscheduler.triggers.base import BaseTrigger
 from apscheduler.triggers.date import DateTrigger
 from apscheduler.triggers.interval import IntervalTrigger
 
+from crossdock.config.schedules.due_times import due
 from crossdock.config.schedules.schedule_config import Schedule
-from crossdock.services.scheduler.apscheduler_trigger import ScheduleTrigger
 from crossdock.services.scheduler.scheduler import CLOCK_SET_S
 
 T = TypeVar("T")
@@ -195,3 +196,36 @@ def _clock_offset_s() -> float:
     sleeps.
     """
     return time.time() - time.monotonic()
+
+
+HORIZON = timedelta(days=3653)  # a 29 February is at most eight years away
+
+
+class ScheduleTrigger(BaseTrigger):  # type: ignore[misc]  # APScheduler has no types
+    """Fires whenever a schedule is due.
+
+    Use it to start runs from an APScheduler of your own:
+
+    >>> from apscheduler.schedulers.background import BackgroundScheduler
+    >>> from crossdock.config.schedules import Schedule
+    >>> schedule = Schedule.model_validate({"time_zone": "Europe/Berlin", "at": "02:30"})
+    >>> scheduler = BackgroundScheduler(timezone="UTC")
+    >>> job = scheduler.add_job(print, ScheduleTrigger(schedule), misfire_grace_time=None, coalesce=True)
+
+    Times that a clock change skips or repeats fire once. A schedule that is not due within ten years never fires again.
+    """
+
+    __slots__ = ("schedule",)
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.schedule = schedule
+
+    def __repr__(self) -> str:
+        when = self.schedule.model_dump(include={"at", "every", "cron", "time_zone"}, exclude_none=True)
+        return f"ScheduleTrigger({when})"
+
+    def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime | None:
+        """Return the next instant at which the schedule is due, in UTC."""
+        since = previous_fire_time or now
+        coming = next(due(self.schedule, since, since + HORIZON), None)
+        return None if coming is None else coming.instant

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from crossdock.config.project.project import Project
@@ -13,12 +13,12 @@ from crossdock.config.schedules.job_config import JobConfig
 from crossdock.errors import CrossdockError
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
-from crossdock.services.notifications.events import RunOverdue, RunWaiting, ScheduledRunEnded
-from crossdock.services.scheduler.repeated_runs import described, previous_run
+from crossdock.services.notifications.events import RunOverdue, RunWaiting, ScheduledRunEnded, Status
 from crossdock.state import DueRun, ScheduledRun, Transaction
 from crossdock.values.clock import Clock
 from crossdock.values.repeated_calls import call_repeatedly
 from crossdock.values.run_messages import RunMessage, error_texts
+from crossdock.values.tally import NOTHING_OPEN, OpenCounts
 
 WATCH_S = 5.0  # between looks at the deadline of a run
 LATE = timedelta(minutes=5)
@@ -76,7 +76,7 @@ def compared(
         earlier = None
     if earlier is None and event.run_id is not None and tx.runs.follows_refusal(event.run_id):
         return replace(event, previous="failed")
-    previous = previous_run(tx, event.job, due) if earlier is None else described(tx, earlier)
+    previous = previous_run(tx, event.job, due) if earlier is None else previous_of(tx, earlier)
     if previous is None:
         return event
     unnotified = tx.scheduled_runs.unnotified().get(event.job)
@@ -144,3 +144,42 @@ def deadline_watched(
         call_repeatedly(is_in_time, WATCH_S, "deadline") if job.done_by is not None and is_in_time() else nullcontext()
     ):
         yield
+
+
+REMIND_AFTER = timedelta(days=7)  # and again after as long, while a job stays degraded
+
+
+@dataclass(frozen=True, slots=True)
+class PreviousRun:
+    """The last run of a job before another one, without skipped runs.
+
+    Attributes:
+        open: The open records at its end.
+        degraded_since: When the current series of degraded runs began; None if it was not degraded.
+    """
+
+    due: datetime
+    status: Status
+    open: OpenCounts
+    degraded_since: datetime | None
+
+    def is_repeated_by(self, due: datetime, status: Status, now_open: OpenCounts) -> bool:
+        """Return whether the next run is degraded like this one, with no more open records, and no reminder is due."""
+        if status != "degraded" or self.degraded_since is None or now_open.exceeds(self.open):
+            return False
+        return (due - self.degraded_since) // REMIND_AFTER == (self.due - self.degraded_since) // REMIND_AFTER
+
+
+def previous_run(tx: Transaction, job: str, due: datetime) -> PreviousRun | None:
+    for run in tx.scheduled_runs.listed(limit=50, job=job):
+        if run.due < due and run.status not in {"running", "skipped"}:
+            return previous_of(tx, run)
+    return None
+
+
+def previous_of(tx: Transaction, run: ScheduledRun) -> PreviousRun:
+    assert run.status != "running"
+    record = tx.runs.get(run.run_id) if run.run_id is not None else None
+    since = tx.scheduled_runs.degraded_since(run.job, run.due + timedelta.resolution)
+    left = record.open if record is not None else None
+    return PreviousRun(run.due, run.status, left or NOTHING_OPEN, since)

@@ -17,10 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, func, insert, inspect, select
+from sqlalchemy.dialects import registry
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.engine import URL
+from sqlalchemy.util import LRUCache
 
 from crossdock.errors import StateError
-from crossdock.state.db import migrations, schema, sqlite_dialect
+from crossdock.state.db import migrations, schema
 from crossdock.state.db.database_errors import place_of, translated, translated_os_errors
 from crossdock.values.local_files import create_private
 
@@ -169,10 +172,10 @@ def _sqlite_engine(url: URL, *, read_only: bool, synchronous: str = "FULL") -> E
         uri = Path(url.database or "").absolute().as_uri()  # escapes #, ? and %
         url = url.set(database=uri, query={"mode": "ro", "uri": "true"})
     engine = create_engine(
-        url.set(drivername=sqlite_dialect.DRIVER),
+        url.set(drivername=DRIVER),
         hide_parameters=True,
         connect_args={"timeout": BUSY_S},
-        execution_options={"compiled_cache": sqlite_dialect.COMPILED},
+        execution_options={"compiled_cache": COMPILED},
     )
 
     @event.listens_for(engine, "connect")
@@ -236,3 +239,23 @@ def _missing(url: URL) -> StateError:
         where=place_of(url),
         hint="create it with 'crossdock init'. If it was lost, restore it: with an empty state all records are sent",
     )
+
+
+DRIVER = "sqlite+crossdock"
+COMPILED: LRUCache[Any, Any] = LRUCache(1_000)  # safe for several threads
+"""The value of the engine option ``compiled_cache``, keyed by dialect and statement."""
+
+
+class SharedDialect(SQLiteDialect_pysqlite):
+    """All instances are equal, since a process has one SQLite, and no engine sets options of its dialect."""
+
+    supports_statement_cache = True  # SQLAlchemy asks each dialect for it
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SharedDialect)
+
+    def __hash__(self) -> int:
+        return hash(SharedDialect)
+
+
+registry.register(DRIVER.replace("+", "."), __name__, SharedDialect.__name__)

@@ -11,7 +11,6 @@ from itertools import count
 
 from crossdock.values.clock import Clock
 from crossdock.writing.delivery.circuit_breaker import CircuitBreaker
-from crossdock.writing.delivery.retry_budget import RetryBudget
 from crossdock.writing.delivery.senders import SendTask
 
 DELAYED = 20  # multiple of the limit of requests in flight: a bound on memory
@@ -96,3 +95,27 @@ class SendQueue:
             return 0.0
         left = self._delayed[0].ready_at - now
         return left if left > 0 else 1.0
+
+
+class RetryBudget:
+    """The budget for retries: a tenth of the first attempts (Google SRE book, chapter 21) and some per second.
+
+    Without a budget, every record of an outage is sent several times, and a recovering target receives a multiple of
+    its load. The minimum allows retries on a poor network. In an outage the circuit breaker stops them. Not
+    thread-safe.
+    """
+
+    FLOOR = 10
+    FLOOR_PER_S = 10.0
+
+    def __init__(self, now: float) -> None:
+        self._began, self._firsts, self._spent = now, 0, 0
+
+    def first(self, number: int) -> None:
+        self._firsts += number
+
+    def left(self, now: float) -> int:
+        return max(0, int(self.FLOOR + self._firsts / 10 + (now - self._began) * self.FLOOR_PER_S) - self._spent)
+
+    def spend(self, number: int) -> None:
+        self._spent += number

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crossdock.cli.migrate.svg_bars import bar, histogram
+from crossdock.cli.migrate.rehearsal_page import bar, histogram
 
 
 @pytest.mark.parametrize(

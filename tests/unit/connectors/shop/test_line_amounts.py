@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from crossdock import Reference
 from crossdock.values.field_types import minor_unit
-from crossdock_connectors.shop.line_amounts import lines_of_amount, unit_of
+from crossdock_connectors.shop.sale import lines_of_amount, unit_of
 
 LAMP = Reference("product", "LAMP")
 CURRENCIES = ("JPY", "EUR", "KWD")

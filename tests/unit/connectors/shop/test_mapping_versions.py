@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from crossdock.sources import HttpSettings
-from crossdock_connectors.shop.mapping_versions import version_of
 from crossdock_connectors.shop.shopify.settings import ShopifySettings
+from crossdock_connectors.shop.streams import version_of
 
 BASE = {"kind": "shopify", "base_url": "https://lamps.myshopify.com", "token": "env:TOKEN"}
 MAPPED: list[dict[str, Any]] = [

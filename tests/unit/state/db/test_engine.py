@@ -21,8 +21,8 @@ from crossdock.state import (
     parse_url,
     store,
 )
+from crossdock.state.db import engine
 from crossdock.state.db import engine as state_engine
-from crossdock.state.db import sqlite_dialect
 
 
 def test_init_is_harmless_twice(state_url: StateUrl) -> None:
@@ -60,10 +60,10 @@ def test_sqlite_states_share_what_was_compiled(tmp_path: Path) -> None:
     for name in ("a", "b"):
         url = parse_url(f"sqlite:///{name}.db", tmp_path)
         create(url, PIN)
-        before = len(sqlite_dialect.COMPILED)
+        before = len(engine.COMPILED)
         with closing(State(url, PIN)) as state:
             start(state)
-        compiled = len(sqlite_dialect.COMPILED) - before
+        compiled = len(engine.COMPILED) - before
     assert compiled == 0
 
 

@@ -11,7 +11,7 @@ from tests.partners.shopify.order_lines import Line
 from tests.partners.shopify.reading import drafts, shop_context
 from tests.partners.shopify.site import Site
 
-from crossdock_connectors.shop.shopify.refunds import with_refunds
+from crossdock_connectors.shop.shopify.dialect import with_refunds
 
 
 def completed(site: Site, orders: list[Any]) -> list[Any]:

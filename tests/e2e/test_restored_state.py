@@ -6,6 +6,7 @@ import shutil
 from collections import Counter
 from decimal import Decimal
 
+import pytest
 from tests.e2e.warehouse import INVOICES, PERSON, Site, expected
 from tests.plan_and_sync import differences
 
@@ -214,3 +215,56 @@ def test_what_an_imported_invoice_names_is_not_deleted(site: Site) -> None:
     assert site.sync().code == 1
     assert [each["why"].partition(":")[0] for each in site.listed()] == ["referenced_by"]
     assert not [each for each in site.effects("product") if each["operation"] == "delete"]
+
+
+def remove_state(site: Site) -> None:
+    for file in site.folder.glob("state.db*"):
+        shutil.rmtree(file) if file.is_dir() else file.unlink()
+
+
+def price(site: Site, price: str, number: int) -> int:
+    """Sync an export in which P1 has this price; the exit code."""
+    site.export(f"PROD_{number}.csv", f"SKU;NAME;PRICE\nP1;Bolt;{price}\n")
+    return site.sync().code
+
+
+def prices(site: Site) -> list[str]:
+    """Of products but P2, in the order in which the platform got them."""
+    found = [each["body"].get("unitPrice") for each in site.effects("product") if each["operation"] != "delete"]
+    return [str(each) for each in found if each not in (None, Decimal("0.25"))]
+
+
+@pytest.mark.parametrize("way", ["restored", "imported"])
+def test_no_state_repeats_the_key_of_an_operation_that_it_does_not_know(site: Site, way: str) -> None:
+    """The platform would answer as it did then, and keep the old price."""
+    site.init()
+    site.fill()
+    assert site.sync().code == 0
+    backup, bindings = site.folder / "backup.db", site.folder / "bindings.csv"
+    shutil.copy2(site.folder / "state.db", backup)
+    assert [price(site, "1.75", 2), price(site, "1.50", 3)] == [0, 0]
+    bindings.write_text(site.run("bindings", "export").out)
+    remove_state(site)
+    if way == "restored":
+        shutil.copy2(backup, site.folder / "state.db")
+        assert site.run("state", "restored").code == 0
+    else:
+        site.init()
+        assert site.run("bindings", "import", str(bindings)).code == 0
+    assert site.sync().code == 0
+    assert price(site, "1.75", 4) == 0
+    assert prices(site)[-1] == "1.75"
+
+
+def test_a_new_state_creates_what_an_undone_run_has_removed(site: Site) -> None:
+    """Its creates have other keys than those of the lost state."""
+    site.init()
+    site.export("PROD_1.csv", "SKU;NAME;PRICE\nP1;Bolt;1.50\n")
+    run = site.sync().json["run"]
+    undo = str(site.folder / "undo.json")
+    assert site.run("undo", str(run), "-o", undo).code == 0
+    assert site.run("apply", undo).code == 0
+    remove_state(site)
+    site.init()
+    assert site.sync().code == 0
+    assert [each["operation"] for each in site.effects("product")] == ["create", "delete", "create"]

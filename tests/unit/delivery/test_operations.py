@@ -19,14 +19,14 @@ from crossdock.writing.delivery.operations import created_from, idempotency_key,
 
 
 def test_no_two_operations_share_a_key() -> None:
-    """Tenant, target, resource, namespace, key, operation and counter each make another key."""
+    """Tenant, target, resource, namespace, key, operation, counter and salt each make another key."""
     keys = {
-        idempotency_key(tenant, Scope(target, resource, namespace), key, kind, counter)
-        for tenant, target, resource, namespace, key, kind, counter in product(
-            "AB", "AB", "AB", "AB", "AB", "AB", (1, 2)
+        idempotency_key(tenant, Scope(target, resource, namespace), key, kind, counter, salt)
+        for tenant, target, resource, namespace, key, kind, counter, salt in product(
+            "AB", "AB", "AB", "AB", "AB", "AB", (1, 2), ("", "A")
         )
     }
-    assert len(keys) == 2**7
+    assert len(keys) == 2**8
     assert all(len(key) == 40 and key.isalnum() and key.isascii() for key in keys)
 
 
@@ -64,7 +64,7 @@ def test_a_create_is_made_of_what_was_found() -> None:
     first = intent(1, scope=Scope("shop", "parcels", "depot"), after={"number": "N1"}, attempts=2, first_sent_at=AT)
     made = created_from(first, Parcels(), {"left": ["L1"]})
     assert exact_json.loads(made.body or b"") == {"number": "N1", "of": ["L1"], "key": made.idempotency_key}
-    assert made.idempotency_key == idempotency_key("acme", first.scope, "K1", "create", 2) != first.idempotency_key
+    assert made.idempotency_key == idempotency_key("acme", first.scope, "K1", "create", 2, first.idempotency_key)
     assert (made.operation, made.counter, made.status, made.attempts, made.first_sent_at) == (
         "create",
         2,

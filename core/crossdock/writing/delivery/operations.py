@@ -39,21 +39,25 @@ class Operation:
     taken_over: str | None = None
 
 
-def idempotency_key(tenant: str, scope: Scope, key: str, kind: str, counter: int) -> str:
-    """Return 40 hex digits of SHA-256 over the operation. *counter* makes the keys of A -> B -> A differ."""
-    facts = [tenant, scope.target, scope.resource, scope.namespace, key, kind, counter]
+def idempotency_key(tenant: str, scope: Scope, key: str, kind: str, counter: int, salt: str = "") -> str:
+    """Return 40 hex digits of SHA-256 over the operation. *counter* makes the keys of A -> B -> A differ.
+
+    Args:
+        salt: Makes the key differ from those that another state of the same records has used.
+    """
+    facts = [tenant, scope.target, scope.resource, scope.namespace, key, kind, counter, *([salt] if salt else [])]
     return hashlib.sha256(exact_json.dumps(facts)).hexdigest()[:40]
 
 
-def make_intent(operation: Operation, target: Target, counter: int) -> Intent:
+def make_intent(operation: Operation, target: Target, counter: int, salt: str = "") -> Intent:
     """Make the intent of *operation*, with the exact bytes that every attempt sends."""
-    key = idempotency_key(target.account, operation.scope, operation.identity.key, operation.kind, counter)
+    key = idempotency_key(target.account, operation.scope, operation.identity.key, operation.kind, counter, salt)
     return _intent(operation, target.with_key(operation.scope.resource, _request(operation, target), key), key, counter)
 
 
-def unsent(operation: Operation, target: Target, counter: int) -> Intent:
+def unsent(operation: Operation, target: Target, counter: int, salt: str = "") -> Intent:
     """Make the intent of an *operation* that has no request. It is settled without being sent."""
-    key = idempotency_key(target.account, operation.scope, operation.identity.key, operation.kind, counter)
+    key = idempotency_key(target.account, operation.scope, operation.identity.key, operation.kind, counter, salt)
     return _intent(operation, Request("", ""), key, counter)
 
 
@@ -161,7 +165,7 @@ def created_from(intent: Intent, target: Target, held: dict[str, Any]) -> Intent
 
 def _renewed(intent: Intent, target: Target, kind: Kind, request: Request) -> Intent:
     counter = intent.counter + 1
-    key = idempotency_key(target.account, intent.scope, intent.identity.key, kind, counter)
+    key = idempotency_key(target.account, intent.scope, intent.identity.key, kind, counter, salt=intent.idempotency_key)
     request = target.with_key(intent.resource, request, key)
     return replace(
         intent,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Protocol
+from uuid import uuid4
 
 from crossdock.errors import RecordError
 from crossdock.pacing.allowance import Allowance
@@ -31,14 +31,6 @@ class Chunk(Protocol):
         """Write the rest: dead letters, waiting records, fingerprints of suppressed records."""
 
 
-def step_after_restore(now: datetime) -> int:
-    """Return the increment for the next counter of a record, so that its idempotency key was never used before.
-
-    A backup does not contain the operations after it, and it may be restored more than once.
-    """
-    return int(now.timestamp() * 1_000)
-
-
 class TurnWriter:
     """The dispatcher's access to the state.
 
@@ -49,7 +41,7 @@ class TurnWriter:
     def __init__(self, run: DeliveringRun, target: Target, allowance: Allowance, doubts: StateDoubts) -> None:
         self._run, self._target, self._allowance, self._doubts = run, target, allowance, doubts
         self._state, self._clock = run.state, run.clock
-        self._step = step_after_restore(run.clock.now()) if doubts.restored else 1
+        self._salt = uuid4().hex
         self._leave_within_s = LEAVE_WITHIN_S
 
     def make_intents(self, operations: Sequence[Operation], decisions: Decisions) -> list[Intent]:
@@ -74,13 +66,26 @@ class TurnWriter:
         self._state.ask(count)
         made = list[Intent]()
         for operation in operations:
-            counter = self._step + counters.get((operation.scope, operation.identity.key_hash), 0)
+            counter = 1 + counters.get((operation.scope, operation.identity.key_hash), 0)
+            salt = self._salt_of(operation)
             try:
-                made.append(make_intent(operation, self._target, counter))
+                made.append(make_intent(operation, self._target, counter, salt))
             except (AuthorCodeError, RecordError) as error:
-                made.append(unsent(operation, self._target, counter))
+                made.append(unsent(operation, self._target, counter, salt))
                 decisions.settle("rejected", made[-1], outcomes.of_error(error))
         return made
+
+    def _salt_of(self, operation: Operation) -> str:
+        """Return what makes the key of *operation* another one than that of the same operation of another state.
+
+        A restored backup does not know the operations after it, and a new state none. With the key of one of them, the
+        target would answer as it did then and do nothing. Only creates that no look-up finds have the same key in each
+        state that is trusted: a new state that sends them again makes no second record, as long as the target
+        remembers the key.
+        """
+        resource, kind = operation.scope.resource, operation.kind
+        is_found = kind != "create" or self._target.can_verify(resource, kind)
+        return self._salt if is_found or self._doubts.restored else ""
 
     def commit(self, decisions: Decisions, chunk: Chunk | None, fresh: list[Intent], leaving: list[SendTask]) -> None:
         """Commit one turn; afterwards *leaving* may be sent, within `LEAVE_WITHIN_S` of the lease's confirmation.

@@ -61,23 +61,27 @@ def orders(number: int, quantity: int = 1) -> str:
     return "\n".join(["NO;CUST;CURRENCY;AT;SKU;QTY", *rows, ""])
 
 
+@pytest.mark.parametrize("codes", ["a snapshot that changes", "a snapshot that does not change", "one append file"])
 def test_a_record_that_was_created_again_gets_its_contributions_again(
-    tmp_path: Path, platform: SandboxServer, client: httpx.Client
+    tmp_path: Path, platform: SandboxServer, client: httpx.Client, codes: str
 ) -> None:
-    """A row that has not changed since is sent to the new record: the deleted one had it, and this one does not."""
+    """A row that has not changed since, or is not read again, is sent to the new record, which does not have it."""
     counted = {"kind": "delimited", "delimiter": ";", "trailer": {"prefix": "TRL;", "count": 1}}
     removed = {"mode": "snapshot", "format": counted, "on_gone": "delete", "gone": {"at_most_percent": 100}}
     names = table("out/PROD_*", ["SKU"], resource="product", map={"sku": "SKU", "name": "NAME"}) | removed
     barcodes = table("out/CODE_*", ["SKU"], resource="product", contributes=["barcode"], map={"barcode": "CODE"})
-    streams = {"products": names, "barcodes": barcodes | {"mode": "snapshot"}}
+    streams = {"products": names, "barcodes": barcodes | {"mode": "append" if "append" in codes else "snapshot"}}
     connections = {"shop": {"kind": "folder_warehouse", "path": ".", "settle_s": 0, "streams": streams}}
     project = FolderProject(tmp_path, platform, connections)
     assert project.run("init").exit_code == 0
     both, one = "SKU;NAME\nP1;Lamp\nP2;Bulb\nTRL;2\n", "SKU;NAME\nP1;Lamp\nTRL;1\n"
     for night, (listed, code) in enumerate([(both, "a"), (both, "b"), (one, "c"), (both, "d")]):
         project.write(f"PROD_2026-11-0{night + 1}.csv", listed)
-        project.write(f"CODE_2026-11-0{night + 1}.csv", f"SKU;CODE;NIGHT\nP1;111;{code}\nP2;222;z\n")
-        project.sync()
+        if night == 0 or "snapshot" in codes:
+            changes = code if codes == "a snapshot that changes" else "z"
+            project.write(f"CODE_2026-11-0{night + 1}.csv", f"SKU;CODE;NIGHT\nP1;111;{changes}\nP2;222;z\n")
+        report = agreed(project) if night else project.sync()
+        assert report["requests"] == [4, 0, 1, 2][night]
     products = client.get("/api/v1/catalog/products").json()["data"]
     assert {each["sku"]: each.get("barcode") for each in products} == {"P1": "111", "P2": "222"}
 

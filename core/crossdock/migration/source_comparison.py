@@ -21,7 +21,7 @@ from crossdock.runs import dry_run
 from crossdock.runs.control_totals import ControlTotals
 from crossdock.runs.differences import UNKNOWN, Class, Correction, Difference
 from crossdock.runs.dry_run import CorrectedState
-from crossdock.runs.full_input import FROM_STATE, FullInput
+from crossdock.runs.full_input import FullInput
 from crossdock.runs.plan_results import PlanListener
 from crossdock.runs.record_content import content_of
 from crossdock.state import (
@@ -35,7 +35,7 @@ from crossdock.state import (
     WaitingRecord,
 )
 from crossdock.values.tally import Tally
-from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.delivery.operations import FROM_STATE, Operation
 
 _KEYS = 1_000  # looked up together
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import unquote
 
@@ -10,12 +10,14 @@ from crossdock.config.project.connector_instances import BoundStream
 from crossdock.delta.records_of_rows import KeyedRecord
 from crossdock.planning.own_writes import Origin
 from crossdock.planning.references import ScopedKey, placeholder
-from crossdock.state import Binding, Transaction
+from crossdock.records import Record
+from crossdock.state import Binding, RecordIdentity, Transaction
+from crossdock.writing.delivery.operations import FROM_STATE, Operation
 
 
 class Contributions:
     def __init__(self, bound: BoundStream) -> None:
-        self._scope, self._by_id = bound.scope, bound.stream.matches != "key"
+        self._scope, self._by_id, self._stream = bound.scope, bound.stream.matches != "key", bound.name
         self.needed = bool(bound.stream.contributes)
 
     def awaited(self, read: KeyedRecord) -> list[ScopedKey]:
@@ -46,6 +48,28 @@ class Contributions:
             found[key_hash] = mine if whole is None else replace(mine, etag=whole.etag, changed_at=whole.changed_at)
         return found
 
+    def again(self, tx: Transaction, *, planned: Collection[int], left_out: Collection[int]) -> Iterator[Operation]:
+        """Yield what was contributed to records that were deleted and created again since.
+
+        Their rows may be in a snapshot or a file that is not read again.
+
+        Args:
+            planned: In a plan, the key hashes of records that are created before.
+            left_out: Key hashes of records of which a row, or an operation, is at hand.
+        """
+        if not self.needed or self._by_id:
+            return
+        found = {each.key_hash: each for each in tx.bindings.of_records_created_again(self._scope)}
+        found |= tx.bindings.get(self._scope, [each for each in planned if each not in found])
+        wholes = tx.bindings.get(self._scope.whole, list(found))
+        for key_hash, mine in found.items():
+            whole = wholes.get(key_hash) or _unknown(mine, placeholder(self._scope.whole, mine.key))
+            if key_hash not in left_out and mine.payload and whole.target_id != mine.target_id:
+                identity = RecordIdentity(self._stream, mine.key, key_hash, None, mine.position, FROM_STATE, 0)
+                record, held = Record(mine.key, (), FROM_STATE, (0,)), _unknown(mine, whole.target_id)
+                held = replace(held, etag=whole.etag, changed_at=whole.changed_at)
+                yield Operation("update", identity, self._scope, record, mine.payload, mine.payload, held)
+
     def to_planned(self, read: KeyedRecord) -> Binding:
         """Do the same as `bindings` for a record that the plan creates before."""
         return _nothing_yet(read, placeholder(self._scope.whole, read.identity.key), 0)
@@ -58,3 +82,8 @@ def _id_of(read: KeyedRecord, origins: Mapping[int, Origin]) -> str:
 
 def _nothing_yet(read: KeyedRecord, target_id: str, counter: int) -> Binding:
     return Binding(read.identity.key_hash, read.identity.key, target_id, None, None, "import", {}, None, counter)
+
+
+def _unknown(known: Binding, target_id: str) -> Binding:
+    """Return the binding of a record of which only the id is known."""
+    return Binding(known.key_hash, known.key, target_id, None, None, "import", {}, None, known.counter)

@@ -190,9 +190,11 @@ class _Preview:
         if bound.kind.write_once:
             self._expect(self._held)
             self._held = []
+        if bound.stream.contributes:
+            self._expect_to_contribute(bound)
         tally = self._tally(bound.name)
         if self._source is None:
-            stream_input = StreamInput(bound, self._state, tally, 0, digested=summed, whole=True)
+            stream_input = StreamInput(bound, self._state, tally, 0, digested=summed, whole=True, planned=self._known)
         else:
             stream_input = self._source(bound, tally)
         held = HeldRecords(bound, self._state, self._references[bound.scope.target], self._coming)
@@ -204,6 +206,15 @@ class _Preview:
             self.result.errors.setdefault(bound.name, missing)
         if not held:
             self._coming.discard(bound.scope)
+
+    def _expect_to_contribute(self, bound: BoundStream) -> None:
+        """Map the rows again that contribute to records which the plan creates again."""
+        planned = [key_hash for scope, key_hash in self._known if scope == bound.scope.whole]
+        with self._state.look() as tx:
+            mine, existing = tx.bindings.get(bound.scope, planned), tx.bindings.ids(bound.scope.whole, planned)
+        for key_hash in mine.keys() - existing.keys():
+            again = replace(mine[key_hash], fingerprint=None)
+            self.expected.add(ExpectedDelivery(bound.name, bound.scope, key_hash, again, is_whole=False))
 
     def held(self) -> None:
         """Decide about what waited for records that a later stream brings, and then about deletes. The rest waits."""

@@ -18,10 +18,8 @@ from crossdock.runs.stream_input import StreamInput
 from crossdock.state import Binding, Intent, RecordIdentity, State, Transaction
 from crossdock.state.sidecar_files import key_index
 from crossdock.values.tally import Tally
-from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.delivery.operations import FROM_STATE, Operation
 from crossdock.writing.targets.merge_patch import difference
-
-FROM_STATE = "state"  # the source of operations that no real source names
 
 
 class FullInput(StreamInput):

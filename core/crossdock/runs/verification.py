@@ -165,7 +165,7 @@ class Verification:
             self._run.progress.advance(len(page))
         comparison.finish(partial(live.record, cast("ResourceName", resource)))
         self._write(comparison, [])
-        self._bury_contributions(comparison, resource)
+        self._keep_contributions(comparison, resource)
         self.forgotten.take(resource, comparison)
         if not target.resources[resource].write_once:
             self._state.apply(partial(self._end, resource))
@@ -177,8 +177,10 @@ class Verification:
         if all((each.scope.target, each.resource) != (PLATFORM, resource) for each in left):
             tx.unverified.compared(PLATFORM, resource)
 
-    def _bury_contributions(self, comparison: LiveComparison, resource: str) -> None:
-        """Delete the contributions to records that the platform no longer has."""
+    def _keep_contributions(self, comparison: LiveComparison, resource: str) -> None:
+        """Verify the contributions to records that the platform no longer has. They are sent again to a record that is
+        created again.
+        """
         after: tuple[str, int] | None = None
         while True:
             with self._state.look() as tx:
@@ -186,12 +188,12 @@ class Verification:
             if not page:
                 return
             after = page[-1][0].namespace, page[-1][1].key_hash
-            gone = [each for each in page if each[0].is_contribution and not comparison.is_unsettled(*each)]
-            self._state.apply(partial(self._bury, gone))
+            kept = [each for each in page if each[0].is_contribution and not comparison.is_unsettled(*each)]
+            self._state.apply(partial(self._verified, kept))
 
-    def _bury(self, gone: Sequence[tuple[Scope, Binding]], tx: Transaction) -> None:
-        for scope, binding in gone:
-            tx.bindings.bury(scope, [binding.key_hash], at=self._now())
+    def _verified(self, kept: Sequence[tuple[Scope, Binding]], tx: Transaction) -> None:
+        for scope, binding in kept:
+            tx.bindings.verified(scope, [binding])
 
     # ---- look-ups at other targets
 

@@ -16,6 +16,7 @@ from sqlalchemy import (
     Select,
     Text,
     bindparam,
+    exists,
     func,
     literal_column,
     select,
@@ -137,6 +138,20 @@ _VERIFY = sql_statements.Bulk(
 _MAP_AGAIN = sql_statements.Bulk(
     update(table).where(_HERE, table.c.key_hash == bindparam("created"), _IS_LIVE).values(record_fp=None)
 )
+_RECORD = table.alias("record")
+_CREATED_AGAIN = select(*_FIELDS).where(
+    _HERE,
+    _IS_LIVE,
+    table.c.record_fp.is_(None),
+    exists().where(
+        _RECORD.c.target == table.c.target,
+        _RECORD.c.resource == table.c.resource,
+        _RECORD.c.namespace == bindparam("of"),
+        _RECORD.c.key_hash == table.c.key_hash,
+        _RECORD.c.target_id != table.c.target_id,
+        _RECORD.c.deleted_at.is_(None),
+    ),
+)
 _DISTRUST = sql_statements.Bulk(
     update(table).where(_HERE, table.c.key_hash == bindparam("doubted")).values(unverified=True)
 )
@@ -235,13 +250,20 @@ class Bindings:
         _BURY.run(self._connection, {"gone": key_hashes}, {**scope.columns, "at": at})
 
     def created_again(self, scope: Scope, key_hashes: Sequence[int]) -> None:
-        """Make streams contribute again to these records, which were just created.
+        """Make streams contribute again to these records, which were just created, if they contributed to them before.
 
-        Without it, a contribution to a record that was deleted and created again would count as unchanged for ever.
+        Without it, a row of such a contribution would count as unchanged for ever. If no row comes,
+        `of_records_created_again` tells what was contributed.
         """
         for each in self._stamps.contributions(scope):
             self._stamps.changed(each, self._without_fingerprint(each, key_hashes))
             _MAP_AGAIN.run(self._connection, {"created": key_hashes}, each.columns)
+
+    def of_records_created_again(self, scope: Scope) -> list[Binding]:
+        """Return the contributions of *scope* to records that were deleted and created again since, in any order."""
+        of = {**scope.columns, "of": scope.whole.namespace}
+        found = [Binding(*row) for row in self._connection.execute(_CREATED_AGAIN, of)]
+        return [binding for binding in found if not binding.unverified]
 
     def _without_fingerprint(self, scope: Scope, key_hashes: Sequence[int]) -> list[Change]:
         return [Change(key_hash, None, each.position) for key_hash, each in self.get(scope, key_hashes).items()]

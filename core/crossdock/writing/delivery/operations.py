@@ -14,6 +14,7 @@ from crossdock.writing.targets.merge_patch import as_wanted, difference, patched
 from crossdock.writing.targets.target import Request, Target, Update
 
 Kind = Literal["create", "update", "delete"]
+FROM_STATE = "state"  # the source of operations that no row of a source has brought
 
 
 @dataclass(slots=True)  # not frozen, for the reason given at `Binding`

@@ -96,12 +96,22 @@ def test_an_undo_is_given_up(interrupted: Site) -> None:
     assert "wms:P6" in held(interrupted, "product")
 
 
-def test_a_config_without_its_stream_is_named(interrupted: Site) -> None:
-    """The undo goes on once the stream is there again."""
-    text = interrupted.config.read_text()
-    interrupted.edit("      products:\n", "      goods:\n")
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("      goods:\n", "the config has no stream wms.products"),
+        ("      products:\n        namespace: other\n", "writes product to platform in namespace other, but"),
+    ],
+)
+def test_a_config_in_which_its_stream_is_another_is_named(interrupted: Site, name: str, says: str) -> None:
+    """Under another name it is not synced either. The undo goes on once the stream is there again."""
+    text, before = interrupted.config.read_text(), creates(interrupted)
+    interrupted.edit("      products:\n", name)
+    night = interrupted.run("sync", "--json")
+    assert (night.code, "crossdock apply --resume" in night.err) == (4, True), night.err
     result = interrupted.run("apply", "--resume")
-    assert (result.code, "the config has no stream wms.products" in result.err) == (2, True)
+    assert (result.code, says in result.err) == (2, True), result.err
+    assert creates(interrupted) == before
     interrupted.config.write_text(text)
     assert interrupted.run("apply", "--resume").code == 1, "a row of the export is rejected"
     assert sorted(held(interrupted, "product")) == ["wms:P1", "wms:P2"]

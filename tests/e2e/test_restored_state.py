@@ -7,7 +7,8 @@ from collections import Counter
 from decimal import Decimal
 
 import pytest
-from tests.e2e.warehouse import INVOICES, PERSON, Site, expected
+from tests.e2e.test_reconcile import call, held
+from tests.e2e.warehouse import INVOICES, PERSON, PRODUCTS, Site, expected
 from tests.plan_and_sync import differences
 
 
@@ -268,3 +269,30 @@ def test_a_new_state_creates_what_an_undone_run_has_removed(site: Site) -> None:
     site.init()
     assert site.sync().code == 0
     assert [each["operation"] for each in site.effects("product")] == ["create", "delete", "create"]
+
+
+def test_an_undo_after_a_restored_backup_leaves_alone_what_came_later(site: Site) -> None:
+    """It is planned once the records were compared: a forgotten run, and somebody else, have changed two of them."""
+    site.init()
+    site.export("PROD_1.csv", PRODUCTS)
+    assert site.sync().code == 0
+    site.export("PROD_2.csv", "SKU;NAME;PRICE\nP1;Bolt;1.75\nP3;Washer;0.05\nP4;Rivet;0.07\n")
+    run = str(site.sync().json["run"])
+    backup = site.folder / "backup.db"
+    shutil.copy2(site.folder / "state.db", backup)
+    site.export("PROD_3.csv", "SKU;NAME;PRICE\nP1;Bolt;1.80\n")
+    assert site.sync().code == 0
+    call(site, "PATCH", f"catalog/products/{held(site, 'product')['wms:P3']['id']}", {"name": "Big washer"})
+    remove_state(site)
+    shutil.copy2(backup, site.folder / "state.db")
+    assert site.run("state", "restored").code == 0
+    early = site.run("undo", run)
+    assert (early.code, "crossdock sync; then plan the undo" in early.err) == (4, True), early.err
+    assert site.sync().code == 0
+    plan = str(site.folder / "undo.plan")
+    planned = site.run("undo", run, "-o", plan, "--json")
+    assert {each["key"]: each["do"] for each in planned.json["shown"]} == {
+        "P1": "left alone", "P3": "left alone", "P4": "delete",
+    }  # fmt: skip
+    assert site.run("apply", plan).code == 0
+    assert sorted(held(site, "product")) == ["wms:P1", "wms:P2", "wms:P3"]

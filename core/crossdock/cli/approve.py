@@ -13,6 +13,7 @@ from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
 
 if TYPE_CHECKING:
+    from crossdock.config.project.project import Project
     from crossdock.state import PendingApproval, Transaction
 
 
@@ -43,15 +44,15 @@ def approve(stream: str | None, number: int | None, config: Path, *, as_json: bo
         return
     loaded.selected([stream])
     with loaded.alone() as state:
-        approved = state.apply(lambda tx: _approve(tx, stream, number))
+        approved = state.apply(lambda tx: _approve(loaded, tx, stream, number))
     text = f"approved: {_summary(approved)}; run 'crossdock sync {stream}'"
     terminal_output.print_result(_facts(approved), text, as_json=as_json)
 
 
-def _approve(tx: Transaction, stream: str, number: int) -> PendingApproval:
+def _approve(loaded: Project, tx: Transaction, stream: str, number: int) -> PendingApproval:
     from crossdock.planning.undos_meanwhile import check_not_undone
 
-    check_not_undone(tx, [stream])
+    check_not_undone(tx, stream, loaded.scopes)
     pending = tx.snapshots.get(stream)
     if pending is None:
         raise ConfigError(f"nothing of {stream} needs approval", hint="'crossdock approve' lists what does")

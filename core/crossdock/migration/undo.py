@@ -16,6 +16,7 @@ from crossdock.planning import undos_meanwhile
 from crossdock.runs.plan_file import DecisionHash, PlanFile
 from crossdock.runs.plan_results import PlanListener
 from crossdock.runs.state_session import Session
+from crossdock.state import Scope, Transaction
 from crossdock.values.progress import Progress
 
 
@@ -173,16 +174,42 @@ def _streams(session: Session, undone: UndoneRuns) -> list[str]:
     """
     with session.state.look() as tx:
         undos_meanwhile.check_no_undo(tx)
-        names = {stream for stream, _ in tx.delivered.scopes(sorted(undone.runs))}
+        scopes = tx.delivered.scopes(sorted(undone.runs))
         left = tx.delivered.unsettled(sorted(undone.runs))
+        unverified = {scope for _, scope in scopes if _is_unverified(session, tx, scope)}
     if left:
         hint = f"send them, without reading a source: {undos_meanwhile.RESUME}; or decide about them: crossdock records"
         hint = f"{hint} resolve; then plan the undo"
         raise RefusedError(f"operations of {undone.title} are not settled: {left:,}", hint=hint)
-    check_known(session, names, undone.title)
-    return sorted(names)
+    if unverified:
+        message = f"records that {undone.title} has delivered were not compared yet with what their target holds"
+        raise RefusedError(message, hint="compare them: crossdock sync; then plan the undo")
+    check_known(session, scopes, undone.title)
+    return sorted({stream for stream, _ in scopes})
 
 
-def check_known(session: Session, names: Iterable[str], title: str) -> None:
-    for name in sorted({*names} - session.project.scopes.keys()):
-        raise ConfigError(f"the config has no stream {name}", hint=f"add it again to undo {title}")
+def _is_unverified(session: Session, tx: Transaction, scope: Scope) -> bool:
+    """Return whether a restored backup, or imported bindings, were not compared with the target yet."""
+    kind = session.targets[scope.target].resources.get(scope.resource) if scope.target in session.targets else None
+    forgotten = tx.unverified.resources(scope.target) if kind is not None and not kind.write_once else set[str]()
+    return scope.resource in tx.unverified.with_bindings(scope.target) | forgotten
+
+
+def check_known(session: Session, delivered: Iterable[tuple[str, Scope]], title: str) -> None:
+    """Check that the config has the streams, and that each writes where it has delivered.
+
+    Raises:
+        ConfigError: If that has changed: the undo would not find the records.
+    """
+    scopes = session.project.scopes
+    for name, scope in sorted(delivered, key=str):
+        if name not in scopes:
+            hint = f"to undo {title}, add it again, or give it its name again"
+            raise ConfigError(f"the config has no stream {name}, or it is switched off", hint=hint)
+        if scopes[name] != scope:
+            message = f"{name} writes {_described(scopes[name])}, but has delivered {_described(scope)}"
+            raise ConfigError(message, hint=f"to undo {title}, set the stream back as it was then")
+
+
+def _described(scope: Scope) -> str:
+    return f"{scope.resource} to {scope.target} in namespace {scope.namespace}"

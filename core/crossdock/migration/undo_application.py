@@ -136,7 +136,9 @@ class _Application:
 
     def resume(self, begun: Sequence[BegunUndo]) -> Report:
         names = [each.stream for each in begun]
-        check_known(self._session, names, self._undone.title)
+        with self._session.state.look() as tx:
+            delivered = tx.delivered.scopes(sorted(self._undone.runs))
+        check_known(self._session, [each for each in delivered if each[0] in names], self._undone.title)
         with self._run.opened(set(names)):
             self._run.records.read()
             self._run.deliver((), _nothing)

@@ -141,10 +141,16 @@ class _Decision:
         if later is not None:
             return self._stays("left alone", f"run {later} has delivered it again since")
         assert undone.binding is not None
-        if undone.binding.target_id in changed:
+        if undone.binding.target_id in changed or self._is_corrected(undone.binding):
             return self._stays("left alone", CHANGED)
         undoing: Undoing = "delete" if undone.kind == "delete" else "restore"
         return UndoneRecord(self.bound.name, self.bound.scope, self._key, undoing, operation=undone)
+
+    def _is_corrected(self, binding: Binding) -> bool:
+        """Return whether the record was found with another content than what was delivered last, as after a restored
+        backup.
+        """
+        return bool(binding.payload) and binding.payload != self.history[-1].after
 
     def _undone(self, runs: AbstractSet[int]) -> Operation | str | None:
         """Return the operation that undoes *runs*, or why there is none; None if nothing is to be undone."""

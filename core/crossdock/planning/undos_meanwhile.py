@@ -4,32 +4,59 @@ abandoned.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from crossdock.errors import RefusedError
-from crossdock.state import Transaction
+from crossdock.state import Scope, Transaction
 from crossdock.values.times_in_text import instant_text
 
 RESUME = "crossdock apply --resume"
 ADVICE = f"complete the undo: {RESUME}; or end it as it is: crossdock apply --give-up"
 
 
-def refusals(tx: Transaction, names: Iterable[str]) -> dict[str, RefusedError]:
-    """Return why those of the streams *names* that are being undone are not read, by stream."""
+def refusals(tx: Transaction, names: Iterable[str], scopes: Mapping[str, Scope]) -> dict[str, RefusedError]:
+    """Return why those of the streams *names* that are being undone are not read, by stream.
+
+    Args:
+        scopes: What each stream of the config writes. A stream that writes what is being undone is refused under any
+            name.
+    """
     since = tx.begun_undos.since()
-    return {name: _refusal(name, instant_text(since[name])) for name in sorted({*names} & since.keys())}
+    undone = _undone_scopes(tx) if since else {}
+    found = {}
+    for name in sorted(names):
+        begun = name if name in since else undone.get(_records_of(scopes[name]))
+        if begun is not None:
+            found[name] = _refusal(name, begun, instant_text(since[begun]))
+    return found
 
 
-def check_not_undone(tx: Transaction, names: Iterable[str]) -> None:
-    for refusal in refusals(tx, names).values():
+def _undone_scopes(tx: Transaction) -> dict[tuple[Scope, bool], str]:
+    """Return the streams of the begun undo, by the records that they have delivered in the undone runs."""
+    begun = tx.begun_undos.listed()
+    names, run, migration = {each.stream for each in begun}, begun[0].plan["run"], tx.migrations.current()
+    of_migration = [each.run_id for each in tx.migrations.runs(migration.id)] if migration else []
+    delivered = tx.delivered.scopes(of_migration if run is None else [run])
+    return {_records_of(scope): stream for stream, scope in delivered if stream in names}
+
+
+def _records_of(scope: Scope) -> tuple[Scope, bool]:
+    """Return the whole records of *scope*, and whether it contributes to them."""
+    return scope.whole, scope.is_contribution
+
+
+def check_not_undone(tx: Transaction, stream: str, scopes: Mapping[str, Scope]) -> None:
+    for refusal in refusals(tx, [stream], scopes).values():
         raise refusal
 
 
 def check_no_undo(tx: Transaction) -> None:
-    since = tx.begun_undos.since()
-    check_not_undone(tx, list(since)[:1])
+    for name, begun_at in tx.begun_undos.since().items():
+        raise _refusal(name, name, instant_text(begun_at))
 
 
-def _refusal(name: str, since: str) -> RefusedError:
-    message = f"an undo of {name} was begun {since} and has not ended, so nothing else of it is done"
-    return RefusedError(message, hint=ADVICE)
+def _refusal(name: str, begun: str, since: str) -> RefusedError:
+    message = f"an undo of {begun} was begun {since} and has not ended"
+    if name == begun:
+        return RefusedError(f"{message}, so nothing else of it is done", hint=ADVICE)
+    return RefusedError(f"{message}, and {name} writes the same records, so nothing of it is done", hint=ADVICE)

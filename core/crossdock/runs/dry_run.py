@@ -97,7 +97,7 @@ def look_ahead(
         names = project.selected(selection)
         with state.look() as tx:
             limits = api_limits.read(tx, {name.partition(".")[0] for name in names}, project.reading_platform)
-            refused = {} if corrected else undos_meanwhile.refusals(tx, names)
+            refused = {} if corrected else undos_meanwhile.refusals(tx, names, project.scopes)
         intake = NoIntake() if corrected else PlanIntake(state)  # without an intake log, all files are read again
         folders = work / "spool", work, project.spool
         context = SourceContext(clock, progress, intake, *folders, limits=limits, observe=listener.observe)

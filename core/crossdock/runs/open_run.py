@@ -215,7 +215,7 @@ class OpenRun:
         connections = {name.partition(".")[0] for name in names}
         with session.state.look() as tx:
             self._api_limits = api_limits.read(tx, connections, session.project.reading_platform)
-            self.refused = {} if self._purpose.undoes else undos_meanwhile.refusals(tx, names)
+            self.refused = {} if self._purpose.undoes else undos_meanwhile.refusals(tx, names, session.project.scopes)
         self._run = DeliveringRun(
             session.state,
             report.run,

@@ -12,6 +12,7 @@ from crossdock.state.db.schema import attempts, intents
 from crossdock.state.tables.intents import UNSETTLED
 from crossdock.state.tables.record_version import Step
 from crossdock.state.tables.scope import Scope, within
+from crossdock.values import exact_json
 
 
 class DeliveredOperation(NamedTuple):
@@ -21,6 +22,7 @@ class DeliveredOperation(NamedTuple):
         before: What the target held; None for a create, empty if it was unknown.
         untouched: Nothing was written, because the target held it already.
         was_decided_again: An earlier operation on the record may have been executed, and a new decision was made.
+        after: What the target held afterwards; empty after a delete.
     """
 
     key_hash: int
@@ -31,6 +33,7 @@ class DeliveredOperation(NamedTuple):
     before: dict[str, Any] | None
     untouched: bool
     was_decided_again: bool
+    after: dict[str, Any]
 
 
 class DeliveredHistory:
@@ -53,17 +56,20 @@ class DeliveredHistory:
         """Return what any run has delivered for each of *key_hashes*, oldest first, as far as retention keeps it."""
         names = ("key_hash", "key", "run_id", "operation", "step", "before", "untouched", "status")
         own = attempts.c.intent_id == intents.c.id, attempts.c.outcome == "in_doubt"
-        query = select(*(intents.c[name] for name in names), exists().where(*own)).where(
+        content = intents.c.after, intents.c.body
+        query = select(*content, *(intents.c[name] for name in names), exists().where(*own)).where(
             within(intents, scope), intents.c.status.in_(("delivered", "replaced"))
         )
         found: dict[int, list[DeliveredOperation]] = {key_hash: [] for key_hash in key_hashes}
         retried: set[int] = set()
         for part in sql_statements.chunks(key_hashes):
             among = query.where(intents.c.key_hash.in_(part)).order_by(intents.c.id)
-            for *facts, untouched, status, was_ambiguous in self._connection.execute(among):
+            for after, body, *facts, untouched, status, was_ambiguous in self._connection.execute(among):
                 key_hash = facts[0]
                 if status == "delivered":
-                    found[key_hash].append(DeliveredOperation._make([*facts, bool(untouched), key_hash in retried]))
+                    held = exact_json.loads(body or b"{}") if after is None else after
+                    more = bool(untouched), key_hash in retried, held
+                    found[key_hash].append(DeliveredOperation._make([*facts, *more]))
                     retried.discard(key_hash)
                 elif was_ambiguous:
                     retried.add(key_hash)

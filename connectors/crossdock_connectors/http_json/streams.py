@@ -33,7 +33,6 @@ _CONDITIONS = re.compile(r"\b(and|or)\b|&&|;", re.IGNORECASE)
 _TIME = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
 _NUMBER = r"^\d+$"
 _LISTED = 20
-_EMPTY_AGAIN = timedelta(days=7)  # for so long a window without records is read again: an API may be out of order
 
 
 class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
@@ -50,16 +49,15 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         for values, window in self._requests(ctx, since):
             until = f" until {window.checkpoint.cursor}" if window else ""
             pages = (self.batch(ctx, page, f"{page.address}{until}") for page in self.pages(ctx, values))
-            has_rows, began = False, ctx.run.clock.now()
+            began = ctx.run.clock.now()
             moved = MovedRows(self.key, self.cursor) if self.cursor and self._repeats_keys else None
             for batch in _as_one_page(pages) if self._groups_pages else pages:
-                has_rows = has_rows or batch.load().height > 0
                 if moved:
                     moved.take(batch)
                 yield batch
             if moved and ctx.run.open_lists.is_unproved and moved.any_since(self._began(ctx, began)):
                 raise changed("a record on two pages was changed meanwhile", batch.source)
-            if window is not None and (has_rows or window.end < ctx.run.clock.now() - _EMPTY_AGAIN):
+            if window is not None:
                 yield window.checkpoint
 
     @property

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from crossdock import Context
-from crossdock.mapping.cursors import OVERLAP_S, instant_cursor
+from crossdock.mapping.cursors import OVERLAP_S, Checkpoint, instant_cursor
 from crossdock.values import exact_json
 from crossdock_connectors.shop.settings import ShopSettings
 
@@ -25,11 +25,12 @@ class Feed:
     """Records in a file of this run.
 
     Attributes:
-        cursor: Where the next run continues.
+        cursor: Where the next run continues: where this one did, or None, if the list has no records, since the shop
+            may be out of order.
     """
 
     path: Path
-    cursor: str
+    cursor: str | None
 
     def pages(self) -> Pages:
         """Yield the records of each page, and where they were read."""
@@ -39,20 +40,37 @@ class Feed:
                 yield page["records"], page["source"]
 
 
-def read_once(ctx: Context[S], name: str, since: str | None, pages: Callable[[], Pages]) -> Feed:
-    """Return the records of *pages*, which are read once in a run.
+def reached(cursor: str | None) -> Iterator[Checkpoint]:
+    """Yield a checkpoint at *cursor*; none if the next run reads everything."""
+    if cursor is not None:
+        yield Checkpoint(cursor)
+
+
+def read_once(
+    ctx: Context[S],
+    name: str,
+    since: str | None,
+    pages: Callable[[], Pages],
+    more: Callable[[], Pages] = lambda: iter(()),
+) -> Feed:
+    """Return the records of *pages* and *more*, which are read once in a run.
 
     Args:
         name: The name of the list.
         since: The cursor of an earlier run from which they were read.
+        more: Pages of other lists, whose records do not show that the list itself was read.
     """
-    return ctx.shared(("shop.feed", name, since), lambda: _read(ctx, name, since, pages))
+    return ctx.shared(("shop.feed", name, since), lambda: _read(ctx, name, since, pages, more))
 
 
-def _read(ctx: Context[S], name: str, since: str | None, pages: Callable[[], Pages]) -> Feed:
+def _read(ctx: Context[S], name: str, since: str | None, pages: Callable[[], Pages], more: Callable[[], Pages]) -> Feed:
     path = ctx.run.work / f"{ctx.connection}-{name}-{quote(since or 'all', safe='')}.jsonl"
-    started = ctx.run.clock.now()
+    started, has_records = ctx.run.clock.now(), False
     with path.open("wb") as file:
         for records, source in pages():
+            has_records = has_records or bool(records)
             file.write(exact_json.dumps({"records": records, "source": source}) + b"\n")
-    return Feed(path, instant_cursor(started))
+        for records, source in more():
+            file.write(exact_json.dumps({"records": records, "source": source}) + b"\n")
+    began = instant_cursor(ctx.run.by_clock_of(ctx.connection, started))
+    return Feed(path, began if has_records else since)

@@ -95,7 +95,11 @@ def instant_cursor(moment: datetime) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Yielded by `pull`: everything up to *cursor* has been yielded, and the next run may continue there."""
+    """Yielded by `pull`: everything up to *cursor* has been yielded, and the next run may continue there.
+
+    An instant of the last seven days moves the cursor only if a row or a deleted key was yielded since the checkpoint
+    before: a source that is out of order may list nothing.
+    """
 
     cursor: str
 

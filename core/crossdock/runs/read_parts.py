@@ -19,6 +19,8 @@ PART_ROWS = 500
 """A part ends at the first checkpoint after this many rows, which a failure may cost. Smaller parts would cost more
 time than they save.
 """
+EMPTY_AGAIN = timedelta(days=7)
+"""For so long, a time up to which nothing was listed is read again: an API that is out of order may list nothing."""
 
 
 _SORT = "request the records in that order"
@@ -96,16 +98,19 @@ class ReadParts:
             UnsortedError: If the rows are not in the declared order.
             RefusedError: If a value of the declared cursor cannot be read.
         """
-        rows = 0
+        rows, is_shown = 0, False
         try:
             for item in self._items:
                 is_checkpoint = isinstance(item, Checkpoint)
                 if isinstance(item, Checkpoint):
-                    self._reached = self._not_in_future(item.cursor)
+                    is_checkpoint = is_shown or not self._is_recent(item.cursor)
+                    if is_checkpoint:
+                        self._reached, is_shown = self._not_in_future(item.cursor), False
                 else:
                     read = item.rows.height if isinstance(item.rows, pl.DataFrame) else 0
                     rows, self.rows = rows + read, self.rows + read
-                    self.has_rows = self.has_rows or read > 0 or not isinstance(item.rows, pl.DataFrame)
+                    has_rows = read > 0 or not isinstance(item.rows, pl.DataFrame)
+                    self.has_rows, is_shown = self.has_rows or has_rows, is_shown or has_rows or bool(item.deleted)
                     yield item
                     is_checkpoint = self._declared is not None and self._take(item, self._declared)
                 self._asked_at = self._clock.now()
@@ -120,6 +125,13 @@ class ReadParts:
 
     def close(self) -> None:
         self._items.close()
+
+    def _is_recent(self, cursor: str) -> bool:
+        """Return whether *cursor* is an instant of the last `EMPTY_AGAIN`, or later."""
+        try:
+            return datetime.fromisoformat(cursor) > self.began - EMPTY_AGAIN
+        except (ValueError, TypeError):  # not an instant
+            return False
 
     def _not_in_future(self, cursor: str) -> str:
         """Return *cursor*, or the start of the reading if the source's clock is behind and *cursor* is later."""

@@ -16,6 +16,7 @@ from crossdock.testing.manual_clock import ManualClock
 
 NOW = datetime(2026, 3, 1, 13, tzinfo=UTC)
 CURSOR = Cursor(column="change.at", as_="instant")
+EARLY, LATE = Checkpoint("2026-02-28T00:00:00Z"), Checkpoint("2026-03-01T00:00:00Z")
 
 
 @pytest.fixture(autouse=True)
@@ -59,6 +60,28 @@ def test_a_part_ends_at_a_checkpoint() -> None:
     ]
     assert read(parts(items)) == [(["page 1", "page 2"], "b"), (["page 3", "page 4"], "c")]
     assert read(parts(items, whole=True)) == [(["page 1", "page 2", "page 3", "page 4"], "c")]
+
+
+@pytest.mark.parametrize(
+    ("items", "cursor"),
+    [
+        ([Checkpoint("2026-03-01T13:00:00Z")], None),
+        ([page(1), Checkpoint("2026-02-22T13:00:01Z")], None),
+        ([page(1), Checkpoint("2026-02-22T13:00:00Z")], "2026-02-22T13:00:00Z"),
+        ([page(1), Checkpoint("7")], "7"),
+        ([page(1, 0), EARLY, page(2)], EARLY.cursor),
+        ([page(1, 0), EARLY, page(2), LATE], EARLY.cursor),
+        ([page(1), EARLY, page(2, 0), LATE], LATE.cursor),
+        ([RawBatch.json([], source="page", deleted=["1"]), LATE], LATE.cursor),
+    ],
+)
+def test_a_time_before_which_nothing_was_listed_is_read_again(
+    items: list[RawBatch | Checkpoint], cursor: str | None
+) -> None:
+    """For seven days: the source may be out of order; other cursors, such as numbers, are taken as they are."""
+    found = parts(items, whole=True)
+    read(found)
+    assert found.cursor == cursor
 
 
 def test_a_sorted_source_has_a_checkpoint_after_each_page() -> None:
@@ -147,9 +170,9 @@ def test_a_cursor_is_no_time_that_the_clock_of_the_source_has_not_shown() -> Non
     """The next changes will have earlier times: a connector's checkpoint, and young values, count by that clock."""
     began = "2026-03-01T12:00:00Z"
     for later in ("2026-03-01T13:00:00Z", "2026-03-01T14:00:00+01:00"):
-        assert by_a_clock_behind([Checkpoint(later)]) == [began]
+        assert by_a_clock_behind([page(1, 0), Checkpoint(later)]) == [began]
     for kept in ("2026-03-01T11:59:00Z", "2026-03-01", '{"open": []}', "4711"):
-        assert by_a_clock_behind([Checkpoint(kept)]) == [kept]
+        assert by_a_clock_behind([page(1, 0), Checkpoint(kept)]) == [kept]
     rows = [{"id": "1", "change": {"at": "2026-03-01T11:58:00Z"}}]
     assert by_a_clock_behind([RawBatch.json(rows, source="page", key=["id"])], CURSOR) == [
         "2026-03-01T11:50:00.000000000Z"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import datetime
-from itertools import chain
 from typing import Any
 
 from crossdock.mapping.cursors import instant_cursor
@@ -31,22 +30,31 @@ def changes(
         complete: Adds separately requested parts to the records of a page.
     """
 
-    def pages() -> Pages:
-        found: Iterable[tuple[list[Any], str]] = _pages(ctx, shop_list, since)
-        for records, source in found if since is None else chain(found, more()):
+    def completed(pages: Pages) -> Pages:
+        for records, source in pages:
             yield complete(ctx, records), source
 
-    return read_once(ctx, shop_list.name, since, pages)
+    return read_once(
+        ctx,
+        shop_list.name,
+        since,
+        lambda: completed(_pages(ctx, shop_list, since)),
+        lambda: completed(iter(()) if since is None else more()),
+    )
 
 
 def _pages(ctx: ShopifyContext, shop_list: ShopList, since: str | None) -> Pages:
-    """Yield the changed records; after a bulk operation also those that changed since it began."""
+    """Yield the changed records; after a bulk operation also those that changed since it began.
+
+    A bulk operation without records shows nothing: then the pages are those of the whole list.
+    """
     first = ctx.settings.first if shop_list is ORDERS else None  # orders refer to products and customers of any age
     begin = datetime.fromisoformat(since) - OVERLAP if since else first
     if since is None and ctx.settings.bulk:
         found = bulk.read(ctx, shop_list, search_from(first) or "", reuse=True)
-        yield from found.pages
-        begin = found.begun - OVERLAP
+        for page in found.pages:
+            begin = found.begun - OVERLAP
+            yield page
     yield from record_pages(ctx, shop_list, _written(begin))
 
 

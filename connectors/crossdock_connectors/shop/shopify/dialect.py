@@ -16,9 +16,10 @@ from crossdock import (
     RefusedError,
     WarehouseBinDraft,
 )
-from crossdock.sources import ApiAnswer, Checkpoint
+from crossdock.sources import ApiAnswer
+from crossdock.values import exact_json
 from crossdock.values.json_values import at_path
-from crossdock_connectors.shop.lists_read_once import Feed, Pages
+from crossdock_connectors.shop.lists_read_once import Feed, Pages, reached
 from crossdock_connectors.shop.named_keys import ids_in, orders_of_guests
 from crossdock_connectors.shop.repeated_skus import RepeatedSkus
 from crossdock_connectors.shop.shopify import bulk, changes_read_once, deletions, mapping, named_records, queries
@@ -49,29 +50,31 @@ class ShopifyDialect(Dialect[ShopifySettings]):
             if skus is not None:
                 skus.check((at_path(row, "key"), at_path(row, "variant.id")) for row in rows)
             yield RawBatch.json([joined(row, currency=currency) for row in rows], source=source)
-        yield Checkpoint(feed.cursor)
+        yield from reached(feed.cursor)
 
     def customers(self, ctx: ShopifyContext, since: str | None) -> Read:
-        orders, feed = self._orders(ctx, since), changes_read_once.changes(ctx, queries.CUSTOMERS, since)
+        of_accounts, of_orders = positions(since)
+        orders = self._orders(ctx, of_orders)
+        feed = changes_read_once.changes(ctx, queries.CUSTOMERS, of_accounts)
         for records, source in feed.pages():
             yield RawBatch.json([keyed(record) for record in records], source=source)
         for records, source in orders.pages():
             yield RawBatch.json(self.rows.of_guests(records), source=source)
-        yield from deletions.deleted(ctx, since, "CUSTOMER")
-        yield Checkpoint(min(feed.cursor, orders.cursor))
+        yield from deletions.deleted(ctx, of_accounts, "CUSTOMER")
+        yield from reached(cursor_of(feed.cursor, orders.cursor, since))
 
     def orders(self, ctx: ShopifyContext, since: str | None) -> Read:
         feed = self._orders(ctx, since)
         for records, source in feed.pages():
             yield RawBatch.json([keyed(record) for record in records], source=source)
         yield from deletions.deleted(ctx, since, "ORDER")
-        yield Checkpoint(feed.cursor)
+        yield from reached(feed.cursor)
 
     def invoices(self, ctx: ShopifyContext, since: str | None) -> Read:
         feed = self._orders(ctx, since)
         for records, source in feed.pages():
             yield RawBatch.json(self.rows.of_invoices(records), source=source)
-        yield Checkpoint(feed.cursor)
+        yield from reached(feed.cursor)
 
     def _orders(self, ctx: ShopifyContext, since: str | None) -> Feed:
         if since is None:
@@ -173,6 +176,30 @@ class ShopifyDialect(Dialect[ShopifySettings]):
 
     def lot(self, record: Record) -> InventoryLotDraft:
         return mapping.level(record, self.settings)
+
+
+def positions(since: str | None) -> tuple[str | None, str | None]:
+    """Return where the lists of accounts and of orders continue, from the cursor of customers."""
+    if since is None or not since.startswith("{"):
+        return since, since
+    stored = exact_json.loads(since)
+    return stored["accounts"], stored["orders"]
+
+
+def cursor_of(accounts: str | None, orders: str | None, since: str | None) -> str | None:
+    """Return the cursor of customers: the earlier position of the lists, or both as JSON if one is where it was.
+
+    Args:
+        accounts: Where the list of accounts continues.
+        orders: Where that of orders does.
+        since: The cursor before.
+    """
+    if accounts == orders:
+        return accounts
+    before = positions(since)
+    if accounts is not None and orders is not None and accounts != before[0] and orders != before[1]:
+        return min(accounts, orders)
+    return exact_json.dumps({"accounts": accounts, "orders": orders}).decode()
 
 
 def shop_currency(ctx: ShopifyContext) -> str:

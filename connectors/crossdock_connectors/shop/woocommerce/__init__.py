@@ -11,13 +11,13 @@ from crossdock_connectors.shop.woocommerce.settings import WooCommerceSettings
 from crossdock_connectors.shop.woocommerce.target import WooCommerceTarget
 from crossdock_connectors.shop.woocommerce.webhooks import received
 
-_REREAD = Reread(every="7d")  # its dates of change miss edited items of orders, and metadata of products
+_REREAD = Reread(every="7d")  # its dates of change miss edited items and buyers of orders, and metadata of products
 
 
 def _streams(settings: WooCommerceSettings) -> Sequence[ShopStream[WooCommerceSettings]]:
     made = streams(WooCommerceDialect(settings))
     for stream in made:
-        if stream.name in {"orders", "invoices", "products"}:
+        if stream.name in {"customers", "orders", "invoices", "products"}:
             stream.reread = _REREAD
     return made
 

@@ -16,9 +16,8 @@ from crossdock import (
     WarehouseBinDraft,
 )
 from crossdock.mapping.cursors import instant_cursor
-from crossdock.sources import Checkpoint
 from crossdock.values.json_values import at_path
-from crossdock_connectors.shop.lists_read_once import Pages
+from crossdock_connectors.shop.lists_read_once import Pages, reached
 from crossdock_connectors.shop.named_keys import ids_in, orders_of_guests
 from crossdock_connectors.shop.record_values import GUEST, guest_key
 from crossdock_connectors.shop.repeated_skus import RepeatedSkus
@@ -36,13 +35,14 @@ class WooCommerceDialect(Dialect[WooCommerceSettings]):
     # ---- reading
 
     def products(self, ctx: WooContext, since: str | None) -> Read:
-        started = ctx.run.clock.now()
+        started, cursor = instant_cursor(ctx.run.clock.now()), since
         skus = RepeatedSkus(ctx) if self.settings.product_key == "sku" else None
         for records, source in lists.products(ctx, since):
             if skus is not None:
                 skus.check((self._product_key(record), at_path(record, "id")) for record in records)
+            cursor = started if records else cursor
             yield RawBatch.json([_joined(record, key=self._product_key(record)) for record in records], source=source)
-        yield Checkpoint(instant_cursor(started))
+        yield from reached(cursor)
 
     def _product_key(self, variant: Any) -> str | None:
         if self.settings.product_key == "sku":
@@ -56,7 +56,7 @@ class WooCommerceDialect(Dialect[WooCommerceSettings]):
             yield RawBatch.json([_keyed(record) for record in records], source=source)
         for records, source in orders.pages():
             yield RawBatch.json(self._guests(records), source=source)
-        yield Checkpoint(orders.cursor)
+        yield from reached(orders.cursor)
 
     def _guests(self, orders: Iterable[Any]) -> Iterator[Item]:
         """Yield the customers of orders without an account in WooCommerce's form."""
@@ -71,13 +71,13 @@ class WooCommerceDialect(Dialect[WooCommerceSettings]):
         feed = lists.orders(ctx, since)
         for records, source in feed.pages():
             yield RawBatch.json([_joined(_keyed(record), test=False) for record in records], source=source)
-        yield Checkpoint(feed.cursor)
+        yield from reached(feed.cursor)
 
     def invoices(self, ctx: WooContext, since: str | None) -> Read:
         feed = lists.orders(ctx, since)
         for records, source in feed.pages():
             yield RawBatch.json([row for record in records for row in self._invoices(record)], source=source)
-        yield Checkpoint(feed.cursor)
+        yield from reached(feed.cursor)
 
     def _invoices(self, order: Any) -> Iterator[Any]:
         due = invoice_due(order, self.settings.invoices)

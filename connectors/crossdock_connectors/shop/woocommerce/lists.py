@@ -45,12 +45,13 @@ def pages(ctx: WooContext, path: str, change: str | tuple[str, ...] = "id", **pa
 
 def orders(ctx: WooContext, since: str | None) -> Feed:
     """Return the orders that changed since *since*, with full refunds, including those in the trash."""
-    return read_once(ctx, "orders", since, lambda: _orders(ctx, since))
+    first, *others = STATUSES
+    return read_once(ctx, "orders", since, lambda: _orders(ctx, since, [first]), lambda: _orders(ctx, since, others))
 
 
-def _orders(ctx: WooContext, since: str | None) -> Pages:
+def _orders(ctx: WooContext, since: str | None, statuses: Iterable[str]) -> Pages:
     begin = datetime.fromisoformat(since) - OVERLAP if since else ctx.settings.first
-    for status in STATUSES:
+    for status in statuses:
         # Orders in tables of their own are sorted by the time in UTC, those among WordPress's posts by the local one.
         change = ("date_modified_gmt", "date_modified")
         for records, source in _changed(ctx, "orders", begin, change, status=status):

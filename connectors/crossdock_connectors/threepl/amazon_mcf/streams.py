@@ -107,7 +107,8 @@ class Stock(AmazonStream):
 class Shipments(AmazonStream):
     """Status and parcels of the orders that crossdock has sent.
 
-    The cursor is JSON: the time from which the next run lists orders, and the orders that it reads again in any case.
+    The cursor is JSON: the time from which the next run lists orders, and the orders that it reads again in any case. A
+    list without orders does not move the time: Amazon may be out of order.
     """
 
     name, resource, mode, key = "shipments", "order", "incremental", ("order_key",)
@@ -125,16 +126,22 @@ class Shipments(AmazonStream):
     def pull(self, ctx: AmazonContext, since: str | None) -> Iterator[RawBatch | Checkpoint]:
         now = ctx.run.clock.now()
         begin, left = _position(since, ctx.settings.first or now - FIRST)
-        still_open = list[str]()
+        still_open, has_orders = list[str](), False
         for summaries, address in self._listed(ctx, begin):
+            has_orders = has_orders or bool(summaries)
             orders = [self._order(ctx, summary, still_open) for summary in summaries]
             left -= {str(at_path(summary, "sellerFulfillmentOrderId")) for summary in summaries}
             yield RawBatch.json(orders, source=address)
         for name in sorted(left):
             summary = {"sellerFulfillmentOrderId": name}
             yield RawBatch.json([self._order(ctx, summary, still_open)], source=_path(name))
-        position = {"since": instant_cursor(ctx.run.by_clock_of(ctx.connection, now)), "open": sorted(set(still_open))}
-        yield Checkpoint(exact_json.dumps(position).decode())
+        if has_orders:
+            reached = instant_cursor(ctx.run.by_clock_of(ctx.connection, now))
+        elif since is not None:
+            reached = exact_json.loads(since)["since"]
+        else:
+            return
+        yield Checkpoint(exact_json.dumps({"since": reached, "open": sorted(set(still_open))}).decode())
 
     def fetch(self, ctx: AmazonContext, keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
         for name in (name for (key,) in keys for name in names_of(key, self.settings.orders.namespace)):

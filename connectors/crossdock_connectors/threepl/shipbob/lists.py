@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from crossdock import Context, Filter, Stream
+from crossdock import Context, Filter, RefusedError, Stream
 from crossdock.mapping.cursors import OVERLAP_S, instant_cursor
 from crossdock.sources import NextUrl, PageNumber
 from crossdock.values.json_values import at_path, text_of
@@ -71,6 +71,19 @@ def owners_of_items(ctx: ShipBobContext) -> Mapping[str | None, str]:
             for item in items
         },
     )
+
+
+def owner_of(ctx: ShipBobContext, item_id: Any) -> str:
+    """Return the merchant of an inventory item; empty if the list of items lacks it.
+
+    Raises:
+        RefusedError: If that list has no items at all: rows of ours would count as those of other merchants.
+    """
+    owners = owners_of_items(ctx)
+    if not owners:
+        hint = "ShipBob may be out of order: run again"
+        raise RefusedError("lists no items, although others of its lists name some", where="/inventory", hint=hint)
+    return owners.get(text_of(item_id), "")
 
 
 def objects(item: Any, name: str) -> list[Item]:

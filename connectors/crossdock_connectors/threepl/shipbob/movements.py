@@ -22,7 +22,7 @@ from crossdock_connectors.threepl.shipbob.lists import (
     numbered_pages,
     objects,
     order_pages,
-    owners_of_items,
+    owner_of,
 )
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
 
@@ -79,14 +79,13 @@ class Departures(_OwnRows):
         brought: dict[Place, Any] = {}
         for row in received(ctx):
             brought.setdefault(_texts(row["inventory_id"], row["lot"], row["location_id"]), row["receiving_order"])
-        owners = owners_of_items(ctx)
         for orders, address in order_pages(ctx, since):
             sent = [each for order in orders for each in objects(order, "shipments")]
-            rows = [row for each in sent for row in self._rows(each, brought, owners)]
+            rows = [row for each in sent for row in self._rows(ctx, each, brought)]
             yield RawBatch.json(rows, source=address)
         yield Checkpoint(started)
 
-    def _rows(self, shipment: Item, brought: Mapping[Place, Any], owners: Mapping[str | None, str]) -> Iterator[Item]:
+    def _rows(self, ctx: ShipBobContext, shipment: Item, brought: Mapping[Place, Any]) -> Iterator[Item]:
         if shipment.get("status") != mapping.SENT:
             return
         rows: dict[Place, Item] = {}
@@ -94,7 +93,7 @@ class Departures(_OwnRows):
             lot = item.get("lot") or self.settings.no_lot
             place = _texts(item.get("id"), lot, at_path(shipment, "location.id"))
             row: Item = {
-                "owner": owners.get(place[0], ""),
+                "owner": owner_of(ctx, item.get("id")),
                 "shipment": shipment.get("id"),
                 "inventory_id": item.get("id"),
                 "lot": lot,
@@ -130,14 +129,13 @@ def _received(ctx: ShipBobContext, named: Mapping[str, str]) -> Iterator[Item]:
 
 def _brought(ctx: ShipBobContext, order: Item) -> Iterator[Item]:
     """Yield a row for each item and lot of a receiving order that was stowed."""
-    owners = owners_of_items(ctx)
     skus = {each.get("inventory_id"): each.get("sku") for each in objects(order, "inventory_quantities")}
     rows: dict[Place, Item] = {}
     boxes = ctx.api.get(f"/receiving/{order.get('id')}/boxes").items("")
     for item in (item for box in boxes for item in objects(box, "box_items")):
         item_id, lot = item.get("inventory_id"), item.get("lot_number") or ctx.settings.no_lot
         row: Item = {
-            "owner": owners.get(text_of(item_id), ""),
+            "owner": owner_of(ctx, item_id),
             "receiving_order": order.get("id"),
             "inventory_id": item_id,
             "lot": lot,

@@ -13,7 +13,7 @@ from crossdock import Filter, Finding, InventoryLotDraft, ProductDraft, RawBatch
 from crossdock.errors import CrossdockError
 from crossdock.mapping.cursors import instant_cursor
 from crossdock.sources import Checkpoint
-from crossdock.values.json_values import at_path, text_of
+from crossdock.values.json_values import at_path
 from crossdock_connectors.threepl.record_values import joined, key_in, names_of
 from crossdock_connectors.threepl.shipbob import mapping
 from crossdock_connectors.threepl.shipbob.bills import Bills
@@ -25,7 +25,7 @@ from crossdock_connectors.threepl.shipbob.lists import (
     named_orders,
     objects,
     order_pages,
-    owners_of_items,
+    owner_of,
 )
 from crossdock_connectors.threepl.shipbob.movements import Departures, Receipts
 from crossdock_connectors.threepl.shipbob.settings import ShipBobSettings
@@ -80,15 +80,14 @@ class Stock(ShipBobStream):
         self.skip = {"other_owner": self.other_owner}
 
     def pull(self, ctx: ShipBobContext, since: str | None) -> Iterator[RawBatch]:  # noqa: ARG002  a snapshot
-        owners = owners_of_items(ctx)
         for items, address in cursor_pages(ctx, "/inventory-level/lots"):
-            rows = [row for item in items for row in self._rows(item, owners)]
+            rows = [row for item in items for row in self._rows(ctx, item)]
             yield RawBatch.json(rows, source=address)
 
-    def _rows(self, item: Any, owners: Mapping[str | None, str]) -> Iterator[Item]:
+    def _rows(self, ctx: ShipBobContext, item: Any) -> Iterator[Item]:
         """Yield one row for each lot, location and state of an inventory item; for other values, one without a key."""
         about = {name: at_path(item, name) for name in ("inventory_id", "sku")}
-        about["owner"] = owners.get(text_of(about["inventory_id"]), "")
+        about["owner"] = owner_of(ctx, about["inventory_id"])
         if not isinstance(at_path(item, "lots"), list):
             yield about
         for each in objects(item, "lots"):

@@ -332,3 +332,23 @@ def test_versions_of_a_record_on_two_pages_are_no_change_of_the_list(nights: Nig
     ]
     nights.night()
     assert nights.held == nights.truth
+
+
+@pytest.mark.parametrize("order_by", [[], [{"column": "changed", "as": "instant"}]])
+def test_a_list_may_lag_behind_a_record_that_was_fetched(nights: Nights, order_by: list[dict[str, str]]) -> None:
+    """With ``order_by`` the newer version stays; without it, the check says what may happen."""
+    shop, one = nights.shop, dict[str, Any]()
+    cursor = {"column": "changed", "as": "instant"}
+    stream = {**CHANGES, "cursor": cursor, "pagination": {"kind": "link_header"}, "fetch": {"path": "/items/{id}"}}
+    nights.begin({**stream, **({"order_by": order_by} if order_by else {})})
+    shop.items = items([1, 2], nights.at(hours=-2))
+    shop.answering = lambda request: one if request.path.endswith("/1") else shop.page(request)
+    warned = (
+        "older versions over those of webhooks: declare order_by with changed" in nights.project.run("check").stdout
+    )
+    nights.night()
+    one |= {**shop.items[0], "title": "v2", "changed": nights.at(hours=-1)}
+    assert nights.project.run("sync", "shop.list", "--key", "1").exit_code == 0
+    assert nights.held == {"1": "v2", "2": "t2"}
+    nights.night()
+    assert (warned, nights.held["1"]) == ((False, "v2") if order_by else (True, "t1"))

@@ -223,7 +223,10 @@ def _beliefs(stream: Stream[Any]) -> Finding:
     if stream.reread is not None:
         checks.append(f"compares a full list every {stream.reread.every}")
     unseen = "a change without a new mark is not seen: see reread and open_until"
-    return Finding(ok=True, text=text + (" and ".join(checks) or unseen))
+    text += " and ".join(checks) or unseen
+    if stream.cursor and stream.fetches and not stream.order_by:
+        text += f"; a list that lags behind puts older versions over those of webhooks: declare order_by with {cursor}"
+    return Finding(ok=True, text=text)
 
 
 def _receive(connection: Connection) -> None:

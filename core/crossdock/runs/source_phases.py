@@ -207,9 +207,10 @@ class SourcePhases:
 
     @property
     def has_listed_all(self) -> bool:
-        """Whether the last part ends a list of all records."""
+        """Whether the last part ends a list of all records. One without rows may be an outage."""
         is_first = self._since is None and self._changes.ended and self.phase == "changes"
-        return (self.phase == "list" or is_first) and self.phase not in self._unread
+        parts = self._list if self.phase == "list" else self._changes if is_first else None
+        return parts is not None and parts.has_rows and self.phase not in self._unread
 
     @property
     def problem(self) -> CrossdockError | None:

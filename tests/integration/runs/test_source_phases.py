@@ -118,6 +118,20 @@ def test_a_run_that_ends_in_the_middle_of_the_full_list_reads_it_again(bench: Be
     assert night(bench).tallies["b.customers"].records["updated"] == 1
 
 
+def test_a_full_list_without_records_does_not_count(bench: Bench) -> None:
+    """The shop may be out of order: the list is due again in the next run."""
+    shop = Rereading()
+    bench.begin([shop])
+    shop.put("a", name="a")
+    shop.put("z", name="z")
+    night(bench)
+    shop.put("a", name="A", silently=True)
+    kept, shop.items = shop.items, {}
+    night(bench, days=8)
+    shop.items = kept
+    assert night(bench).tallies["b.customers"].records["updated"] == 1
+
+
 def test_a_waiting_record_is_decided_about_once_as_the_full_list_has_it(bench: Bench) -> None:
     """An order that waits is counted once though the list names it again, and its correction there is taken."""
     customers, orders = Shop(), Waiting()

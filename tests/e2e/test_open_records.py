@@ -128,3 +128,20 @@ def test_a_replay_names_streams_that_the_config_no_longer_has(site: Site) -> Non
     replayed = site.run("records", "replay")
     assert "wms.products: not replayed, because the config has no such stream" in replayed.err
     assert [each["stream"] for each in site.listed()] == ["wms.products"]
+
+
+def test_a_newer_version_that_had_to_wait_is_said(site: Site) -> None:
+    """Creates that no look-up finds are sent at the end of the run, and the next one delivers the newer version."""
+    site.edit("lookup: {settle_s: 0.05}", "lookup: {enabled: false}")
+    site.init()
+    site.export("PROD_1.csv", PRODUCTS)
+    site.setenv("CROSSDOCK_API_KEY", "wrong")
+    assert site.sync("wms.products").code == 3
+    site.setenv("CROSSDOCK_API_KEY", site.api_key)
+    site.export("PROD_2.csv", "SKU;NAME;PRICE\nP1;Bolt;1.75\n")
+    night = site.sync("wms.products")
+    assert (night.code, night.json["status"], night.json["open"]["pending"]) == (1, "degraded", 0)
+    (note,) = (each for each in night.json["streams"]["wms.products"]["notes"] if "newer" in each)
+    assert note.startswith("newer versions left to the next run") and note.endswith("had to end first: 1")
+    again = site.sync("wms.products")
+    assert (again.code, again.records("products")) == (0, {"read": 2, "unchanged": 1, "updated": 1})

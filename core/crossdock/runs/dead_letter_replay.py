@@ -30,6 +30,7 @@ class Replay:
         self._dead_letters: list[DeadLetter] = []
         self.removals = Removals()
         self.has_more, self.waited, self.idle, self.operations = False, frozenset[int](), Idle(), ()
+        self.postponed = 0
 
     def close(self) -> None:
         """Do nothing: no source is open."""

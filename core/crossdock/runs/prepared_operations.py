@@ -23,6 +23,7 @@ class PreparedOperations:
     """
 
     finds_changes, named, has_more, waited, idle = False, None, False, frozenset[int](), Idle()
+    postponed = 0
     removals = Removals()
 
     def __init__(self, bound: BoundStream, operations: Iterable[Operation], expected: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -31,6 +32,8 @@ class Report:
         api_usage: The requests to the source APIs, by connection.
         is_partial: Whether an error ended the run in the middle of a step, so that its tally need not balance.
         open: The open records at the end of the run, by stream, whether or not the run read them again.
+        postponed: Records, by stream, of which a newer version was read while an operation on them was not settled. The
+            next run reads them again.
     """
 
     run: int
@@ -42,6 +45,7 @@ class Report:
     inputs: dict[str, InputFacts] = field(default_factory=dict)
     api_usage: dict[str, ApiUsage] = field(default_factory=dict)
     open: dict[str, OpenCounts] = field(default_factory=dict)
+    postponed: Counter[str] = field(default_factory=Counter)
     is_partial: bool = False
 
     @classmethod
@@ -87,13 +91,19 @@ class Report:
         return sum(self.open.values(), NOTHING_OPEN)
 
     @property
+    def _is_degraded(self) -> bool:
+        return self.all_open.total > 0 or self.postponed.total() > 0
+
+    @property
     def status(self) -> Status:
-        """The status; ``degraded`` if the run reached its end but records are open."""
+        """The status; ``degraded`` if the run reached its end but records are open, or a newer version of some was not
+        delivered.
+        """
         if self.exit_code == InternalError.exit_code:
             return "failed"
         if self.errors:
             return "incomplete"
-        return "degraded" if self.all_open.total else "done"
+        return "degraded" if self._is_degraded else "done"
 
     @property
     def completed(self) -> bool:
@@ -104,7 +114,7 @@ class Report:
         """The exit code for the most severe event; ``crossdock sync --help`` lists the codes."""
         if self.balanced is False:
             return InternalError.exit_code
-        return self.messages.exit_code or (1 if self.all_open.total else 0)
+        return self.messages.exit_code or (1 if self._is_degraded else 0)
 
     def accounts(self) -> dict[str, Any]:
         return {

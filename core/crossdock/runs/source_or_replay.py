@@ -33,6 +33,10 @@ class RecordSource(Protocol):
         """The key hashes of the records that waited before `read` and are decided again."""
 
     @property
+    def postponed(self) -> int:
+        """The number of records that `read` leaves to the next run, because an operation on them is not settled."""
+
+    @property
     def idle(self) -> Idle:
         """The waiting records that need no decision."""
 

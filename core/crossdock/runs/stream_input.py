@@ -262,6 +262,10 @@ class StreamInput:
         return self._waits.idle
 
     @property
+    def postponed(self) -> int:
+        return self._delta.blocked if self._delta else 0
+
+    @property
     def waited(self) -> Collection[int]:
         return self._waits.found
 

@@ -5,6 +5,7 @@ Its generators yield where the target is unavailable and the run has other work.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 
@@ -154,6 +155,7 @@ class StreamRunner:
             self._report.messages.fail(bound.name, error)
             source.abandon()
             return True
+        self._report.postponed += Counter({bound.name: source.postponed})
         self._report.tally(bound.name).count("carried_on", held.forget(source.waited))
         held.add_idle(source.idle)
         return True if self._refused(bound, source) else (yield from self._deliver_records(bound, source, held))

@@ -82,6 +82,7 @@ def test_a_record_that_was_created_again_gets_its_contributions_again(
             project.write(f"CODE_2026-11-0{night + 1}.csv", f"SKU;CODE;NIGHT\nP1;111;{changes}\nP2;222;z\n")
         report = agreed(project) if night else project.sync()
         assert report["requests"] == [4, 0, 1, 2][night]
+        assert project.run("reconcile").exit_code == 0, "nothing waits for the deleted record"
     products = client.get("/api/v1/catalog/products").json()["data"]
     assert {each["sku"]: each.get("barcode") for each in products} == {"P1": "111", "P2": "222"}
 

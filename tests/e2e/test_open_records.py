@@ -142,6 +142,7 @@ def test_a_newer_version_that_had_to_wait_is_said(site: Site) -> None:
     night = site.sync("wms.products")
     assert (night.code, night.json["status"], night.json["open"]["pending"]) == (1, "degraded", 0)
     (note,) = (each for each in night.json["streams"]["wms.products"]["notes"] if "newer" in each)
-    assert note.startswith("newer versions left to the next run") and note.endswith("had to end first: 1")
+    assert note.startswith("newer versions left to the next run")
+    assert note.endswith("had to end first: 1")
     again = site.sync("wms.products")
     assert (again.code, again.records("products")) == (0, {"read": 2, "unchanged": 1, "updated": 1})

@@ -82,7 +82,11 @@ def odd(text: str) -> set[str]:
     is_day, day = day_of(text)
     number = re.fullmatch(r"[+-]?([0-9]*)(?:[.,]([0-9]+))?", text.strip()) if re.search("[0-9]", text) else None
     before, after = (number[1].lstrip("0"), (number[2] or "").rstrip("0")) if number else ("", "")
+    quotes = "\u00bb\u2018\u2019\u201c\u201d"  # which close what a German or a Swede has quoted
     pairs = [text[at : at + 2] for at in range(len(text) - 1) if text[at] in "\u00c2\u00c3"]
+    pairs += [
+        text[at : at + 2] for at in range(len(text) - 1) if text[at] in "\u00c4\u00c5" and text[at + 1] not in quotes
+    ]
     misread = any(is_misread(pair, encoding) for pair in pairs for encoding in ("latin-1", "cp1252"))
     return {
         name

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 from urllib.parse import quote, unquote
 
 import polars as pl
+import polars.selectors as cs
 
 from crossdock.errors import RefusedError
 from crossdock.printable import BLANKS, is_storable, printable
@@ -45,6 +46,20 @@ Empty = Literal["refuse", "all_gone", "no_change"]
 """What an empty export is: no evidence of anything, a list of everything that has nothing, or no change."""
 Again = Callable[[Sequence[int] | None], Iterator[pl.DataFrame]]
 """Reads a source again, in file order: the rows that begin at these lines (ascending), or all of them."""
+
+
+def column_named(name: str) -> pl.Expr:
+    """Return the column with exactly this *name*: ``pl.col`` reads ``*`` and ``^...$`` as patterns of names."""
+    return cs.by_name(name).as_expr()
+
+
+def columns_named(names: Iterable[str]) -> list[pl.Expr]:
+    return [column_named(name) for name in names]
+
+
+def cells_named(rows: pl.DataFrame, name: str) -> pl.Series:
+    """Return the cells of that column without its name, which most methods of a series read as a pattern, too."""
+    return rows[name].alias("")
 
 
 def key_text(parts: Sequence[str]) -> str:

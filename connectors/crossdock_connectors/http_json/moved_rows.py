@@ -33,7 +33,7 @@ class MovedRows:
         frame = with_paths(page.load(), columns)
         if not set(columns) <= set(frame.columns):
             return  # the run refuses the page
-        rows = list(frame.select(columns).iter_rows(named=True))
+        rows = list(frame[columns].iter_rows(named=True))
         keys = ["\0".join(row[name] or "" for name in self._key) for row in rows]
         again = self._seen.among(keys)
         for key, row in zip(keys, rows, strict=True):

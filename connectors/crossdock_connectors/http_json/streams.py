@@ -17,7 +17,7 @@ from crossdock.mapping.cursors import Cursor, Window, instant_cursor
 from crossdock.reading.sources.list_evidence import changed
 from crossdock.reading.sources.pagination import SizedPages
 from crossdock.reading.sources.retried_requests import NotFoundError
-from crossdock.records import JSON, LINE, with_paths
+from crossdock.records import JSON, LINE, column_named, with_paths
 from crossdock.sources import ApiAnswer, Checkpoint, CursorInBody, NextUrl, UnavailableError, windows
 from crossdock.values import exact_json
 from crossdock.values.json_values import at_path, found_at, member_name
@@ -256,8 +256,8 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
 
         The last of *rows* must be in the list from its own cursor on, or from a second before if that is excluded.
         """
-        columns = [*self.key, cursor.column]
-        known = with_paths(rows, columns).select(columns).drop_nulls()
+        columns = [*dict.fromkeys((*self.key, cursor.column))]
+        known = with_paths(rows, columns)[columns].drop_nulls()
         if not known.height:
             return ""
         last = known.row(-1, named=True)
@@ -272,7 +272,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         pages = self.pages(ctx, {"since": self._written(since)})
         for page in itertools.islice(pages, 2):
             listed = with_paths(self.batch(ctx, page, page.address).load(), self.key)
-            if listed.filter(pl.col(name) == last[name] for name in self.key).height:
+            if listed.filter(column_named(name) == last[name] for name in self.key).height:
                 return ""
         if next(pages, None) is not None and not cursor.sorted:
             return ""  # it may be on any page

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import polars as pl
 import polars_hash  # its import registers the namespace nchash
 
-from crossdock.records import LINE
+from crossdock.records import LINE, column_named
 
 Algorithm = Literal["xxh3_64", "xxh3_128"]
 
@@ -44,7 +44,7 @@ def of_rows(columns: Sequence[str], version: str, algorithm: Algorithm) -> pl.Ex
     """
     kind = pl.UInt64 if algorithm == "xxh3_64" else HASH
     seeds = {name: seed_of(name, version) for name in columns}
-    hashes = (digest(pl.col(name), algorithm, seed).fill_null(pl.lit(seed, kind)) for name, seed in seeds.items())
+    hashes = (digest(column_named(name), algorithm, seed).fill_null(pl.lit(seed, kind)) for name, seed in seeds.items())
     return reduce(add, hashes)
 
 

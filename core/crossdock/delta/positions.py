@@ -8,7 +8,7 @@ import polars as pl
 
 from crossdock.errors import RecordError, RefusedError
 from crossdock.mapping.ordering import KIND_LENGTH, OrderBy, kind_of
-from crossdock.records import LINE
+from crossdock.records import LINE, cells_named, column_named, columns_named
 
 _SEPARATOR = "\x1f"  # sorts before every printable character
 _ZONE = "(?:Z|[+-][0-9]{2}:?[0-9]{2})"
@@ -27,14 +27,14 @@ def of_rows(columns: Sequence[OrderBy], frame: pl.DataFrame) -> pl.Expr:
 
     NUL becomes the next character, because PostgreSQL does not store it.
     """
-    parts = [_converted(item, frame[item.column]) for item in columns]
+    parts = [_converted(item, cells_named(frame, item.column)) for item in columns]
     joined = pl.concat_str([pl.lit(kind_of(columns)) + parts[0], *parts[1:]], separator=_SEPARATOR)
     return joined.str.replace_all("\0", "\x01", literal=True)
 
 
 def _converted(item: OrderBy, column: pl.Series) -> pl.Expr:
     if item.as_ == "text":
-        return pl.col(item.column).fill_null("")
+        return column_named(item.column).fill_null("")
     usual = _usual_instants(column) if item.as_ == "instant" and item.format is None else [None] * len(column)
     cells = zip(usual, column.to_list(), strict=True)
     return pl.lit(pl.Series([found or _position(item, cell) for found, cell in cells], dtype=pl.String))
@@ -92,8 +92,8 @@ class TimeNotations:
             RefusedError: If times in a column have notations that do not sort as text.
         """
         for column in self._columns:
-            times = frame.filter(pl.col(column).str.contains(_TIME)).select(_notation(column), LINE)
-            for notation, line in times.unique(column, keep="first", maintain_order=True).iter_rows():
+            times = frame.filter(column_named(column).str.contains(_TIME)).select(_notation(column), LINE)
+            for notation, line in times.unique(columns_named([column]), keep="first", maintain_order=True).iter_rows():
                 first, place = self._first.setdefault(column, (notation, f"{source}:{line}"))
                 if first != notation:
                     message = f"column {column!r} has times written as {notation} and, at {place}, as {first}"
@@ -104,6 +104,6 @@ class TimeNotations:
 
 def _notation(column: str) -> pl.Expr:
     """Return the notation of a time. With an offset, the number of its digits does not matter; before ``Z`` it does."""
-    text = pl.col(column)
+    text = column_named(column)
     with_offset = text.str.replace(_TIME, "0000-00-00${1}00:00:00${2}")
     return pl.when(text.str.ends_with("Z")).then(text.str.replace_all("[0-9]", "0")).otherwise(with_offset)

@@ -14,7 +14,7 @@ from crossdock.delta import fingerprint, positions
 from crossdock.errors import RefusedError
 from crossdock.mapping.ordering import OrderBy, declared
 from crossdock.mapping.repairs_and_filters import Repair, first_match
-from crossdock.records import JSON, LINE, with_paths
+from crossdock.records import JSON, LINE, cells_named, column_named, with_paths
 
 KEY, KEY_HASH, SKIP = "_key", "_key_hash", "_skip"
 FP, POSITION, SAME, DELETED = "_fp", "_position", "_same", "_deleted"
@@ -111,12 +111,12 @@ def _repaired(
     """Repair the texts of *frame*. Also return the columns of the key with only unreserved characters."""
     repairs = {name: repair for name, repair in stream.columns.items() if name in frame.columns}
     if repairs:
-        before = (pl.col(name).alias(f"{BEFORE}{name}") for name in repairs)
+        before = (column_named(name).alias(f"{BEFORE}{name}") for name in repairs)
         frame = frame.with_columns(*before, *(repair.expression(name) for name, repair in repairs.items()))
-    plain = [name for name in stream.key if _is_unreserved(frame[name])]
+    plain = [name for name in stream.key if _is_unreserved(cells_named(frame, name))]
     odd = [name for name in stream.key if name not in plain] if stream.trim_keys else []
     if odd:
-        untrimmed = frame.select(odd)
+        untrimmed = frame[odd]
         frame = frame.with_columns(_TRIM.expression(name) for name in odd)
         differing = [untrimmed[name] != frame[name] for name in odd]
         trimmed_rows(int(pl.select(pl.any_horizontal(differing).sum()).item()))
@@ -156,8 +156,8 @@ def _with_used_columns(stream: Stream[Any], source: str, frame: pl.DataFrame) ->
 
 def _key(frame: pl.DataFrame, names: Sequence[str], plain: Collection[str]) -> pl.Expr:
     """Compute `crossdock.records.key_text` in columns; null where a part is null, empty or too long."""
-    parts = [pl.col(name) if name in plain else pl.lit(_encoded(frame[name])) for name in names]
-    valid = [pl.col(name).str.len_bytes().is_between(1, MAX_KEY_BYTES) for name in names]
+    parts = [column_named(name) if name in plain else pl.lit(_encoded(cells_named(frame, name))) for name in names]
+    valid = [column_named(name).str.len_bytes().is_between(1, MAX_KEY_BYTES) for name in names]
     filled = [pl.when(is_valid).then(part) for is_valid, part in zip(valid, parts, strict=True)]
     return pl.concat_str(filled, separator="|")
 

@@ -58,7 +58,7 @@ class SourceUnit:
         wanted = lines.to_frame(LINE)  # joined from the left: the result has the order of *lines*
         alike = groupby(self.held or (), key=lambda frame: frame.columns)
         for frame in self.rows() if self.held is None else (pl.concat(list(frames)) for _, frames in alike):
-            found = wanted.join(frame, on=LINE, how="inner", maintain_order="left").select(frame.columns)
+            found = wanted.join(frame, on=LINE, how="inner", maintain_order="left")[frame.columns]
             yield from found.iter_slices(AT_ONCE)
 
 

@@ -14,6 +14,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from crossdock.mapping.convert import Row
 from crossdock.printable import BLANKS
+from crossdock.records import column_named
 from crossdock.values.config_file import ConfigModel, GivenText
 
 MAX_ZFILL = 100
@@ -53,7 +54,7 @@ class Repair(ConfigModel):
     """The text that takes the place of each of these texts; any other stays."""
 
     def expression(self, column: str) -> pl.Expr:
-        text = pl.col(column)
+        text = column_named(column)
         if self.decode:
             text = text.map_elements(_percent_decoded, return_dtype=pl.String)
         if self.strip:
@@ -124,7 +125,7 @@ class Filter(ConfigModel):
             if self.not_ is not None:
                 return ~inner[0]
             return pl.any_horizontal(inner) if self.any else pl.all_horizontal(inner)
-        return self._comparison_of(pl.col(self.field or "").fill_null(""))
+        return self._comparison_of(column_named(self.field or "").fill_null(""))
 
     def _comparison_of(self, text: pl.Expr) -> pl.Expr:
         if self.equals is not None:

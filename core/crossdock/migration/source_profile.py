@@ -9,7 +9,7 @@ import polars as pl
 
 from crossdock.mapping.joined_records import NO_MAIN_ROW
 from crossdock.migration.column_profile import ColumnProfile, place, profiles
-from crossdock.records import JSON, LINE, RawBatch
+from crossdock.records import JSON, LINE, RawBatch, columns_named
 from crossdock.values import exact_json
 from crossdock.values.json_values import text_of
 
@@ -40,9 +40,8 @@ class SourceProfile:
         if LINE not in rows.columns:  # a defect of a connector, which is reported when the rows are used
             return
         columns = _members(rows[JSON].to_list()) if JSON in rows.columns else rows.select(pl.col(pl.String))
-        for name in columns.columns:
-            if name not in self.columns and not self._has_room(name):
-                columns = columns.drop(name)
+        kept = [name for name in columns.columns if name in self.columns or self._has_room(name)]
+        columns = columns.select(columns_named(kept))
         if not self._sources or self._sources[-1] != batch.source:
             self._sources.append(batch.source)
         self.rows += rows.height
@@ -72,8 +71,8 @@ def _own(rows: pl.DataFrame, joined: Collection[str]) -> pl.DataFrame:
     for name in joined:
         if (problem := f"{name}.problem") in rows.columns:
             rows = rows.filter(pl.col(problem).ne_missing(pl.lit(NO_MAIN_ROW)))
-    added = [each for each in rows.columns if each in joined or each.partition(".")[0] in joined]
-    return rows.drop(added)
+    own = [each for each in rows.columns if each not in joined and each.partition(".")[0] not in joined]
+    return rows.select(columns_named(own))
 
 
 def _members(texts: Sequence[str | None]) -> pl.DataFrame:

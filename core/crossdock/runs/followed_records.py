@@ -12,7 +12,7 @@ from crossdock.delta.row_preparation import KEY, KEY_HASH, keys_only
 from crossdock.errors import CrossdockError, StateError, StoppedError
 from crossdock.mapping.stream_facts import OpenUntil
 from crossdock.planning.references import key_hashes
-from crossdock.records import RawBatch, key_parts_of, key_text, with_paths
+from crossdock.records import RawBatch, cells_named, key_parts_of, key_text, with_paths
 from crossdock.runs.checked_batches import fetched_batches
 from crossdock.state import FollowedRecord, State, Transaction
 
@@ -58,7 +58,7 @@ class FollowedRecords:
         marks = stream.deleted
         try:
             frame = with_paths(rows, [rule.field, *(marks.columns() if marks is not None else ())])
-            is_final = frame[rule.field].fill_null("").is_in(list(rule.in_))
+            is_final = cells_named(frame, rule.field).fill_null("").is_in(list(rule.in_))
         except (ValueError, pl.exceptions.ColumnNotFoundError):
             return  # the stream refuses the batch
         if marks is not None:

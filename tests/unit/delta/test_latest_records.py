@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import polars as pl
 import pytest
@@ -16,9 +17,10 @@ from tests.unit.delta.things import Rows, Things, batch, known_of, records, rere
 from crossdock.delta import compare
 from crossdock.delta import latest_records as scan_module
 from crossdock.delta.latest_records import Scan
-from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, SAME
+from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, SAME, prepare
 from crossdock.errors import InternalError, RefusedError
 from crossdock.mapping.repairs_and_filters import Filter, Repair
+from crossdock.mapping.stream_facts import SuspiciousLimit
 from crossdock.planning.references import key_hashes
 from crossdock.records import LINE, RawBatch
 from crossdock.state.sidecar_files.key_index import KNOWN_FP
@@ -34,6 +36,40 @@ def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
     rows.load().write_ipc(path)
     scan, _ = scanned(Things(), [RawBatch("a.csv", path), rows], work)
     assert [record.row for record in records(scan)] == [{"K": "1", "V": "a"}, {"K": "2", "V": "b"}]
+
+
+NAMING: dict[str, Callable[[str], dict[str, Any]]] = {
+    "key": lambda name: {"key": ("K", name)},
+    "uses": lambda name: {"uses": (name,)},
+    "columns": lambda name: {"uses": ("V",), "columns": {name: Repair(strip="both", zfill=3)}},
+    "skip": lambda name: {"uses": ("V",), "skip": {"odd": Filter(field=name, one_of=("1", " 3"))}},
+    "deleted": lambda name: {"uses": ("V",), "mode": "append", "deleted": Filter(field=name, equals="2")},
+    "order_by": lambda name: {"uses": ("V",), "order_by": (name,)},
+    "suspicious": lambda name: {"uses": None, "suspicious": SuspiciousLimit(at_most=1)},
+}
+
+
+@pytest.mark.parametrize("name", ["*", "^.*$", "^V$"])
+@pytest.mark.parametrize("fact", NAMING)
+def test_a_column_is_the_one_with_exactly_this_name(fact: str, name: str, tmp_path: Path) -> None:
+    """Also where polars would read its name as a pattern of names: the same rows make the same records."""
+    cells = [("1", "a", "1"), ("2", "b", "2"), ("1", "c", " 3"), ("3", "MÃ¼", "MÃ¼"), ("2", "e", "1")]
+
+    def found(name: str) -> tuple[Any, ...]:
+        stream = Things(**{"mode": "append", **NAMING[fact](name)})
+        rows = batch([dict(zip(("K", "V", name), row, strict=True)) for row in cells])
+        try:
+            scan, tally = scanned(stream, [rows], tmp_path)
+        except RefusedError as refused:
+            return (str(refused).replace(name, "X"),)
+        fps = prepare(stream, "a", rows.load())[FP].to_list()
+        return (
+            [fps.index(each) for each in fps],
+            tally,
+            [([*record.row.values()], record.lines) for record in records(scan)],
+        )
+
+    assert found(name) == found("X")
 
 
 def test_the_last_row_of_a_key_wins(tmp_path: Path) -> None:

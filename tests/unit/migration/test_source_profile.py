@@ -44,6 +44,14 @@ def test_files_may_have_different_columns(held: int, monkeypatch: pytest.MonkeyP
     assert places == {"A": [], "B": [("a.csv", 2)], "C": [("b.csv", 3)]}
 
 
+@pytest.mark.parametrize("name", ["*", "^.*$"])
+def test_a_column_beyond_the_limit_is_left_out_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever its name is, the others are profiled."""
+    monkeypatch.setattr(source_profile, "MAX_COLUMNS", 1)
+    found = profiled(batch("a.csv", {"A": ["1", "2"], name: ["x", "y"]}))
+    assert (found.columns["A"].whole, [*found.columns], found.has_more) == (2, ["A"], True)
+
+
 def test_a_batch_on_disk_is_read(tmp_path: Path) -> None:
     """Rows that wait in an Arrow file are profiled like others."""
     kept = batch("a.csv", {"A": ["1", "2"]})

@@ -112,6 +112,37 @@ def test_a_lookup_adds_the_columns_of_one_row(main: list[Row], files: list[list[
             assert row["ID"] == given_row["ID"]
 
 
+@pytest.mark.parametrize("by", [(), ("LINE",)])
+@pytest.mark.parametrize("pattern", ["*", "^.*$", "^(ID|NO)$"])
+def test_a_column_is_found_by_its_exact_name(pattern: str, by: tuple[str, ...], tmp_path: Path) -> None:
+    """Also where polars would read the name as a pattern of names."""
+    files = [[{"NO": "1", "LINE": "1", "QTY": "a"}, {"NO": "2", "LINE": "1", "QTY": "b"}], [{"NO": "3", "LINE": "1"}]]
+    main = [{"ID": "1", "REF": "2"}, {"ID": "2", "REF": "9"}]
+
+    def found(changed: dict[str, str]) -> list[Row]:
+        """The rows of the main source and those without one, under the names before the change."""
+
+        def new(names: Sequence[str]) -> list[str]:
+            return [changed.get(name, name) for name in names]
+
+        def renamed(rows: Sequence[Row]) -> list[Row]:
+            return [dict(zip(new(list(row)), row.values(), strict=True)) for row in rows]
+
+        def read() -> StoredRows:
+            return stored([renamed(file) for file in files], new(["NO", "LINE", "QTY"]), tmp_path)
+
+        of, ref, no = new(["ID", "REF", "NO"])
+        joiner = Joiner({"x": Rule({ref: no})}, {"y": Rule({of: no}, new(by))}, {"x": read(), "y": read()}, tmp_path)
+        parts = [*joiner.add_columns(frame(renamed(main), new(["ID", "REF"])))]
+        parts += [part for _, part in joiner.orphans(new(["ID", "REF"]))]
+        ((old, name),) = changed.items()
+        rows = [row for part in parts for row in part.drop("y.content").iter_rows(named=True)]
+        return [{of.replace(name, old): (row[of] or "").replace(name, old) for of in row if of != LINE} for row in rows]
+
+    for name in ("ID", "REF", "NO", "LINE", "QTY"):
+        assert found({name: pattern}) == found({name: "OTHER"})
+
+
 def test_too_many_rows_without_a_record_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They would all be dead letters; a wrong file is more likely."""
     monkeypatch.setattr(joined_rows, "MAX_ORPHANS", 2)

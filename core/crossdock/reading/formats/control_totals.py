@@ -9,8 +9,8 @@ from typing import NoReturn
 import polars as pl
 
 from crossdock.errors import RefusedError
-from crossdock.reading.formats.polars_parser import LINE
 from crossdock.reading.formats.record_types import RecordType, scope_of
+from crossdock.records import LINE, column_named
 
 NUMBER = r"^-?[0-9]{1,26}(?:\.[0-9]{1,9})?$"
 """A number that can be part of a control sum."""
@@ -141,7 +141,7 @@ def exact_numbers(frame: pl.DataFrame, column: str, *, file: str, may_be_empty: 
     Raises:
         RefusedError: If a cell is not a number with at most 26 digits before the point and 9 after it.
     """
-    text = pl.col(column).str.strip_chars(" ")
+    text = column_named(column).str.strip_chars(" ")
     odd = frame.filter(~(text.str.contains(NUMBER) | ((text == "") & may_be_empty)))
     if odd.height:
         message = f"column {column!r} is not a number, which a control sum or count needs"

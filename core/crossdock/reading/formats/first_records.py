@@ -11,7 +11,7 @@ from pathlib import Path
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.compression import open_stream
 from crossdock.reading.formats.file_formats import FileFormat, read_rows, reader_of
-from crossdock.reading.formats.polars_parser import LINE
+from crossdock.records import LINE
 
 _MOST_BYTES = 1 << 20
 _LINE_END = re.compile("\r\n|\n|\x85")

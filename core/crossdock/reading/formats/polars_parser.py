@@ -26,8 +26,8 @@ from polars.exceptions import PolarsError
 from crossdock.reading.formats.column_names import of_header
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS
 from crossdock.reading.formats.text_decoding import Piece, count, parts
+from crossdock.records import LINE, cells_named, column_named, columns_named
 
-LINE = "_line"
 MAX_CELLS = 1 << 19
 """The most cells of a frame. Each takes 16 bytes, even if it is empty, and several frames exist at once."""
 
@@ -105,7 +105,7 @@ class PolarsParser:
         for name in self._names:
             if not inner_ends:
                 break
-            counts = frame[name].str.count_matches("\n", literal=True).cast(pl.UInt64)
+            counts = cells_named(frame, name).str.count_matches("\n", literal=True).cast(pl.UInt64)
             lines += counts.cum_sum() - counts  # each line end inside of a cell moves the rows that follow
             inner_ends -= int(counts.sum())
         return frame.insert_column(frame.width, lines.alias(LINE))
@@ -135,7 +135,8 @@ class PolarsParser:
         if self._never is None:
             return False
         *whole, begin = self._never
-        return bool(_equal(frame, whole)[self._names[len(whole)]].str.starts_with(begin).any())
+        last = cells_named(_equal(frame, whole), self._names[len(whole)])
+        return bool(last.str.starts_with(begin).any())
 
     def _checked_by_counts(self, data: bytes, ends: int) -> pl.DataFrame | None:
         """Parse text with few quotes, or return None if one of them is out of place.
@@ -178,7 +179,7 @@ class PolarsParser:
         if not same or self._has_lone_return(data, ends, frame.height):
             return None
         empty = [name for name in self._names if frame[name].null_count()]  # empty cells without quotes
-        return frame.with_columns(pl.col(empty).fill_null(""))
+        return frame.with_columns(column.fill_null("") for column in columns_named(empty))
 
     def _has_lone_return(self, data: bytes, ends: int, rows: int) -> bool:
         """Return whether a CR in *data*, which has *rows* row ends, is not followed by LF."""
@@ -285,7 +286,7 @@ def _quoted(quote: bytes, delimiter: bytes, end: bytes) -> re.Pattern[bytes]:
 
 def _equal(frame: pl.DataFrame, cells: Sequence[str]) -> pl.DataFrame:
     for name, cell in zip(frame.columns, cells, strict=False):
-        frame = frame.filter(pl.col(name) == cell)
+        frame = frame.filter(frame[name] == cell)
         if frame.is_empty():
             break
     return frame
@@ -340,7 +341,7 @@ class RoundTrip:
         return comparing.at == len(data)
 
     def _in_quotes(self, name: str, *, each: bool) -> pl.Expr:
-        column, quote = pl.col(name), pl.lit(self.quote)
+        column, quote = column_named(name), pl.lit(self.quote)
         quoted = pl.concat_str(quote, column.str.replace_all(self.quote, self.quote * 2, literal=True), quote)
         if each:
             return quoted.alias(name)

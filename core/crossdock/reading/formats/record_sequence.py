@@ -9,8 +9,8 @@ import polars as pl
 
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.control_totals import ControlTotals, first_after
-from crossdock.reading.formats.polars_parser import LINE
 from crossdock.reading.formats.record_types import RecordType, all_columns, ancestors
+from crossdock.records import LINE
 
 
 def chosen_rows(
@@ -66,7 +66,7 @@ class RecordSequence:
             totals.add(frames)
         if (found := frames.get(self._chosen)) is not None:
             self.count += found.height
-            yield found.select(*self.names, LINE)
+            yield found[[*self.names, LINE]]
 
     def end(self) -> None:
         """Check what only the end of the file shows.

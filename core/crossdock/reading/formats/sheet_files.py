@@ -18,9 +18,9 @@ from crossdock.reading.formats.compression import Openable
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
 from crossdock.reading.formats.leniencies import Leniencies
 from crossdock.reading.formats.other_kinds import HEAD, refuse_no_sheet
-from crossdock.reading.formats.polars_parser import LINE
 from crossdock.reading.formats.sheet_process import SheetCells, can_read_sheets, opened_sheet
 from crossdock.reading.formats.xlsx_check import CellError, cell_name
+from crossdock.records import LINE
 
 MAX_BYTES = 64 << 20
 """The limit for one file: a process of its own holds the whole sheet in memory (`sheet_process`)."""

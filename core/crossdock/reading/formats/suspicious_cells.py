@@ -10,7 +10,7 @@ from typing import Literal
 
 import polars as pl
 
-from crossdock.records import LINE
+from crossdock.records import LINE, cells_named, column_named
 
 Damage = Literal["encoding", "spreadsheet", "not_nfc"]
 WORDS: dict[Damage, str] = {
@@ -69,16 +69,16 @@ def suspicious(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[Suspicio
     if not names or not frame.height:
         return
     found = frame.select(
-        pl.col(name).str.contains(_PATTERNS[damage]).fill_null(value=False).alias(str(number))
+        column_named(name).str.contains(_PATTERNS[damage]).fill_null(value=False).alias(str(number))
         for number, (name, damage) in enumerate(names)
     )
     for number, sum_of_cells in enumerate(found.sum().row(0)):
         if not sum_of_cells:
             continue
         name, damage = names[number]
-        cells = frame.select(LINE, name).filter(found[str(number)])
+        cells = frame[[LINE, name]].filter(found[str(number)])
         if damage == "not_nfc":  # not all have a form in one character
-            cells = cells.filter(pl.col(name) != pl.col(name).str.normalize("NFC"))
+            cells = cells.filter(column_named(name) != column_named(name).str.normalize("NFC"))
         if cells.height:
             yield Suspicion(name, damage, cells.height, cells[LINE][0])
 
@@ -86,7 +86,8 @@ def suspicious(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[Suspicio
 def without_zeros(frame: pl.DataFrame, columns: Sequence[str]) -> Iterator[str]:
     """Yield the *columns* whose numbers nearly all have the same length, with a few shorter ones."""
     for name in columns:
-        digits = frame[name].filter(frame[name].str.contains("^[0-9]+$"))
+        cells = cells_named(frame, name)
+        digits = cells.filter(cells.str.contains("^[0-9]+$"))
         lengths = digits.str.len_chars()
         if not len(digits) or digits.str.starts_with("0").any():
             continue

@@ -134,7 +134,7 @@ class JoinedFiles:
                     columns = [name for name in chunk.columns if name != LINE]
                     yield RawBatch(file.facts.name, chunk, proof=proof)
         for source, rows in joiner.orphans(columns):
-            yield RawBatch(source, rows.select(*columns, LINE), proof=proof)
+            yield RawBatch(source, rows[[*columns, LINE]], proof=proof)
 
     def _stored(self, name: str, other: Joined, files: Sequence[TakenFile]) -> StoredRows:
         if not files:

@@ -19,7 +19,7 @@ import polars as pl
 from crossdock.errors import RefusedError
 from crossdock.printable import printable
 from crossdock.reading.sources.source_context import writing
-from crossdock.records import LINE
+from crossdock.records import LINE, column_named, columns_named
 from crossdock.values.local_files import create_private
 
 FILE, NUMBER = "_file", "_file_number"
@@ -67,7 +67,7 @@ class StoredRows:
         if missing := [name for name in self._columns or () if name not in present]:
             names = ", ".join(map(repr, missing))
             raise RefusedError(f"missing column {names}", where=file, hint=f"its columns: {', '.join(present)}")
-        kept = rows.select(*(self._columns or present), LINE).with_columns(
+        kept = rows[[*(self._columns or present), LINE]].with_columns(
             pl.lit(printable(file)).alias(FILE), pl.lit(number, pl.UInt32).alias(NUMBER)
         )
         if not is_new:
@@ -88,7 +88,7 @@ class StoredRows:
                 schema={**dict.fromkeys((*rule.theirs, FILE), pl.String), LINE: pl.UInt64, NUMBER: pl.UInt32}
             )
         rows = pl.concat([pl.scan_ipc(part, glob=False) for part in self._parts], how="diagonal")
-        found = rows.join(keys.lazy(), left_on=rule.theirs, right_on=list(rule.on), how=how)
+        found = rows.join(keys.lazy(), left_on=columns_named(rule.theirs), right_on=columns_named(rule.on), how=how)
         if how == "anti":
             found = found.filter(~pl.col(NUMBER).is_in(self._old)).head(MAX_ORPHANS + 1)
         return found.collect(engine="streaming").sort(NUMBER, LINE)
@@ -155,18 +155,19 @@ class Joiner:
 
     def _looked_up(self, rows: pl.DataFrame, name: str, rule: Rule) -> pl.DataFrame:
         found = self._stored[name].matching(_keys(rows, rule), rule)
-        newest = found.unique(rule.theirs, keep="last", maintain_order=True)
+        newest = found.unique(columns_named(rule.theirs), keep="last", maintain_order=True)
         _refuse_contradictions(found, name, rule)
         text = [column for column in newest.columns if column not in {FILE, NUMBER, LINE}]
         # the columns of the key stay, under the name of the look-up as well
         keys = {f"_{number}": theirs for number, theirs in enumerate(rule.theirs)}
         renamed = newest.select(
-            *(pl.col(theirs).alias(alias) for alias, theirs in keys.items()),
-            *(pl.col(column).alias(f"{name}.{column}") for column in text),
+            *(column_named(theirs).alias(alias) for alias, theirs in keys.items()),
+            *(column_named(column).alias(f"{name}.{column}") for column in text),
             pl.lit("found").alias(name),
         )
-        joined = rows.join(renamed, left_on=list(rule.on), right_on=list(keys), how="left", maintain_order="left")
-        is_named = pl.all_horizontal(pl.col(column).fill_null("") != "" for column in rule.on)
+        ours = columns_named(rule.on)
+        joined = rows.join(renamed, left_on=ours, right_on=list(keys), how="left", maintain_order="left")
+        is_named = pl.all_horizontal(column.fill_null("") != "" for column in ours)
         return joined.with_columns(pl.when(is_named).then(pl.col(name).fill_null("missing")).alias(name))
 
     def _joined(self, rows: pl.DataFrame, name: str, rule: Rule) -> pl.DataFrame:
@@ -175,20 +176,21 @@ class Joiner:
         found = self._stored[name].matching(keys, rule)
         self._matched[name] = self._matched[name] or found.height > 0
         grouped = _grouped(found, name, rule)
-        return rows.join(grouped, left_on=list(rule.on), right_on=rule.theirs, how="left", maintain_order="left")
+        ours, theirs = columns_named(rule.on), columns_named(rule.theirs)
+        return rows.join(grouped, left_on=ours, right_on=theirs, how="left", maintain_order="left")
 
 
 def _keys(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
     """Return the keys that *rows* name, without empty ones."""
-    is_named = pl.all_horizontal(pl.col(column).fill_null("") != "" for column in rule.on)
-    return rows.select(list(rule.on)).filter(is_named).unique()
+    is_named = pl.all_horizontal(column.fill_null("") != "" for column in columns_named(rule.on))
+    return rows[list(rule.on)].filter(is_named).unique()
 
 
 def _grouped(rows: pl.DataFrame, name: str, rule: Rule, *more: pl.Expr) -> pl.DataFrame:
     text = [column for column in rows.columns if column not in {FILE, NUMBER, LINE}]
-    rows = rows.with_columns(pl.struct(text).struct.json_encode().alias("_json"))
+    rows = rows.with_columns(pl.struct(columns_named(text)).struct.json_encode().alias("_json"))
     rows = _newest_by_key(rows, rule) if rule.key else _newest_by_file(rows, rule)
-    grouped = rows.group_by(rule.theirs, maintain_order=True).agg(
+    grouped = rows.group_by(columns_named(rule.theirs), maintain_order=True).agg(
         pl.concat_str(pl.lit("["), pl.col("_json").str.join(","), pl.lit("]")).alias(name),
         pl.col("_json").sort().str.join(",").alias(f"{name}.content"),
         pl.concat_str(FILE, LINE, separator=":").str.join("\n").alias(f"{name}.at"),
@@ -201,14 +203,15 @@ def _grouped(rows: pl.DataFrame, name: str, rule: Rule, *more: pl.Expr) -> pl.Da
 
 def _newest_by_key(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
     """Keep the row of the newest file for each key, and add the problem of each record."""
-    has_key = pl.all_horizontal(pl.col(column).fill_null("") != "" for column in rule.key)
-    differs = pl.col("_json").n_unique().over([*rule.theirs, *rule.key, NUMBER]) > 1
+    has_key = pl.all_horizontal(column.fill_null("") != "" for column in columns_named(rule.key))
+    differs = pl.col("_json").n_unique().over(columns_named([*rule.theirs, *rule.key, NUMBER])) > 1
     rows = rows.with_columns(has_key.alias("_has_key"), (differs & has_key).alias("_contradicts"))
-    newest = rows.filter("_has_key").unique([*rule.theirs, *rule.key], keep="last", maintain_order=True)
+    newest = rows.filter("_has_key").unique(columns_named([*rule.theirs, *rule.key]), keep="last", maintain_order=True)
+    of_record = columns_named(rule.theirs)
     problem = (
-        pl.when(pl.col("_contradicts").any().over(rule.theirs))
+        pl.when(pl.col("_contradicts").any().over(of_record))
         .then(pl.lit("contradiction"))
-        .when((~pl.col("_has_key")).any().over(rule.theirs))
+        .when((~pl.col("_has_key")).any().over(of_record))
         .then(pl.lit("empty_key"))
     )
     kept = pl.concat([newest, rows.filter(~pl.col("_has_key"))]).sort(NUMBER, LINE)
@@ -217,22 +220,24 @@ def _newest_by_key(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
 
 def _newest_by_file(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
     """Keep the newest of the files that repeat all rows of a record, and add the problem of each record."""
-    of_file = pl.col("_json").sort().str.join(",").over([*rule.theirs, NUMBER])
+    of_record = columns_named(rule.theirs)
+    of_file = pl.col("_json").sort().str.join(",").over([*of_record, NUMBER])
     rows = rows.with_columns(of_file.alias("_of_file"))
-    differs = pl.col("_of_file").n_unique().over(rule.theirs) > 1
+    differs = pl.col("_of_file").n_unique().over(of_record) > 1
     rows = rows.with_columns(pl.when(differs).then(pl.lit("several_files")).alias("_problem"))
-    is_newest = pl.col(NUMBER) == pl.col(NUMBER).max().over(rule.theirs)
+    is_newest = pl.col(NUMBER) == pl.col(NUMBER).max().over(of_record)
     return rows.filter(is_newest | pl.col("_problem").is_not_null())
 
 
 def _refuse_contradictions(found: pl.DataFrame, name: str, rule: Rule) -> None:
     """Refuse a file that lists a key of a look-up twice with different rows."""
     text = [column for column in found.columns if column not in {FILE, NUMBER, LINE}]
-    differing = found.filter(pl.struct(text).n_unique().over([*rule.theirs, NUMBER]) > 1)
+    differing = found.filter(pl.struct(columns_named(text)).n_unique().over(columns_named([*rule.theirs, NUMBER])) > 1)
     if not differing.height:
         return
     first = differing.row(0, named=True)
-    same = differing.filter(pl.all_horizontal(pl.col(column) == first[column] for column in (*rule.theirs, NUMBER)))
+    alike = (column_named(column) == first[column] for column in (*rule.theirs, NUMBER))
+    same = differing.filter(pl.all_horizontal(alike))
     places = [f"{file}:{line}" for file, line in same[[FILE, LINE]].rows()]
     raise RefusedError(
         f"look-up {name!r} finds the key of {places[0]} again, with different content",

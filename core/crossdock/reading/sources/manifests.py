@@ -19,7 +19,7 @@ from crossdock.reading.formats.delimited_format import DelimitedFormat
 from crossdock.reading.formats.file_formats import FileFormat, read_rows
 from crossdock.reading.sources.source_context import SourceContext, writing
 from crossdock.reading.transport.file_store import FileStore, RemoteFile, split_pattern
-from crossdock.records import LINE
+from crossdock.records import LINE, column_named
 from crossdock.values.config_file import ConfigModel
 from crossdock.values.local_files import create_private
 
@@ -185,7 +185,7 @@ def _named(manifest: Manifest, listed: RemoteFile, frame: pl.DataFrame, names: l
         raise RefusedError(
             f"missing column {', '.join(map(repr, sorted(missing)))}", where=f"{listed.path}:1", hint=hint
         )
-    return frame.with_columns(_file_name(pl.col(manifest.name))).filter(pl.col(manifest.name).is_in(names))
+    return frame.with_columns(_file_name(column_named(manifest.name))).filter(column_named(manifest.name).is_in(names))
 
 
 def _file_name(path: pl.Expr) -> pl.Expr:

@@ -40,12 +40,29 @@ REASONS: frozenset[str] = frozenset(get_args(Reason))
 LINE = "_line"  # line or position in its file or page, from 1
 JSON = "_json"  # canonical text of a record that was read as JSON
 ELEMENT = "_element"  # JSON pointer of the list element that a row was made of, in the object as it was read
+RESERVED = (LINE, JSON, ELEMENT)
+"""Columns of rows beside those of their source, which therefore cannot have these names."""
+_OWN = "\x1d"
 MAX_EXPLODED = 256 << 20  # characters of the rows of one page: each row repeats what surrounds the list
 
 Empty = Literal["refuse", "all_gone", "no_change"]
 """What an empty export is: no evidence of anything, a list of everything that has nothing, or no change."""
 Again = Callable[[Sequence[int] | None], Iterator[pl.DataFrame]]
 """Reads a source again, in file order: the rows that begin at these lines (ascending), or all of them."""
+
+
+def own(name: str) -> str:
+    """Return the name of a column that crossdock adds to rows while it works; no source has such a name."""
+    return _OWN + name
+
+
+def is_own(column: str) -> bool:
+    return column.startswith(_OWN)
+
+
+def is_reserved(name: str) -> bool:
+    """Return whether no column of a source, and no path in JSON, may have this name."""
+    return name in RESERVED or is_own(name)
 
 
 def column_named(name: str) -> pl.Expr:

@@ -18,6 +18,7 @@ from tests.e2e.socket_guard_runs import contents, tree
 from tests.e2e.warehouse import INVOICES, Site, ask, expected
 
 from crossdock.config.project import project
+from crossdock.delta.row_preparation import KEY_HASH
 from crossdock.planning.references import key_hashes
 from crossdock.state import Scope
 from crossdock.values.clock import SystemClock
@@ -77,7 +78,7 @@ def test_the_key_index_keeps_the_order_of_the_exports(depot: Site) -> None:
         with closing(project.load(depot.config).open_state(read_only=True)) as state:
             known = state.known(Scope("platform", "product", "wms"))
         hashes = key_hashes(list(skus))
-        assert night == 1 or known["_key_hash"].to_list() == [hashes[sku] for sku in skus]
+        assert night == 1 or known[KEY_HASH].to_list() == [hashes[sku] for sku in skus]
 
 
 def test_a_warehouse_that_moves_from_a_server_into_a_folder(site: Site) -> None:

@@ -212,9 +212,13 @@ def _names_paths(trial: Trial) -> bool:
 def _dotted(pointer: str) -> str:
     """Return a config's name for a JSON pointer, which may follow the number of a row.
 
-    That is a dotted path or, if a name around it would split into others, the pointer.
+    That is a dotted path or, if a name around it would split into others or the name is reserved, the pointer.
     """
+    from crossdock.records import is_reserved
+
     number, *names = pointer.split("/")
+    if len(names) == 1 and is_reserved(names[0]):
+        return pointer
     if (len(names) > 1 and any(not name or "." in name for name in names)) or names[0].startswith("~1"):
         return pointer
     return number + ".".join(names).replace("~1", "/").replace("~0", "~")

@@ -46,11 +46,11 @@ from crossdock.delta.unchanged_rows import KeyOrder
 from crossdock.errors import RefusedError
 from crossdock.mapping.ordering import declared
 from crossdock.reading.formats.suspicious_cells import Suspicion, suspicious
-from crossdock.records import JSON, LINE, RawBatch
+from crossdock.records import JSON, LINE, RawBatch, own
 from crossdock.state import DeadLetter
 from crossdock.values.tally import Tally
 
-ROWS = "_rows"
+ROWS = own("rows")
 _HELD_BYTES = 32 << 20  # of rows that may have changed
 _DIGESTED_AT_ONCE = 10_000
 _OF_NO_ROW = {POSITION: None, ROWS: 1, DELETED: False}

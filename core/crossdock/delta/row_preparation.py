@@ -14,14 +14,12 @@ from crossdock.delta import fingerprint, positions
 from crossdock.errors import RefusedError
 from crossdock.mapping.ordering import OrderBy, declared
 from crossdock.mapping.repairs_and_filters import Repair, first_match
-from crossdock.records import JSON, LINE, cells_named, column_named, with_paths
+from crossdock.records import JSON, LINE, cells_named, column_named, is_own, own, with_paths
 
-KEY, KEY_HASH, SKIP = "_key", "_key_hash", "_skip"
-FP, POSITION, SAME, DELETED = "_fp", "_position", "_same", "_deleted"
-UNIT = "_unit"
-OURS = {KEY, KEY_HASH, SKIP, FP, POSITION, DELETED, UNIT, LINE}
-"""Columns that do not come from the source, besides those that begin with `BEFORE`."""
-BEFORE = "_before:"
+KEY, KEY_HASH, SKIP = own("key"), own("key_hash"), own("skip")
+FP, POSITION, SAME, DELETED = own("fp"), own("position"), own("same"), own("deleted")
+UNIT = own("unit")
+BEFORE = own("before:")
 """The prefix of columns with the cells before repairs."""
 MAX_KEY_BYTES = 1_000
 """The limit for each part of a key, in UTF-8: twice the limit of the platform's externalId."""
@@ -85,7 +83,8 @@ def keys_only(stream: Stream[Any], source: str, frame: pl.DataFrame) -> pl.DataF
 
 
 def is_ours(column: str) -> bool:
-    return column in OURS or column.startswith(BEFORE)
+    """Return whether a column of prepared rows does not come from their source."""
+    return column == LINE or is_own(column)
 
 
 def in_parts(*frames: pl.DataFrame) -> Iterator[tuple[pl.DataFrame, ...]]:

@@ -9,12 +9,13 @@ import polars as pl
 
 from crossdock.mapping.joined_records import NO_MAIN_ROW
 from crossdock.migration.column_profile import ColumnProfile, place, profiles
-from crossdock.records import JSON, LINE, RawBatch, columns_named
+from crossdock.records import JSON, LINE, RawBatch, columns_named, own
 from crossdock.values import exact_json
 from crossdock.values.json_values import text_of
 
 MAX_COLUMNS = 500
 """The most profiled columns of a stream; for JSON records, those that come first."""
+_PLACE = own("place")
 _ROWS, _BYTES = 100_000, 32 << 20  # held until they are profiled together, which many small batches need
 
 
@@ -46,7 +47,7 @@ class SourceProfile:
             self._sources.append(batch.source)
         self.rows += rows.height
         self._bytes += int(columns.estimated_size())
-        self._held.append(columns.with_columns(rows.select(place(len(self._sources) - 1, pl.col(LINE)).alias(LINE))))
+        self._held.append(columns.with_columns(rows.select(place(len(self._sources) - 1, pl.col(LINE)).alias(_PLACE))))
         if sum(frame.height for frame in self._held) >= _ROWS or self._bytes >= _BYTES:
             self.finish()
 
@@ -54,7 +55,7 @@ class SourceProfile:
         if not self._held:
             return
         rows = pl.concat(self._held, how="diagonal")
-        found = profiles(rows.drop(LINE), rows[LINE], self._sources)
+        found = profiles(rows.drop(_PLACE), rows[_PLACE], self._sources)
         for name, profile in found.items():
             self.columns[name].add(profile)
         self._held, self._sources, self._bytes = [], [], 0

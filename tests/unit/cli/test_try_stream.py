@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.unit.cli.conftest import CONFIG, CommandLine
 
 from crossdock.cli.try_stream import _beside, _dotted, _leaves
+from crossdock.records import RESERVED, is_reserved
 from crossdock.testing import context, read, replay
 from crossdock.values.json_values import at_path
 
@@ -249,7 +250,7 @@ def test_paths_that_no_record_has_are_named(recorded_shop: CommandLine) -> None:
     assert recorded_shop.run("try", "shop.customers", "--json").json["empty_columns"] == ["contact.email", "curency"]
 
 
-@given(st.lists(st.text(max_size=5), min_size=1, max_size=4))
+@given(st.lists(st.text(max_size=5) | st.sampled_from(RESERVED), min_size=1, max_size=4))
 def test_a_declared_stream_shows_the_paths_that_a_config_can_use(names: list[str]) -> None:
     """Dotted paths, and JSON pointers for names with dots: what is shown finds the member."""
     value: object = 1
@@ -259,6 +260,7 @@ def test_a_declared_stream_shows_the_paths_that_a_config_can_use(names: list[str
     shown = _dotted(pointer)
     assert at_path(value, shown) == 1
     assert shown == pointer or shown == ".".join(names)
+    assert not is_reserved(shown)
 
 
 def test_a_recording_is_explained_and_never_overwritten(recorded_shop: CommandLine) -> None:

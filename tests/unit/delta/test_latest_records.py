@@ -49,15 +49,22 @@ NAMING: dict[str, Callable[[str], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", ["*", "^.*$", "^V$"])
+NAMES = [
+    *("*", "^.*$", "^V$"),
+    *("_key", "_key_hash", "_skip", "_fp", "_position", "_same", "_deleted", "_unit", "_rows", "_before:V", "_id"),
+]
+
+
+@pytest.mark.parametrize("as_json", [False, True], ids=["columns", "members"])
 @pytest.mark.parametrize("fact", NAMING)
-def test_a_column_is_the_one_with_exactly_this_name(fact: str, name: str, tmp_path: Path) -> None:
-    """Also where polars would read its name as a pattern of names: the same rows make the same records."""
+def test_a_column_may_have_any_name(fact: str, as_json: bool, tmp_path: Path) -> None:
+    """Also one that polars reads as a pattern, or that begins with _: the same rows make the same records."""
     cells = [("1", "a", "1"), ("2", "b", "2"), ("1", "c", " 3"), ("3", "MÃ¼", "MÃ¼"), ("2", "e", "1")]
 
     def found(name: str) -> tuple[Any, ...]:
         stream = Things(**{"mode": "append", **NAMING[fact](name)})
-        rows = batch([dict(zip(("K", "V", name), row, strict=True)) for row in cells])
+        items = [dict(zip(("K", "V", name), row, strict=True)) for row in cells]
+        rows = RawBatch.json(items, source="a.csv") if as_json else batch(items)
         try:
             scan, tally = scanned(stream, [rows], tmp_path)
         except RefusedError as refused:
@@ -66,10 +73,12 @@ def test_a_column_is_the_one_with_exactly_this_name(fact: str, name: str, tmp_pa
         return (
             [fps.index(each) for each in fps],
             tally,
-            [([*record.row.values()], record.lines) for record in records(scan)],
+            [(record.row["K"], record.row.get(name), record.lines) for record in records(scan)],
         )
 
-    assert found(name) == found("X")
+    expected = found("X")
+    for name in NAMES:
+        assert (name, *found(name)) == (name, *expected)
 
 
 def test_the_last_row_of_a_key_wins(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tests.unit.delta.things import Rows, Things, batch, known_of, rereadable, s
 
 from crossdock.delta import latest_records, small_batches
 from crossdock.delta.latest_records import Scan
-from crossdock.delta.row_preparation import prepare
+from crossdock.delta.row_preparation import KEY_HASH, prepare
 from crossdock.errors import RefusedError
 from crossdock.mapping.repairs_and_filters import Repair
 from crossdock.records import RawBatch
@@ -45,7 +45,7 @@ def _read(
         scan.take(_batches(contents), tally, lambda _rows: None, lambda: known)
         found = [(each.record, each.identity) for each in scan.records(scan.latest)]
         letters = [(each.identity, each.raw) for each in scan.keyless]
-    return scan.latest.sort("_key_hash").rows(), found, letters, sum(scan.trimmed_rows), tally
+    return scan.latest.sort(KEY_HASH).rows(), found, letters, sum(scan.trimmed_rows), tally
 
 
 @settings(max_examples=examples(20), deadline=None)

@@ -68,7 +68,9 @@ def table(
     if not records:
         raise OracleRefusalError("empty")
     _, header = records[0]
-    if any(not name.strip() or name.startswith("_") for name in header) or len(set(header)) < len(header):
+    reserved = {"_line", "_json", "_element"}
+    odd = any(not name.strip() or name in reserved or name[0] == "\x1d" for name in header)
+    if odd or len(set(header)) < len(header):
         raise OracleRefusalError("header")
     for _, cells in records[1:]:
         if len(cells) != len(header) or cells == header:

@@ -85,6 +85,8 @@ def test_a_column_may_have_any_name() -> None:
     names = ("place", "value", "count", "line", "hash", "day")
     found = profiled(batch("a.csv", {name: ["1", " 2"] for name in names}))
     assert {name: column.whole for name, column in found.columns.items()} == dict.fromkeys(names, 2)
+    items = [{"_line": 7, "_json": 8, "*": 9}]
+    assert {*profiled(RawBatch.json(items, source="/p")).columns} == {"_line", "_json", "*"}
 
 
 def test_the_number_of_columns_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

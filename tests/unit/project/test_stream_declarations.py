@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from crossdock import Context, Filter, OrderBy, RawBatch, Record, Repair, Stream
-from crossdock.config.project.stream_declarations import check_declaration
+from crossdock.config.project.stream_declarations import check_column_names, check_declaration
 from crossdock.errors import ConfigError
+from crossdock.mapping.cursors import Cursor
 from crossdock.mapping.stream_facts import AdoptBy
 
 
@@ -84,3 +85,28 @@ def test_a_missing_attribute_is_named() -> None:
     """A stream without a resource is no stream."""
     with pytest.raises(ConfigError, match="w.things: resource is missing"):
         check_declaration("w.things", InCode(), {})
+
+
+@pytest.mark.parametrize("name", ["_line", "_json", "_element", "\x1dkey"])
+@pytest.mark.parametrize(
+    "facts",
+    [
+        lambda name: {"key": (name,)},
+        lambda name: {"order_by": (OrderBy(column=name, as_="integer"),)},
+        lambda name: {"skip": {"x": Filter(not_=Filter(field=name, empty=True))}},
+        lambda name: {"columns": {name: Repair(zfill=3)}},
+        lambda name: {"mode": "incremental", "cursor": Cursor(column=name, as_="integer")},
+    ],
+    ids=["key", "order_by", "skip", "columns", "cursor"],
+)
+def test_a_reserved_name_is_refused(facts: Callable[[str], dict[str, Any]], name: str) -> None:
+    """It is no column of a source; a JSON pointer names such a member, and other names that begin with _ are usual."""
+    with pytest.raises(ConfigError, match=rf"^c:1: w\.things: the name '.*{name[1:]}' is reserved\n.*'/.*', a JSON"):
+        check_column_names("w.things", declared(**facts(name)), "c:1")
+    for usual in (f"/{name}", f"_id{name}", "_key", "_deleted"):
+        check_column_names("w.things", declared(**facts(usual)), "c:1")
+
+
+def test_a_class_may_use_the_whole_record() -> None:
+    """So that each change of its JSON is a change."""
+    check_column_names("w.things", declared(uses=("_json", "K")), "c:1")

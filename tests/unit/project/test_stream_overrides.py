@@ -226,6 +226,12 @@ def test_wrong_overrides_are_refused_with_their_place(overrides: str, message: s
     assert "c.yaml:5:" in found
 
 
+def test_a_reserved_name_is_refused_with_its_place(load_with: Load) -> None:
+    """No column of a source has it."""
+    with pytest.raises(ConfigError, match=r"c\.yaml:5:.*: shop\.products: the name '_json' is reserved"):
+        load_with("{products: {skip: {odd: {field: _json, empty: true}}}}")
+
+
 def test_a_misspelled_key_of_the_connection_names_the_nearest_one(load_with: Load, tmp_path: Path) -> None:
     """The key for overrides is known like every other."""
     load_with("{}")

@@ -11,7 +11,7 @@ from typing import Any
 from crossdock.config import registry
 from crossdock.config.declared_streams import DeclaredStream
 from crossdock.config.project.member_flows import MemberFlow, two_way_member
-from crossdock.config.project.stream_declarations import check_declaration
+from crossdock.config.project.stream_declarations import check_column_names, check_declaration
 from crossdock.config.project.stream_overrides import configurable, overridden
 from crossdock.connector import Connector, Context, Settings, Stream
 from crossdock.errors import ConfigError
@@ -296,4 +296,7 @@ def _connection(
     except ConfigError as error:
         raise ConfigError(error.message, where=document.where(section), hint=error.hint) from error
     settings, streams = overridden(document, section, data, settings, streams)
+    for stream in streams:
+        place = document.where((*section, "streams", stream.name))
+        check_column_names(f"{name}.{stream.name}", stream, place)
     return Connection(name, connector, settings, streams)

@@ -28,6 +28,7 @@ from crossdock.mapping.stream_facts import (
     no_second_look,
     unknown_read,
 )
+from crossdock.records import is_reserved
 from crossdock.values.config_file import NAME_FORM, ConfigModel, is_name, unknown
 
 _MESSAGES = {
@@ -60,6 +61,22 @@ def check_declaration(name: str, stream: Stream[Any], targets: Destinations) -> 
         return  # its model has checked the section
     if problem := next(_problems(stream, targets), None):
         raise ConfigError(f"{name}: {problem}", hint=_hint(stream))
+
+
+def check_column_names(name: str, stream: Stream[Any], where: str) -> None:
+    """Check the columns that the config, or the class, of *stream* names.
+
+    Args:
+        name: The full name of the stream.
+
+    Raises:
+        ConfigError: If one of them is reserved. What a class ``uses`` may be the whole record.
+    """
+    cursor = {stream.cursor.column} if stream.cursor is not None else set[str]()
+    whole = () if isinstance(stream, DeclaredStream) else stream.uses or ()
+    if reserved := next(filter(is_reserved, sorted(stream.used_columns - {*whole} | cursor)), None):
+        hint = f"'/{reserved}', a JSON pointer, is a member of this name; columns of files need other names"
+        raise ConfigError(f"{name}: the name {reserved!r} is reserved", where=where, hint=hint)
 
 
 def _hint(stream: Stream[Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from crossdock.reading.formats.strict_parser import MAX_COLUMNS
+from crossdock.records import RESERVED, is_reserved
 
 _TELLING = 2  # this many matching names show a header; with more names, the last one may differ
 
@@ -15,7 +16,7 @@ def of_header(names: Sequence[str]) -> Sequence[str]:
 
 
 def check_column_names(names: Sequence[str]) -> Sequence[str]:
-    """Raise ValueError if names of a header are empty or repeated.
+    """Raise ValueError if names of a header are empty, repeated or reserved.
 
     The message has the number of the column and never its name: where a header is missing, the names are data.
     """
@@ -25,8 +26,8 @@ def check_column_names(names: Sequence[str]) -> Sequence[str]:
     for number, name in enumerate(names, 1):
         if not name.strip():
             raise ValueError(f"column {number} has no name")
-        if name.startswith("_"):
-            raise ValueError(f"the name of column {number} begins with _: such names are reserved")
+        if is_reserved(name):
+            raise ValueError(f"the name of column {number} is reserved, as {', '.join(RESERVED)} are")
         if name in seen:
             raise ValueError(f"columns {seen[name]} and {number} have the same name")
         seen[name] = number

@@ -17,7 +17,7 @@ from crossdock.reading.formats.prefetch import prefetched
 from crossdock.reading.formats.row_ends import RowEnds
 from crossdock.reading.formats.strict_parser import StrictParser
 from crossdock.reading.formats.text_decoding import NotText, Piece, as_text, parts, split_last_record
-from crossdock.records import LINE
+from crossdock.records import LINE, own
 
 if TYPE_CHECKING:
     from crossdock.reading.formats.delimited_format import DelimitedFormat, Trailer
@@ -28,7 +28,7 @@ STRICT_BYTES = 2 << 10
 """The strict parser reads a piece of this size sooner than polars can be called."""
 _STRICT_CELLS = 100_000  # cells that are Python objects at the same time
 _OTHER_LINES = 2  # header and trailer
-_BESIDE = "_beside"  # no column has this name
+_BESIDE = own("beside")
 _COUNT = re.compile("[0-9]{1,18}")
 
 

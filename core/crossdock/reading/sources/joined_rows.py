@@ -19,10 +19,12 @@ import polars as pl
 from crossdock.errors import RefusedError
 from crossdock.printable import printable
 from crossdock.reading.sources.source_context import writing
-from crossdock.records import LINE, column_named, columns_named
+from crossdock.records import LINE, column_named, columns_named, own
 from crossdock.values.local_files import create_private
 
-FILE, NUMBER = "_file", "_file_number"
+FILE, NUMBER = own("file"), own("file_number")
+_ROW, _OF_FILE = own("row"), own("of_file")  # a row, and those of its record and file, as JSON
+_PROBLEM, _HAS_KEY, _CONTRADICTS = own("problem"), own("has_key"), own("contradicts")
 AT_ONCE = 100_000  # rows of the main source per join; each join reads the other source once
 MAX_ORPHANS = 100_000
 Problem = Literal[
@@ -159,7 +161,7 @@ class Joiner:
         _refuse_contradictions(found, name, rule)
         text = [column for column in newest.columns if column not in {FILE, NUMBER, LINE}]
         # the columns of the key stay, under the name of the look-up as well
-        keys = {f"_{number}": theirs for number, theirs in enumerate(rule.theirs)}
+        keys = {own(str(number)): theirs for number, theirs in enumerate(rule.theirs)}
         renamed = newest.select(
             *(column_named(theirs).alias(alias) for alias, theirs in keys.items()),
             *(column_named(column).alias(f"{name}.{column}") for column in text),
@@ -188,13 +190,13 @@ def _keys(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
 
 def _grouped(rows: pl.DataFrame, name: str, rule: Rule, *more: pl.Expr) -> pl.DataFrame:
     text = [column for column in rows.columns if column not in {FILE, NUMBER, LINE}]
-    rows = rows.with_columns(pl.struct(columns_named(text)).struct.json_encode().alias("_json"))
+    rows = rows.with_columns(pl.struct(columns_named(text)).struct.json_encode().alias(_ROW))
     rows = _newest_by_key(rows, rule) if rule.key else _newest_by_file(rows, rule)
     grouped = rows.group_by(columns_named(rule.theirs), maintain_order=True).agg(
-        pl.concat_str(pl.lit("["), pl.col("_json").str.join(","), pl.lit("]")).alias(name),
-        pl.col("_json").sort().str.join(",").alias(f"{name}.content"),
+        pl.concat_str(pl.lit("["), pl.col(_ROW).str.join(","), pl.lit("]")).alias(name),
+        pl.col(_ROW).sort().str.join(",").alias(f"{name}.content"),
         pl.concat_str(FILE, LINE, separator=":").str.join("\n").alias(f"{name}.at"),
-        pl.col("_problem").first().alias(f"{name}.problem"),
+        pl.col(_PROBLEM).first().alias(f"{name}.problem"),
         *more,
     )
     digests = [hashlib.blake2b(text.encode(), digest_size=16).hexdigest() for text in grouped[f"{name}.content"]]
@@ -204,29 +206,29 @@ def _grouped(rows: pl.DataFrame, name: str, rule: Rule, *more: pl.Expr) -> pl.Da
 def _newest_by_key(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
     """Keep the row of the newest file for each key, and add the problem of each record."""
     has_key = pl.all_horizontal(column.fill_null("") != "" for column in columns_named(rule.key))
-    differs = pl.col("_json").n_unique().over(columns_named([*rule.theirs, *rule.key, NUMBER])) > 1
-    rows = rows.with_columns(has_key.alias("_has_key"), (differs & has_key).alias("_contradicts"))
-    newest = rows.filter("_has_key").unique(columns_named([*rule.theirs, *rule.key]), keep="last", maintain_order=True)
+    differs = pl.col(_ROW).n_unique().over(columns_named([*rule.theirs, *rule.key, NUMBER])) > 1
+    rows = rows.with_columns(has_key.alias(_HAS_KEY), (differs & has_key).alias(_CONTRADICTS))
+    newest = rows.filter(_HAS_KEY).unique(columns_named([*rule.theirs, *rule.key]), keep="last", maintain_order=True)
     of_record = columns_named(rule.theirs)
     problem = (
-        pl.when(pl.col("_contradicts").any().over(of_record))
+        pl.when(pl.col(_CONTRADICTS).any().over(of_record))
         .then(pl.lit("contradiction"))
-        .when((~pl.col("_has_key")).any().over(of_record))
+        .when((~pl.col(_HAS_KEY)).any().over(of_record))
         .then(pl.lit("empty_key"))
     )
-    kept = pl.concat([newest, rows.filter(~pl.col("_has_key"))]).sort(NUMBER, LINE)
-    return kept.with_columns(problem.alias("_problem"))
+    kept = pl.concat([newest, rows.filter(~pl.col(_HAS_KEY))]).sort(NUMBER, LINE)
+    return kept.with_columns(problem.alias(_PROBLEM))
 
 
 def _newest_by_file(rows: pl.DataFrame, rule: Rule) -> pl.DataFrame:
     """Keep the newest of the files that repeat all rows of a record, and add the problem of each record."""
     of_record = columns_named(rule.theirs)
-    of_file = pl.col("_json").sort().str.join(",").over([*of_record, NUMBER])
-    rows = rows.with_columns(of_file.alias("_of_file"))
-    differs = pl.col("_of_file").n_unique().over(of_record) > 1
-    rows = rows.with_columns(pl.when(differs).then(pl.lit("several_files")).alias("_problem"))
+    of_file = pl.col(_ROW).sort().str.join(",").over([*of_record, NUMBER])
+    rows = rows.with_columns(of_file.alias(_OF_FILE))
+    differs = pl.col(_OF_FILE).n_unique().over(of_record) > 1
+    rows = rows.with_columns(pl.when(differs).then(pl.lit("several_files")).alias(_PROBLEM))
     is_newest = pl.col(NUMBER) == pl.col(NUMBER).max().over(of_record)
-    return rows.filter(is_newest | pl.col("_problem").is_not_null())
+    return rows.filter(is_newest | pl.col(_PROBLEM).is_not_null())
 
 
 def _refuse_contradictions(found: pl.DataFrame, name: str, rule: Rule) -> None:

@@ -21,18 +21,19 @@ import polars as pl
 from polars.exceptions import PolarsError
 from sqlalchemy import ColumnElement, Connection, case, null, select
 
+from crossdock.records import own
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings
 from crossdock.state.tables.key_index_stamps import Change, Touched
 from crossdock.state.tables.scope import Scope, within, within_given
 from crossdock.values.local_files import create_private, replace_file
 
-KEY_HASH, KNOWN_FP, KNOWN_POSITION = "_key_hash", "_known_fp", "_known_position"
+KEY_HASH, KNOWN_FP, KNOWN_POSITION = own("key_hash"), own("known_fp"), own("known_position")
 HASH = pl.UInt128
 ORDERED = 2_000_000  # keys that are sorted at most; that takes about 100 bytes per key while rows are read
 JOURNAL = 200_000  # changes kept in memory; beyond them the file is rebuilt from the bindings
 _MERGED = 500_000  # keys merged with changes at a time
-_FORMAT = 4
+_FORMAT = 5
 _LIVE = "_is_live"
 _BATCH = 50_000
 _PART_BYTES = 256 << 10

@@ -43,7 +43,8 @@ ELEMENT = "_element"  # JSON pointer of the list element that a row was made of,
 RESERVED = (LINE, JSON, ELEMENT)
 """Columns of rows beside those of their source, which therefore cannot have these names."""
 _OWN = "\x1d"
-MAX_EXPLODED = 256 << 20  # characters of the rows of one page: each row repeats what surrounds the list
+MAX_EXPLODED = 256 << 20  # bytes of the rows of one page: each row repeats what surrounds the list
+_ROW_BYTES = 512  # of a row, besides its text
 
 Empty = Literal["refuse", "all_gone", "no_change"]
 """What an empty export is: no evidence of anything, a list of everything that has nothing, or no change."""
@@ -191,7 +192,7 @@ def _json_rows(items: Iterable[Any], source: str, paths: Sequence[str], explode:
     for item in items:
         for row, element in json_values.exploded(item, explode) if explode else [(item, None)]:
             text = exact_json.dumps(row).decode()
-            size += len(text)
+            size += len(text) + _ROW_BYTES
             if explode and size > MAX_EXPLODED:
                 hint = "request smaller pages, or pass only the members that the mapping needs"
                 message = f"the rows of explode={explode!r} exceed {MAX_EXPLODED >> 20:,} MiB"
@@ -213,9 +214,12 @@ def with_paths(rows: pl.DataFrame, paths: Iterable[str]) -> pl.DataFrame:
     """
     if JSON not in rows.columns or not (missing := sorted(set(paths) - set(rows.columns))):
         return rows
-    items = [exact_json.loads(text or "null") for text in rows[JSON].to_list()]
-    columns = (pl.Series(path, [text_of(at_path(item, path)) for item in items], pl.String) for path in missing)
-    return rows.with_columns(*columns)
+    columns: dict[str, list[str | None]] = {path: [] for path in missing}
+    for text in rows[JSON].to_list():  # one object at a time: all of a frame would take many times their text
+        item = exact_json.loads(text or "null")
+        for path, cells in columns.items():
+            cells.append(text_of(at_path(item, path)))
+    return rows.with_columns(pl.Series(path, cells, pl.String) for path, cells in columns.items())
 
 
 @dataclass(frozen=True, slots=True)

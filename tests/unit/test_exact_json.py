@@ -166,6 +166,8 @@ def test_the_number_of_values_has_one_bound_for_reading_and_writing() -> None:
         exact_json.dumps([*most, 0, 0])
     with pytest.raises(ValueError, match="^more than 1,000,000 values$"):
         exact_json.loads(b"[" + b"[]," * 500_001 + b"0]")
+    text = {"a": 'a,"[{\\' * exact_json.MAX_VALUES, "b": ["x"] * 9}  # what is in a text is no value
+    assert exact_json.loads(exact_json.dumps(text)) == text
 
 
 def test_brackets_in_a_text_are_no_levels() -> None:

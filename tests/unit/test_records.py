@@ -69,6 +69,8 @@ def test_the_rows_of_a_long_list_in_a_large_object_are_bounded(monkeypatch: pyte
     item = {"note": "x" * 10_000, "lines": list(range(1_000))}
     with pytest.raises(RefusedError, match="exceed 1 MiB"):
         RawBatch.json([item], source="page", explode="lines")
+    with pytest.raises(RefusedError, match="exceed 1 MiB"):  # a row takes memory besides its text
+        RawBatch.json([{"lines": [0] * 2_100}], source="page", explode="lines")
     assert RawBatch.json([item] * 200, source="page").load().height == 200
 
 

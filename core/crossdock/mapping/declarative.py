@@ -26,6 +26,8 @@ from crossdock.resources import Reference, ResourceName
 from crossdock.values.config_file import ConfigModel, Name
 from crossdock.values.json_values import MISSING, at_path, is_cut, text_of
 
+MAX_ELEMENTS = 50_000
+"""The most rows of a record, or elements of its list, that become objects; each takes up to 2 KB of memory."""
 _HOLE = re.compile(r"\{([^{}]+)\}")
 
 
@@ -233,6 +235,7 @@ def _elements(record: Record, path: str, columns: Sequence[str], form: _Compiled
     if is_cut(document, path):
         message = "is cut: the record says that it has more elements; request all of them, or fetch such records"
         raise RecordError("bad_value", message, pointer=path)
+    _check_number(len(found), path)
     members = []
     for number, element in enumerate(found):
         row = {column: text_of(at_path(element, column)) for column in columns}
@@ -241,6 +244,12 @@ def _elements(record: Record, path: str, columns: Sequence[str], form: _Compiled
         except RecordError as error:
             raise RecordError(error.code, error.message, pointer=f"{path}.{number}.{error.pointer}") from None
     return members
+
+
+def _check_number(elements: int, place: str | None) -> None:
+    if elements > MAX_ELEMENTS:
+        message = f"has {elements:,} elements, and at most {MAX_ELEMENTS:,} of one record become objects"
+        raise RecordError("bad_value", message, pointer=place)
 
 
 def _joined_columns(forms: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
@@ -253,7 +262,9 @@ def _joined_columns(forms: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
 
 def _of_join(record: Record, join: str, form: _CompiledEach) -> list[dict[str, Any]]:
     members: list[dict[str, Any]] = []
-    for number, row in enumerate(record.joined(join)):
+    rows = record.joined(join)
+    _check_number(len(rows), join)
+    for number, row in enumerate(rows):
         try:
             members += [form.build(row)] if form.wanted(row) else []
         except RecordError as error:
@@ -301,6 +312,7 @@ class RecordMap:
                     raise error.at(record.lines[number])
         for form in self._each:
             if form.of is None:
+                _check_number(len(record.rows), form.member)
                 wanted = [number for number, row in enumerate(record.rows) if form.wanted(row)]
                 members[form.member] = [self._located(record, number, form.build) for number in wanted]
             elif JSON in record.row:

@@ -18,6 +18,8 @@ from crossdock.values import exact_json
 from crossdock.values.author_code import AuthorCodeError, brief, described, interrupts, shortened
 from crossdock.values.finding_messages import message_of
 
+_CONTAINERS = (list, tuple, dict)
+_MANY, _MOST = 1_000, exact_json.MAX_VALUES - 1_000  # in a list; other members have fewer than the rest
 _QUOTING = {"datetime_object_invalid", "get_attribute_error", "iteration_error", "mapping_type"}
 """Pydantic's error types whose message quotes an exception raised by the value."""
 
@@ -40,9 +42,25 @@ def drafted(bound: BoundStream, record: Record) -> tuple[dict[str, Any], list[Re
         if interrupts(error):
             raise
         raise _mapping_failed(error, bound, record) from None
+    _check_size(members)
     with failing_target(record):
         bound.target.check_key(bound.kind.name, bound.namespace, record.key)
     return members, found_in(members)
+
+
+def _check_size(members: dict[str, Any]) -> None:
+    """Check that a draft with a long list can be a body, which has a limit of values (`exact_json`)."""
+    for name, value in members.items():
+        if isinstance(value, _CONTAINERS) and len(value) > _MANY and _values(value) > _MOST:
+            raise RecordError("invalid_draft", f"has {exact_json.TOO_MANY}", pointer=f"/{name}")
+
+
+def _values(value: Any) -> int:
+    """Count as `exact_json` does: containers, and what follows other members in one."""
+    if not isinstance(value, _CONTAINERS):
+        return 0
+    inside = value.values() if isinstance(value, dict) else value
+    return max(len(value), 1) + sum(map(_values, inside))
 
 
 def _mapping_failed(error: BaseException, bound: BoundStream, record: Record) -> RecordError:

@@ -23,6 +23,8 @@ _has_whole_characters = re.compile(
     r"""(?:[^\\]++|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|\\(?!u[dD][89a-fA-F]).)*+""", re.DOTALL
 ).fullmatch  # of JSON text: surrogates in pairs, other escapes, and everything that is no escape
 
+_strings_of = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\Z)', re.DOTALL).finditer
+
 MAX_EXPONENT = 1_000
 MAX_DEPTH = 64  # levels of objects and arrays; Python's recursion limit ends `dumps` at about 300
 MAX_VALUES = 1_000_000  # of one text; a value of four bytes takes a hundred bytes of memory
@@ -181,11 +183,16 @@ def loads_own(text: str) -> JsonValue:
 
 
 def _brackets(text: str) -> int:
-    """Count the opening brackets in *text*, including those in strings. Brackets and commas limit its values."""
+    """Count the opening brackets in *text*, also those in strings. Those outside limit its values, with the commas."""
     brackets = text.count("[") + text.count("{")
-    if brackets + text.count(",") > MAX_VALUES:
+    values = brackets + text.count(",")
+    if values > MAX_VALUES and values - sum(map(_marks, _strings_of(text))) > MAX_VALUES:
         raise ValueError(TOO_MANY)
     return brackets
+
+
+def _marks(found: re.Match[str]) -> int:
+    return sum(found[0].count(mark) for mark in "[{,")
 
 
 def _check_depth(value: JsonValue, brackets: int) -> None:

@@ -30,6 +30,7 @@ def test_chunks_are_small_where_records_are_large(monkeypatch: pytest.MonkeyPatc
     assert chunk_sizes({"K": "a"}) == [30, 30, 30, 10]
     assert chunk_sizes({"K": "a" * 2_500}) == [4] * 25
     assert chunk_sizes(dict.fromkeys(map(str, range(100)), "")) == [2] * 50
+    assert chunk_sizes({"K": f"[{'0,' * 99}0]"}) == [2] * 50  # values of JSON count as cells
 
 
 @given(lengths=st.lists(st.integers(0, 5_000), max_size=30), most=st.integers(1, 10))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, date, datetime
@@ -16,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from crossdock.config.declared_streams import StreamConfig
 from crossdock.errors import RecordError
-from crossdock.mapping import convert
+from crossdock.mapping import convert, declarative
 from crossdock.mapping.declarative import Form, RecordMap
 from crossdock.mapping.ordering import OrderBy
 from crossdock.mapping.repairs_and_filters import Filter, Repair, first_match
@@ -341,6 +342,23 @@ def test_elements_and_rows_that_are_not_meant_are_left_out() -> None:
     assert RecordMap(FORMS.validate_python(lines))(json_record(item)) == {"items": [{"sku": "B"}, {}]}
     rows = {"items": {"where": {"field": "QTY", "equals": "0"}, "each": {"sku": "SKU"}}}
     assert mapped(rows, {"SKU": "A", "QTY": "1"}, {"SKU": "B", "QTY": "0"}) == {"items": [{"sku": "B"}]}
+
+
+def test_the_number_of_objects_of_one_record_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small text with many elements would take gigabytes as a draft: it is a dead letter that names the list."""
+    monkeypatch.setattr(declarative, "MAX_ELEMENTS", 2)
+    joined = {"items": {"of": "parts", "each": {"sku": "S"}}}
+    rows = {"items": {"each": {"sku": "S"}}}
+    made: dict[str, Callable[[int], Any]] = {
+        "cart.lines": lambda number: items_of({"cart": {"lines": [{}] * number}}),
+        "parts": lambda number: mapped(joined, {"parts": json.dumps([{"S": "a"}] * number)})["items"],
+        "items": lambda number: mapped(rows, *[{"S": "a"}] * number)["items"],
+    }
+    for place, items in made.items():
+        assert len(items(2)) == 2
+        with pytest.raises(RecordError, match="has 3 elements, and at most 2 of one record") as refused:
+            items(3)
+        assert (refused.value.code, refused.value.pointer) == ("bad_value", place)
 
 
 @pytest.mark.parametrize("item", [{}, {"cart": None}, {"cart": {"lines": None}}])

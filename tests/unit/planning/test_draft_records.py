@@ -11,6 +11,7 @@ from tests.unit.planning.accounts import account, bound_accounts
 
 from crossdock.config.project.connector_instances import BoundStream
 from crossdock.errors import InternalError, RecordError
+from crossdock.planning import draft_records
 from crossdock.planning.draft_records import drafted
 from crossdock.records import Record
 from crossdock.resources import CustomerDraft, Reference
@@ -95,6 +96,18 @@ def test_every_failure_is_a_dead_letter(
     assert message in error.message
     assert len(error.message) <= 600
     assert SECRET not in str(error)
+
+
+def test_a_draft_has_at_most_as_many_values_as_a_body(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the request could not be written: it would end the run instead of being a dead letter."""
+    members = {"items": [{"sku": "a", "more": [1, 2]}, {}], "parent": Reference("product", "P")}
+    monkeypatch.setattr(draft_records, "_MANY", 1)
+    monkeypatch.setattr(draft_records, "_MOST", 7)  # two commas and an item's comma, three brackets and one inside
+    draft_records._check_size(members)
+    monkeypatch.setattr(draft_records, "_MOST", 6)
+    with pytest.raises(RecordError, match="has more than 1,000,000 values") as refused:
+        draft_records._check_size(members)
+    assert (refused.value.code, refused.value.pointer) == ("invalid_draft", "/items")
 
 
 def test_an_external_id_has_a_limit() -> None:

@@ -66,15 +66,19 @@ def test_a_file_that_may_be_cut_is_recognized(file: Path) -> None:
         ("<html><body>log in</body></html>", "a.jsonl", "HTML"),
         ("SKU;NAME\n1;a\n", "a.jsonl:1", "is not JSON"),
         ('{\n  "id": 1\n}\n', "a.jsonl:1", "is not JSON"),
+        ('\ufeff\ufeff{"id": 1}\n', "a.jsonl:1", "two byte order marks"),
+        ('{"id": 1}\n'.encode("utf-16"), "a.jsonl", "in utf-16-le"),
+        ('{"id": 1}\n'.encode("utf-16-be"), "a.jsonl", "in utf-16-be"),
     ],
 )
-def test_anything_else_is_refused_with_its_place(file: Path, written: str, where: str, says: str) -> None:
-    """Nothing of a record is quoted."""
-    file.write_text(written)
+def test_anything_else_is_refused_with_its_place(file: Path, written: str | bytes, where: str, says: str) -> None:
+    """Nothing of a record is quoted, and nothing is advised that this format cannot declare."""
+    file.write_bytes(written if isinstance(written, bytes) else written.encode())
     with pytest.raises(RefusedError, match=says) as refused:
         rows(file)
     assert (refused.value.where or "").startswith(where)
     assert refused.value.hint
+    assert "eclare" not in refused.value.hint
     assert "log in" not in str(refused.value)
 
 

@@ -347,12 +347,13 @@ def test_elements_and_rows_that_are_not_meant_are_left_out() -> None:
 def test_the_number_of_objects_of_one_record_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A small text with many elements would take gigabytes as a draft: it is a dead letter that names the list."""
     monkeypatch.setattr(declarative, "MAX_ELEMENTS", 2)
+    row: dict[str, str | None] = {"S": "a"}
     joined = {"items": {"of": "parts", "each": {"sku": "S"}}}
     rows = {"items": {"each": {"sku": "S"}}}
     made: dict[str, Callable[[int], Any]] = {
         "cart.lines": lambda number: items_of({"cart": {"lines": [{}] * number}}),
-        "parts": lambda number: mapped(joined, {"parts": json.dumps([{"S": "a"}] * number)})["items"],
-        "items": lambda number: mapped(rows, *[{"S": "a"}] * number)["items"],
+        "parts": lambda number: mapped(joined, {"parts": json.dumps([row] * number)})["items"],
+        "items": lambda number: mapped(rows, *[row] * number)["items"],
     }
     for place, items in made.items():
         assert len(items(2)) == 2

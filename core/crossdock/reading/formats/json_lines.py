@@ -99,8 +99,11 @@ def _lines(stream: Readable, name: str) -> Iterator[bytes]:
     if not block:
         raise RefusedError("the file is empty", where=name, hint="Fetch it again, or ask the sender.")
     block = block.removeprefix(_MARK)
-    if not block.lstrip().startswith((b"{", b"[")):
-        refuse_other_kind(block[:HEAD], "utf-8", name=name)
+    if block.startswith(_MARK):
+        hint = "Ask the sender for one byte order mark or none, or fetch the file again."
+        raise RefusedError("begins with two byte order marks", where=f"{name}:1", hint=hint)
+    if not block.lstrip().startswith((b"{", b"[")) or b"\0" in block[:HEAD]:
+        refuse_other_kind(block[:HEAD], "utf-8", name=name, as_json=True)
     rest, number = b"", 1
     while block:
         *whole, rest = (rest + block).split(b"\n")

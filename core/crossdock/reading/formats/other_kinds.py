@@ -68,8 +68,11 @@ _UTF_16 = {0: "utf-16-be", 1: "utf-16-le"}
 _ENCRYPTED = "encrypted with PGP"
 
 
-def refuse_other_kind(head: bytes, encoding: str, *, name: str) -> None:
+def refuse_other_kind(head: bytes, encoding: str, *, name: str, as_json: bool = False) -> None:
     """Check the first bytes of a file that is declared to be text.
+
+    Args:
+        as_json: Whether it is declared to be JSON, for which no other encoding can be declared.
 
     Raises:
         RefusedError: If the file is of another kind.
@@ -79,11 +82,14 @@ def refuse_other_kind(head: bytes, encoding: str, *, name: str) -> None:
     if found is not None and (is_ascii or found.what != _ENCRYPTED):
         _refuse(found, name)
     text = codecs.getincrementaldecoder(encoding)("replace").decode(head).lstrip("\ufeff")
-    if (found := next((kind for pattern, kind in _TEXT if pattern.match(text)), None)) is not None:
+    found = next((kind for pattern, kind in _TEXT if pattern.match(text)), None)
+    if found is not None and not (as_json and found.what == "JSON"):
         _refuse(found, name)
     zeros = [head[start::2].count(0) * 4 > len(head) for start in (0, 1)]
     if not codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")) and any(zeros) != all(zeros):
-        _refuse(OtherKind(f"in {_UTF_16[zeros.index(True)]}", f"Declare encoding: {_UTF_16[zeros.index(True)]}"), name)
+        found_encoding = _UTF_16[zeros.index(True)]
+        hint = "Ask the sender for UTF-8, the encoding of JSON." if as_json else f"Declare encoding: {found_encoding}"
+        _refuse(OtherKind(f"in {found_encoding}", hint), name)
 
 
 def refuse_message(text: bytes, *, name: str) -> None:

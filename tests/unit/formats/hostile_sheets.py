@@ -116,8 +116,8 @@ def compound(stream: bytes, *, tables: int = 0, loop: bool = False) -> bytes:
     return header + data + struct.pack(f"<{len(table)}I", *table)
 
 
-def _number(row: int, column: int) -> bytes:
-    return _record(0x0203, struct.pack("<HHHd", row, column, 0, 17.0))
+def xls_number(row: int, column: int, value: float = 17) -> bytes:
+    return _record(0x0203, struct.pack("<HHHd", row, column, 0, value))
 
 
 def _text_refs(count: int) -> bytes:
@@ -280,14 +280,14 @@ HOSTILE: Mapping[str, Callable[[], bytes]] = {
         + '<table:table-cell office:value-type="string"><text:p>b</text:p></table:table-cell></table:table-row>'
     ),
     "ods: tables in tables": lambda: ods(_ods_row("a"), around='<table:table table:name="b">' * 2_000_000 + "{}"),
-    "xls: a cell at the far corner": lambda: xls(_number(0, 0) + _number(65_535, 65_535)),
-    "xls: a cell at the far corner of the format": lambda: xls(_number(0, 0) + _number(65_535, 16_383)),
+    "xls: a cell at the far corner": lambda: xls(xls_number(0, 0) + xls_number(65_535, 65_535)),
+    "xls: a cell at the far corner of the format": lambda: xls(xls_number(0, 0) + xls_number(65_535, 16_383)),
     "xls: an extent without cells": lambda: xls(
-        _record(0x0200, struct.pack("<IIHHH", 0, 0xFFFFFFFF, 0, 0xFFFF, 0)) + _number(0, 0) + _number(65_535, 60_000)
+        _record(0x0200, struct.pack("<IIHHH", 0, 0xFFFFFFFF, 0, 0xFFFF, 0)) + xls_number(0, 0) + xls_number(65_535, 60_000)
     ),
     "xls: one long shared text in many rows": lambda: xls(_text_refs(65_000), _long_text()),
     "xls: more shared texts than there are": lambda: xls(
-        _number(0, 0), _record(0x00FC, struct.pack("<II", 0xFFFFFFFF, 0xFFFFFFFF))
+        xls_number(0, 0), _record(0x00FC, struct.pack("<II", 0xFFFFFFFF, 0xFFFFFFFF))
     ),
     "xls: allocation tables that are not there": lambda: compound(bytes(4096), tables=0x00FFFFFF),
     "xls: sectors in a circle": lambda: compound(bytes(4096), loop=True),

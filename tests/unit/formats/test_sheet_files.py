@@ -15,6 +15,7 @@ from openpyxl import Workbook
 from openpyxl.worksheet.worksheet import Worksheet
 from pydantic import ValidationError
 from tests.examples import examples
+from tests.unit.formats.hostile_sheets import xls, xls_number
 from tests.unit.formats.layouts import Content, layout, read
 
 from crossdock.errors import RefusedError
@@ -95,6 +96,23 @@ def test_rows_before_the_header_and_empty_ones_at_the_end_are_left_out() -> None
     content, form = Content(data), layout(**SHEET, skip_rows=1)
     assert [frame.rows() for frame in read_lines(content, form, [3], name="f")] == [[("0017", "3", 3)]]
     assert not looks_cut(content, form)
+
+
+@pytest.mark.parametrize("blank", [1, 3])
+def test_blank_first_rows_are_counted_once(blank: int) -> None:
+    """skip_rows, leading zeros, messages and the numbers of rows mean the rows that the spreadsheet program shows."""
+
+    def fill(sheet: Worksheet) -> None:
+        for row, value in enumerate(("SKU", 17), blank + 1):
+            sheet.cell(row, 1, value).number_format = "00000"
+
+    config = {**SHEET, "skip_rows": blank}
+    assert read(written([], fill), config).rows() == [("00017", blank + 2)]
+    without = {**config, "header": False, "names": ["A", "B"], "error_cells": "empty"}
+    assert read(xls(xls_number(blank, 1)), without).rows() == [("", "17", blank + 1)]
+    data = written([], lambda sheet: (fill(sheet), sheet.cell(blank + 2, 2, "x")))
+    with pytest.raises(RefusedError, match=f"^f:Items!B{blank + 2}: a cell beside the columns"):
+        read(data, config)
 
 
 HEADER: list[Any] = ["SKU", "QTY"]

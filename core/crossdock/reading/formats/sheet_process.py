@@ -236,11 +236,9 @@ def _check_cells(file: BinaryIO, title: str, *, finds_errors: bool) -> ShownZero
 
 
 def _rows(sheet: CalamineSheet, zeros: ShownZeros | None) -> Iterator[list[Any]]:
-    first, column = sheet.start or (0, 0)
-    for _ in range(first):
-        yield []
-    before = [""] * column
-    for row, cells in enumerate(sheet.iter_rows(), first + 1):
+    _, column = sheet.start or (0, 0)
+    before = [""] * column  # blank first rows come with the others, blank first columns do not
+    for row, cells in enumerate(sheet.iter_rows(), 1):
         found = before + cells
         if zeros:
             zeros.apply(row, found)

@@ -283,7 +283,9 @@ HOSTILE: Mapping[str, Callable[[], bytes]] = {
     "xls: a cell at the far corner": lambda: xls(xls_number(0, 0) + xls_number(65_535, 65_535)),
     "xls: a cell at the far corner of the format": lambda: xls(xls_number(0, 0) + xls_number(65_535, 16_383)),
     "xls: an extent without cells": lambda: xls(
-        _record(0x0200, struct.pack("<IIHHH", 0, 0xFFFFFFFF, 0, 0xFFFF, 0)) + xls_number(0, 0) + xls_number(65_535, 60_000)
+        _record(0x0200, struct.pack("<IIHHH", 0, 0xFFFFFFFF, 0, 0xFFFF, 0))
+        + xls_number(0, 0)
+        + xls_number(65_535, 60_000)
     ),
     "xls: one long shared text in many rows": lambda: xls(_text_refs(65_000), _long_text()),
     "xls: more shared texts than there are": lambda: xls(

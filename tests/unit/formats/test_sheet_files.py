@@ -21,6 +21,7 @@ from tests.unit.formats.layouts import Content, layout, read
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.file_formats import looks_cut, read_lines, read_rows
 from crossdock.reading.formats.leniencies import Leniencies
+from crossdock.reading.formats.shown_zeros import sections_of, shown
 
 SHEET: dict[str, Any] = {"kind": "sheet"}
 
@@ -102,17 +103,16 @@ def test_rows_before_the_header_and_empty_ones_at_the_end_are_left_out() -> None
 def test_blank_first_rows_are_counted_once(blank: int) -> None:
     """skip_rows, leading zeros, messages and the numbers of rows mean the rows that the spreadsheet program shows."""
 
-    def fill(sheet: Worksheet) -> None:
-        for row, value in enumerate(("SKU", 17), blank + 1):
-            sheet.cell(row, 1, value).number_format = "00000"
+    def fill(sheet: Worksheet, *others: tuple[int, int]) -> None:
+        for row, column in ((blank + 1, 1), (blank + 2, 1), *others):
+            sheet.cell(row, column, 17 if row > blank + 1 else "SKU").number_format = "00000"
 
     config = {**SHEET, "skip_rows": blank}
     assert read(written([], fill), config).rows() == [("00017", blank + 2)]
     without = {**config, "header": False, "names": ["A", "B"], "error_cells": "empty"}
     assert read(xls(xls_number(blank, 1)), without).rows() == [("", "17", blank + 1)]
-    data = written([], lambda sheet: (fill(sheet), sheet.cell(blank + 2, 2, "x")))
     with pytest.raises(RefusedError, match=f"^f:Items!B{blank + 2}: a cell beside the columns"):
-        read(data, config)
+        read(written([], lambda sheet: fill(sheet, (blank + 2, 2))), config)
 
 
 HEADER: list[Any] = ["SKU", "QTY"]
@@ -278,6 +278,38 @@ def test_a_number_has_the_zeros_that_its_cell_shows() -> None:
     assert found["A"].to_list() == shown
     assert found["B"].to_list() == ["x", "-17", "17.5", *["1"] * 5]
     assert read(data, {**SHEET, "leading_zeros": False})["A"].to_list()[:4] == ["17", "123456789", "17", "171717"]
+
+
+@pytest.mark.parametrize(
+    ("code", "texts"),
+    [
+        ("[Red]00000", ["00000", "00017", "123456"]),
+        ("00000_)", ["00000", "00017", "123456"]),
+        ("* 00000_-;[Color 5]-00000", ["00000", "00017", "123456"]),
+        ("#00000", ["00000", "00017", "123456"]),
+        ("0##", ["000", "017", "123456"]),
+        ("00,000", ["00000", "00017", "123456"]),
+        ("00000.", ["00000", "00017", "123456"]),
+        ("(000) 000.##", ["(000) 000", "(000) 017", "(123) 456"]),
+        ("[>99999]00000-0000;00000", ["00000", "00017", "00012-3456"]),
+        ("[<10]00;[<100]000;0000", ["00", "017", "123456"]),
+        ('00000;-00000;"none";@', [None, "00017", "123456"]),
+        ('"A;"00;@', ["A;00", "A;17", "A;123456"]),
+        *(
+            (code, [None] * 3)
+            for code in ("0000,", "00%", "0000.00", "00.#0", "##-00", "00/00/00", "[h]:00", "000E+00")
+        ),
+        *(
+            (code, [None] * 3)
+            for code in ("#,##0.00_);[Red](#,##0.00)", "[DBNum1]000", "General", "@", "0", "0;-00", "")
+        ),
+    ],
+)
+def test_number_formats_show_zeros_in_many_ways(code: str, texts: list[str | None]) -> None:
+    """Colours, widths, tests and separators change no digit; a format that shows another number is not followed."""
+    sections, numbers = sections_of(code) or (), (0, 17, 123456)
+    found = [shown(number, sections) if sections else number for number in numbers]
+    assert found == [text or number for text, number in zip(texts, numbers, strict=True)]
 
 
 def test_several_sheets_are_one_table() -> None:

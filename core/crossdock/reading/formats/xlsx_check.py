@@ -13,7 +13,7 @@ from posixpath import join, normpath
 from typing import BinaryIO
 from xml.parsers import expat
 
-from crossdock.reading.formats.shown_zeros import Shape, ShownZeros, shape_of
+from crossdock.reading.formats.shown_zeros import Sections, ShownZeros, sections_of
 
 MAX_UNPACKED = 512 << 20
 """The limit for all parts of an archive together, in bytes."""
@@ -88,26 +88,26 @@ def check_cells(file: BinaryIO, title: str, *, finds_errors: bool) -> ShownZeros
     with _archive(file) as archive:
         if _WORKBOOK not in archive.namelist():
             return None
-        cells = _Cells(ShownZeros(_shapes(archive)), finds_errors=finds_errors)
+        cells = _Cells(ShownZeros(_formats(archive)), finds_errors=finds_errors)
         _parse(archive, _part_of(archive, title), cells.start, cells.end, cells.text)
         cells.check_extent()
         return cells.zeros
 
 
-def _shapes(archive: zipfile.ZipFile) -> dict[int, Shape]:
+def _formats(archive: zipfile.ZipFile) -> dict[int, Sections]:
     if _STYLES not in archive.namelist():
         return {}
-    shapes, styles, above = dict[str, Shape](), list[str](), list[str]()
+    formats, styles, above = dict[str, Sections](), list[str](), list[str]()
 
     def start(name: str, attributes: dict[str, str]) -> None:
-        if _local(name) == "numFmt" and (shape := shape_of(attributes.get("formatCode", ""))):
-            shapes[attributes.get("numFmtId", "")] = shape
+        if _local(name) == "numFmt" and (sections := sections_of(attributes.get("formatCode", ""))):
+            formats[attributes.get("numFmtId", "")] = sections
         if _local(name) == "xf" and above[-1:] == ["cellXfs"]:
             styles.append(attributes.get("numFmtId", ""))
         above.append(_local(name))
 
     _parse(archive, _STYLES, start, lambda _: above.pop())
-    return {number: shapes[code] for number, code in enumerate(styles) if code in shapes}
+    return {number: formats[code] for number, code in enumerate(styles) if code in formats}
 
 
 def cell_name(row: int, column: int) -> str:

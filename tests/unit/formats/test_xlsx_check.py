@@ -62,6 +62,42 @@ def test_what_is_there_twice_is_found(rows: str, place: str) -> None:
     assert found.value.cell == place
 
 
+STYLES = (
+    f'<styleSheet xmlns="{MAIN}"><numFmts><numFmt numFmtId="164" formatCode="[$-407]d/m/yy"/>'
+    '<numFmt numFmtId="165" formatCode="[hh]:mm"/><numFmt numFmtId="166" formatCode="0.00&quot; days&quot;\\h"/>'
+    '</numFmts><cellXfs><xf/><xf numFmtId="164"/><xf numFmtId="20"/><xf numFmtId="165"/><xf numFmtId="166"/></cellXfs>'
+    "</styleSheet>"
+)
+
+
+@pytest.mark.parametrize(
+    ("style", "value", "message"),
+    [
+        (0, "99999999999999.9999", "a number of more than 15 digits"),
+        (4, "12345678.1234567891", "a number of more than 15 digits"),
+        (0, "<![CDATA[5]]>", "a comment or a CDATA section"),
+        (0, "5<!-- -->6", "a comment or a CDATA section"),
+        (1, "-0.5", "a date or time before the first one"),
+        (2, "-1", "a date or time before the first one"),
+        (3, "1E9", "a duration of 999,999,999 days or more"),
+        (0, "0.28999999999999998", None),  # as Excel writes 0.29
+        (0, "799999.99999999988", None),  # the rest of a calculation
+        (1, "46351.423726851855", None),
+        (3, "-0.5", None),
+        (4, "-0.5", None),
+    ],
+)
+def test_values_that_would_be_changed_are_found(style: int, value: str, message: str | None) -> None:
+    """Their reader rounds numbers, passes over parts of values and signs of dates, and fails at long durations."""
+    file = archive(f'<x:row><x:c s="{style}"><x:v>{value}</x:v></x:c></x:row>', **{"xl/styles.xml": STYLES})
+    if message is None:
+        assert check_cells(file, "Items", finds_errors=False)
+        return
+    with pytest.raises(CellError, match=message) as found:
+        check_cells(file, "Items", finds_errors=False)
+    assert found.value.cell == "A1"
+
+
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_two_parts_with_one_name_are_found() -> None:
     """Which of them a reader takes is its own choice."""

@@ -13,6 +13,7 @@ import polars as pl
 from pydantic import AfterValidator, Field, model_validator
 
 from crossdock.errors import ConfigError, RefusedError
+from crossdock.reading.formats.cell_numbers import KEPT_DIGITS, may_be_rounded
 from crossdock.reading.formats.column_names import check_column_names
 from crossdock.reading.formats.compression import Openable
 from crossdock.reading.formats.format_reader import FileLayout, FormatReader
@@ -25,7 +26,7 @@ from crossdock.records import LINE
 MAX_BYTES = 64 << 20
 """The limit for one file: a process of its own holds the whole sheet in memory (`sheet_process`)."""
 _BATCH_CHARACTERS = 4 << 20
-_EXACT = 10**15  # Excel keeps 15 digits of a number
+_EXACT = 10**KEPT_DIGITS
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _INSTALL = "pip install 'crossdock[sheets]'"
 
@@ -53,7 +54,7 @@ class SheetFormat(FileLayout):
     error_cells: Literal["refuse", "empty"] = "refuse"
     """Whether errors such as #N/A and formulas that were never calculated are refused, or read as empty cells.
 
-    They are only found in xlsx and xlsm files; others need ``empty``.
+    They are only found in xlsx, xlsm and ods files; others need ``empty``.
     """
 
     leading_zeros: bool = True
@@ -211,12 +212,11 @@ class _Sheet:
             case timedelta():
                 return _duration(cell)
         number = Decimal(repr(cell))
-        if number == number.to_integral_value():
-            if abs(number) >= _EXACT:
-                hint = "Excel keeps 15 digits: ask for a cell that is text."
-                self._refuse("a number of more than 15 digits", cell_name(self.row, column), hint)
-            return str(int(number))
-        return format(number, "f")
+        is_whole = number == number.to_integral_value()
+        if abs(number) >= _EXACT if is_whole else may_be_rounded(number):
+            hint = "Excel keeps 15 digits: ask for a cell that is text."
+            self._refuse("a number of more than 15 digits", cell_name(self.row, column), hint)
+        return str(int(number)) if is_whole else format(number, "f")
 
     def _refuse(self, message: str, cell: str, hint: str) -> NoReturn:
         raise RefusedError(message, where=f"{self._place}!{cell}", hint=hint)

@@ -14,6 +14,8 @@ from decimal import Decimal
 from numbers import Real
 from typing import Any
 
+from crossdock.reading.formats.cell_numbers import KEPT_DIGITS
+
 _TOKEN = re.compile(
     r"""
       (?P<digit>0) | (?P<optional>[#?]) | (?P<end>;)
@@ -36,7 +38,7 @@ _TESTS: Mapping[str, Callable[[Decimal, Decimal], bool]] = {
     "<>": operator.ne,
 }
 _LEAST_DIGITS = 2
-_EXACT = 10**15  # Excel keeps 15 digits of a number
+_EXACT = 10**KEPT_DIGITS
 
 Shape = tuple[str, ...]
 """The output of a number format; each empty text is a digit."""

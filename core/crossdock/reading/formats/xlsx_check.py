@@ -1,18 +1,22 @@
-"""Checks of xlsx files that the reader of sheets lacks: damage, cells with errors, missing results, number formats.
+"""Checks of xlsx files that the reader of sheets lacks: damage, cells with errors, missing results, number formats,
+numbers and dates that it would change.
 
 An xlsx file is a zip archive of XML parts (ECMA-376, Office Open XML, part 1: ``workbook``, ``c``, ``f`` and ``v``).
 """
 
 from __future__ import annotations
 
+import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import timedelta
 from posixpath import join, normpath
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 from xml.parsers import expat
 
+from crossdock.reading.formats.cell_numbers import NUMBER, is_rounded
 from crossdock.reading.formats.shown_zeros import Sections, ShownZeros, sections_of
 
 MAX_UNPACKED = 512 << 20
@@ -26,8 +30,17 @@ _CELLS_APART, _FREE_CELLS = 32, 2_000_000
 """The limit for the rectangle around all cells, as a multiple of their number: the sheet reader stores all of it."""
 _BLOCK = 1 << 20
 _WORKBOOK, _RELATIONS, _STYLES = "xl/workbook.xml", "xl/_rels/workbook.xml.rels", "xl/styles.xml"
+_BUILT_IN_DATES = {*range(14, 23), *range(27, 37), 45, 47, *range(50, 59)}
+"""Numbers of formats of dates that a file need not define (ECMA-376, part 1, 18.8.30)."""
+_BUILT_IN_DURATION = 46
+_NO_CODE = re.compile(r'"[^"]*"|[\\_*].|\[[^]]*\]', re.DOTALL)
+"""What says nothing of the kind of a number format."""
+_DURATION = re.compile(r"\[(h+|m+|s+)\]", re.IGNORECASE)
+_MAX_DAYS = timedelta.max.days
 _AGAIN = "It is damaged or still being written: fetch it again."
+_NO_PROGRAM = "No program that writes sheets does so: do not use it."
 
+_Kind = Literal["date", "duration"]
 Start = Callable[[str, dict[str, str]], None]
 Text = Callable[[str], None]
 
@@ -38,6 +51,19 @@ class CellError(Exception):
     def __init__(self, message: str, cell: str, hint: str) -> None:
         super().__init__(message)
         self.message, self.cell, self.hint = message, cell, hint
+
+
+def no_sheet(sheet: str | int, visible: int) -> CellError:
+    """What to say of a *sheet* that is not there, of *visible* ones."""
+    if isinstance(sheet, str):
+        return CellError(f"there is no sheet {sheet!r}", "", "Correct sheet, or ask the sender.")
+    hint = "Correct sheet, or ask the sender; hidden sheets are only read by their names."
+    return CellError(f"has {visible} visible sheets, but sheet {sheet} is declared", "", hint)
+
+
+def most_unpacked(packed: int) -> int:
+    """Return how many bytes a genuine archive of *packed* bytes has at most."""
+    return min(MAX_UNPACKED, max(_FREE_BYTES, _MAX_EXPANSION * packed))
 
 
 def check_parts(file: BinaryIO) -> None:
@@ -53,14 +79,14 @@ def check_parts(file: BinaryIO) -> None:
         return
     total, packed = 0, file.seek(0, 2)
     _check_directory(file, packed)
-    with _archive(file) as archive:
+    with opened_archive(file) as archive:
         names = archive.namelist()
         if len({name.lower() for name in names}) != len(names):
             raise CellError("has two parts with the same name, of which only one would be read", "", _AGAIN)
         for part in archive.infolist():
             for block in _blocks(archive, part.filename):
                 total += len(block)
-                if total > MAX_UNPACKED or (total > _FREE_BYTES and total > _MAX_EXPANSION * packed):
+                if total > most_unpacked(packed):
                     message = f"unpacks to more than {total >> 20} MiB, too much for a file of {packed:,} bytes"
                     raise CellError(message, "", "If the file is genuine, ask for it in parts or as CSV.")
 
@@ -80,34 +106,49 @@ def check_cells(file: BinaryIO, title: str, *, finds_errors: bool) -> ShownZeros
         None for a file that is not xlsx, whose cells cannot be checked.
 
     Raises:
-        CellError: If a part is missing, rows or cells are not in their order, a cell is far from all others, or
-            *finds_errors* and a cell holds an error or a formula that was never calculated.
+        CellError: If a part is missing, rows or cells are not in their order, a cell is far from all others, its value
+            would be changed, or *finds_errors* and a cell holds an error or a formula that was never calculated.
     """
     if not zipfile.is_zipfile(file):
         return None
-    with _archive(file) as archive:
+    with opened_archive(file) as archive:
         if _WORKBOOK not in archive.namelist():
             return None
-        cells = _Cells(ShownZeros(_formats(archive)), finds_errors=finds_errors)
-        _parse(archive, _part_of(archive, title), cells.start, cells.end, cells.text)
+        formats, kinds = _styles(archive)
+        cells = _Cells(ShownZeros(formats), kinds, finds_errors=finds_errors)
+        parse_part(archive, _part_of(archive, title), cells.start, cells.end, cells.text, cells.other)
         cells.check_extent()
         return cells.zeros
 
 
-def _formats(archive: zipfile.ZipFile) -> dict[int, Sections]:
+def _styles(archive: zipfile.ZipFile) -> tuple[dict[int, Sections], dict[int, _Kind]]:
+    """Return the formats that show leading zeros, and the kinds of those of times, by the numbers of styles."""
     if _STYLES not in archive.namelist():
-        return {}
+        return {}, {}
     formats, styles, above = dict[str, Sections](), list[str](), list[str]()
+    kinds: dict[str, _Kind] = {str(code): "date" for code in _BUILT_IN_DATES}
+    kinds[str(_BUILT_IN_DURATION)] = "duration"
 
     def start(name: str, attributes: dict[str, str]) -> None:
-        if _local(name) == "numFmt" and (sections := sections_of(attributes.get("formatCode", ""))):
-            formats[attributes.get("numFmtId", "")] = sections
+        if _local(name) == "numFmt":
+            number, code = attributes.get("numFmtId", ""), attributes.get("formatCode", "")
+            if sections := sections_of(code):
+                formats[number] = sections
+            if kind := _kind_of(code):
+                kinds[number] = kind
         if _local(name) == "xf" and above[-1:] == ["cellXfs"]:
             styles.append(attributes.get("numFmtId", ""))
         above.append(_local(name))
 
-    _parse(archive, _STYLES, start, lambda _: above.pop())
-    return {number: formats[code] for number, code in enumerate(styles) if code in formats}
+    parse_part(archive, _STYLES, start, lambda _: above.pop())
+    shows_zeros = {style: formats[number] for style, number in enumerate(styles) if number in formats}
+    return shows_zeros, {style: kinds[number] for style, number in enumerate(styles) if number in kinds}
+
+
+def _kind_of(code: str) -> _Kind | None:
+    if _DURATION.search(re.sub(r'"[^"]*"|\\.', "", code, flags=re.DOTALL)):
+        return "duration"
+    return "date" if set("dmyhs") & set(_NO_CODE.sub("", code).lower()) else None
 
 
 def cell_name(row: int, column: int) -> str:
@@ -120,7 +161,8 @@ def cell_name(row: int, column: int) -> str:
 
 
 @contextmanager
-def _archive(file: BinaryIO) -> Iterator[zipfile.ZipFile]:
+def opened_archive(file: BinaryIO) -> Iterator[zipfile.ZipFile]:
+    """Open a zip archive; damage that is found within the context is a `CellError`."""
     try:
         with zipfile.ZipFile(file) as archive:
             yield archive
@@ -136,23 +178,25 @@ def _blocks(archive: zipfile.ZipFile, part: str) -> Iterator[bytes]:
             yield block
 
 
-def _parse(
+def parse_part(
     archive: zipfile.ZipFile,
     part: str,
     start: Start,
     end: Callable[[str], object] | None = None,
     text: Text | None = None,
+    other: Callable[..., object] | None = None,
 ) -> None:
+    """Parse an XML part; *other* is called at CDATA sections, comments and processing instructions."""
+
     def no_dtd(*_: object) -> None:
-        raise CellError(
-            "holds a document type declaration", "", "No program that writes sheets adds one: do not use it."
-        )
+        raise CellError("holds a document type declaration", "", _NO_PROGRAM)
 
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.StartDoctypeDeclHandler = no_dtd
     parser.StartElementHandler = start
     parser.EndElementHandler = end
     parser.CharacterDataHandler = text
+    parser.StartCdataSectionHandler = parser.CommentHandler = parser.ProcessingInstructionHandler = other
     for block in _blocks(archive, part):
         parser.Parse(block, False)
     parser.Parse(b"", True)
@@ -173,9 +217,9 @@ def _part_of(archive: zipfile.ZipFile, title: str) -> str:
         if _local(name) == "Relationship":
             targets[attributes.get("Id", "")] = attributes.get("Target", "")
 
-    _parse(archive, _WORKBOOK, sheet)
+    parse_part(archive, _WORKBOOK, sheet)
     if _RELATIONS in archive.namelist():
-        _parse(archive, _RELATIONS, relation)
+        parse_part(archive, _RELATIONS, relation)
     target = targets.get(relations[0]) if relations else None
     part = normpath(join("xl", target)).lstrip("/") if target else ""
     if part not in archive.namelist():
@@ -195,11 +239,11 @@ def _numbers(cell: str) -> tuple[int, int]:
 class _Cells:
     """The current cell. Cells and rows without a name follow the one before."""
 
-    def __init__(self, zeros: ShownZeros, *, finds_errors: bool) -> None:
-        self.zeros, self._finds_errors = zeros, finds_errors
+    def __init__(self, zeros: ShownZeros, kinds: Mapping[int, _Kind], *, finds_errors: bool) -> None:
+        self.zeros, self._kinds, self._finds_errors = zeros, kinds, finds_errors
         self._row = self._column = self._style = 0
-        self._has_formula = self._has_value = self._in_value = False
-        self._cell = ""
+        self._has_formula = self._has_value = self._in_value = self._is_number = False
+        self._cell = self._number = ""
         self._count = 0
         self._last_row = self._last_column = (0, "")  # the number, and the cell there
 
@@ -223,6 +267,7 @@ class _Cells:
                 if row != self._row or self._column <= before:
                     raise CellError("cells are not in their order, or one is there twice", self._cell, _AGAIN)
                 self._has_formula, self._has_value = False, attributes.get("t") == "str"  # a text may be empty
+                self._is_number, self._number = attributes.get("t", "n") == "n", ""
                 self._style = int(attributes.get("s", 0))
                 if attributes.get("t") == "e" and self._finds_errors:
                     hint = "Correct the formula, and export the sheet again."
@@ -241,8 +286,15 @@ class _Cells:
         self._last_column = max(self._last_column, (column, cell))
         self.zeros.add(row, column, self._style)
 
-    def text(self, _: str) -> None:
-        self._has_value = self._has_value or self._in_value
+    def text(self, text: str) -> None:
+        if self._in_value:
+            self._has_value = True
+            if self._is_number:
+                self._number += text
+
+    def other(self, *_: object) -> None:
+        if self._in_value:  # its reader passes over them, and over what follows a comment
+            raise CellError("the value has a comment or a CDATA section", self._cell, _NO_PROGRAM)
 
     def end(self, name: str) -> None:
         self._in_value = False
@@ -250,6 +302,20 @@ class _Cells:
             return
         if self._has_value:
             self._place(self._cell)
+            self._check_number()
         elif self._has_formula and self._finds_errors:
             hint = "Open and save the file in a spreadsheet program, which calculates it."
             raise CellError("the formula was never calculated", self._cell, hint)
+
+    def _check_number(self) -> None:
+        if is_rounded(self._number):
+            hint = "Excel keeps 15 digits: ask for a cell that is text."
+            raise CellError("a number of more than 15 digits", self._cell, hint)
+        kind = self._kinds.get(self._style)
+        if kind is None or not NUMBER.fullmatch(self._number):
+            return
+        days = float(self._number)
+        if kind == "date" and days < 0:  # its reader leaves out the sign
+            raise CellError("a date or time before the first one", self._cell, "Correct the cell, or ask the sender.")
+        if kind == "duration" and abs(days) >= _MAX_DAYS:  # its reader fails
+            raise CellError(f"a duration of {_MAX_DAYS:,} days or more", self._cell, "Ask for a number without format.")

@@ -1,0 +1,37 @@
+"""Which numbers of a sheet are exact: its programs calculate with doubles, which keep 15 digits of any number."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+KEPT_DIGITS = 15
+NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?\s*", re.ASCII)
+"""A number as XML has it (XML Schema, part 2, 3.3.5)."""
+_HARMLESS = Decimal("1E-10")
+"""A difference that no price, rate or weight has."""
+_FIRST_LOST = 11
+"""From 10 to this power on, a number of more than 15 digits has lost some of the four decimals of a price."""
+
+
+def is_rounded(text: str) -> bool:
+    """Return whether a sheet cannot hold the number *text*, as its file has it.
+
+    What a program writes of a double may have any number of digits, as 0.28999999999999998 of 0.29 by Excel, and is
+    not rounded by reading it.
+    """
+    if len(text) <= KEPT_DIGITS or not (found := NUMBER.fullmatch(text)):
+        return False
+    number, double = Decimal(text), float(text)
+    digits = len(found[1].replace(".", "").strip("0"))
+    if digits <= KEPT_DIGITS or abs(number - Decimal(repr(double))) < _HARMLESS:
+        return False
+    return Decimal(f"{double:.{digits - 1}e}") != number
+
+
+def may_be_rounded(number: Decimal) -> bool:
+    """Return whether the shortest text *number* of a double may differ from what was meant by more than 0.00001.
+
+    Digits behind the fifteenth are the rest of a calculation, as in 0.30000000000000004, or of a longer number.
+    """
+    return len(number.normalize().as_tuple().digits) > KEPT_DIGITS and number.adjusted() >= _FIRST_LOST

@@ -56,13 +56,17 @@ def xlsx(rows: str, *, before: str = "", after: str = "", texts: str = "", other
 
 
 def ods(rows: str, *, around: str = "{}") -> bytes:
-    """An OpenDocument file with these rows."""
-    office = "urn:oasis:names:tc:opendocument:xmlns:office:1.0"
-    table, text = office.replace("office:1", "table:1"), office.replace("office:1", "text:1")
+    """An OpenDocument file with these rows; `around` may have styles and other sheets."""
+    spaces = {
+        short: f"urn:oasis:names:tc:opendocument:xmlns:{short}:1.0" for short in ("office", "table", "text", "style")
+    }
+    spaces["draw"] = "urn:oasis:names:tc:opendocument:xmlns:drawing:1.0"
+    spaces["calcext"] = "urn:org:documentfoundation:names:experimental:calc:xmlns:calcext:1.0"
+    names = " ".join(f'xmlns:{short}="{space}"' for short, space in spaces.items())
     body = around.format(f'<table:table table:name="Items">{rows}</table:table>')
     content = (
-        f'<office:document-content xmlns:office="{office}" xmlns:table="{table}" xmlns:text="{text}">'
-        f"<office:body><office:spreadsheet>{body}</office:spreadsheet></office:body></office:document-content>"
+        f"<office:document-content {names}><office:body><office:spreadsheet>{body}"
+        "</office:spreadsheet></office:body></office:document-content>"
     )
     kind = b"application/vnd.oasis.opendocument.spreadsheet"
     return packed({"mimetype": kind, "META-INF/manifest.xml": b"<manifest/>", "content.xml": content.encode()})

@@ -15,7 +15,7 @@ from openpyxl import Workbook
 from openpyxl.worksheet.worksheet import Worksheet
 from pydantic import ValidationError
 from tests.examples import examples
-from tests.unit.formats.hostile_sheets import xls, xls_number
+from tests.unit.formats.hostile_sheets import ods, xls, xls_number
 from tests.unit.formats.layouts import Content, layout, read
 
 from crossdock.errors import RefusedError
@@ -130,6 +130,7 @@ HEADER: list[Any] = ["SKU", "QTY"]
         ([[]], {}, "f:Items!A1: the header is empty"),
         ([HEADER, ["a", 1]], {"names": ["SKU", "PRICE"]}, "f:Items!A1: the header is not the declared one"),
         ([HEADER, ["a", 1e15]], {}, "f:Items!B2: a number of more than 15 digits"),
+        ([HEADER, ["a", 1234567890123.4567]], {"leading_zeros": False}, "f:Items!B2: a number of more than 15 digits"),
     ],
 )
 def test_a_cell_whose_meaning_is_not_certain_is_refused(
@@ -153,6 +154,22 @@ def test_errors_may_be_read_as_empty_cells() -> None:
     """Only if that is declared."""
     data = written([HEADER, ["a", "#N/A"], ["b", "=1+1"]])
     assert read(data, {**SHEET, "error_cells": "empty"})["QTY"].to_list() == ["", ""]
+
+
+def test_two_sheets_with_one_name_are_refused() -> None:
+    """The library that reads them would read the first one twice."""
+    parts = unpacked(written([HEADER, ["a", 1]], Items2="visible"))
+    parts["xl/workbook.xml"] = parts["xl/workbook.xml"].replace(b'"Items2"', b'"Items"')
+    with pytest.raises(RefusedError, match="^f: there are two sheets 'Items'"):
+        read(packed(parts), {**SHEET, "sheet": "*"})
+
+
+def test_a_number_that_the_old_format_holds_rounded_is_refused() -> None:
+    """The rest of a calculation is not: no price has so many decimals."""
+    config = {**SHEET, "header": False, "names": ["A"], "error_cells": "empty"}
+    assert read(xls(xls_number(0, 0, 0.1 + 0.2)), config).rows() == [("0.30000000000000004", 1)]
+    with pytest.raises(RefusedError, match="^f:Items!A1: a number of more than 15 digits"):
+        read(xls(xls_number(0, 0, 1234567890123.4567)), config)
 
 
 def test_a_result_that_was_stored_is_read() -> None:
@@ -208,27 +225,25 @@ def test_what_is_read_comes_in_short_batches() -> None:
     assert [frame.height for frame in frames] == [140, 10]
 
 
-def test_an_opendocument_sheet_must_declare_that_errors_are_not_found() -> None:
+def test_an_old_excel_file_must_declare_that_errors_are_not_found() -> None:
     """Its cells cannot be checked; then it is read as others are."""
-    office = "urn:oasis:names:tc:opendocument:xmlns:office:1.0"
-    table, text = office.replace("office:1", "table:1"), office.replace("office:1", "text:1")
-    cells = (
-        '<table:table-cell office:value-type="string"><text:p>{}</text:p></table:table-cell>'
-        '<table:table-cell office:value-type="float" office:value="{}"><text:p>shown</text:p></table:table-cell>'
-    )
-    found = (("0017", "12.50"), ("0018", "3"))
-    rows = "".join(f"<table:table-row>{cells.format(*row)}</table:table-row>" for row in found)
-    content = (
-        f'<office:document-content xmlns:office="{office}" xmlns:table="{table}" xmlns:text="{text}">'
-        f'<office:body><office:spreadsheet><table:table table:name="Items">{rows}</table:table>'
-        "</office:spreadsheet></office:body></office:document-content>"
-    )
-    kind = b"application/vnd.oasis.opendocument.spreadsheet"
-    data = packed({"mimetype": kind, "META-INF/manifest.xml": b"<manifest/>", "content.xml": content.encode()})
-    config = {**SHEET, "header": False, "names": ["SKU", "PRICE"]}
-    with pytest.raises(RefusedError, match="^f: errors in cells can only be found in xlsx files"):
+    data, config = xls(xls_number(0, 0, 12.5)), {**SHEET, "header": False, "names": ["PRICE"]}
+    with pytest.raises(RefusedError, match="^f: errors in cells can only be found in xlsx and ods files"):
         read(data, config)
-    assert read(data, {**config, "error_cells": "empty"}).rows() == [("0017", "12.5", 1), ("0018", "3", 2)]
+    assert read(data, {**config, "error_cells": "empty"}).rows() == [("12.5", 1)]
+
+
+def test_an_opendocument_sheet_is_read() -> None:
+    """As xlsx files are, errors included; blank first rows count, and those at the end are left out."""
+    value = '<table:table-cell office:value-type="float" office:value="{}"><text:p>shown</text:p></table:table-cell>'
+    text = '<table:table-cell office:value-type="string"><text:p>{}</text:p></table:table-cell>'
+    blank = '<table:table-row table:number-rows-repeated="{}"><table:table-cell/></table:table-row>'
+    rows = [text.format("SKU") + text.format("PRICE"), text.format("0017") + value.format("12.50")]
+    table = "".join(f"<table:table-row>{row}</table:table-row>" for row in rows)
+    data = ods(blank.format(2) + table + blank.format(1_000_000))
+    assert read(data, {**SHEET, "skip_rows": 2}).rows() == [("0017", "12.5", 4)]
+    with pytest.raises(RefusedError, match="^f:Items!A3: the header is not the declared one"):
+        read(data, {**SHEET, "skip_rows": 2, "names": ["A"]})
 
 
 def test_a_sheet_without_a_header_needs_names() -> None:

@@ -23,7 +23,8 @@ from pathlib import Path
 from shutil import copyfileobj
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
-from crossdock.reading.formats.xlsx_check import CellError, check_cells, check_parts
+from crossdock.reading.formats.ods_sheet import is_ods, ods_answers
+from crossdock.reading.formats.xlsx_check import CellError, check_cells, check_parts, no_sheet
 
 if TYPE_CHECKING:
     from python_calamine import CalamineSheet, CalamineWorkbook
@@ -192,7 +193,7 @@ def main() -> None:
         file.seek(0)
         data = BytesIO(file.read())
         for answer in _read(data, request["sheet"], finds_errors=request["errors"], shows_zeros=request["zeros"]):
-            text = json.dumps(answer, default=_plain)
+            text = answer if isinstance(answer, str) else json.dumps(answer, default=_plain)
             if len(text) > _MAX_ROW:
                 raise CellError(f"a row of more than {_MAX_ROW >> 20} MiB", "", _TOO_MUCH)
             out.write(text + "\n")
@@ -205,15 +206,23 @@ def main() -> None:
 
 
 def _read(file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_zeros: bool) -> Iterator[Any]:
+    """Yield what precedes the rows, and the rows, as values or as JSON."""
+    check_parts(file)
+    if is_ods(file):
+        yield from ods_answers(file, sheet, finds_errors=finds_errors)
+    else:
+        yield from _library_answers(file, sheet, finds_errors=finds_errors, shows_zeros=shows_zeros)
+
+
+def _library_answers(file: BinaryIO, sheet: str | int, *, finds_errors: bool, shows_zeros: bool) -> Iterator[Any]:
     from python_calamine import CalamineError, CalamineWorkbook, PasswordError  # noqa: PLC0415  an optional extra
 
     try:
-        check_parts(file)
         file.seek(0)
         workbook = CalamineWorkbook.from_filelike(file)
         visible = _visible(workbook)
         title = _title(workbook, visible, sheet)
-        zeros = _check_cells(file, title, finds_errors=finds_errors) if finds_errors or shows_zeros else None
+        zeros = _check_cells(file, title, finds_errors=finds_errors)
         found = workbook.get_sheet_by_name(title)
     except PasswordError as error:
         raise CellError("is protected by a password", "", "Ask for a file without one.") from error
@@ -231,7 +240,7 @@ def _check_cells(file: BinaryIO, title: str, *, finds_errors: bool) -> ShownZero
         raise CellError(error.message, f"{title}!{error.cell}" if error.cell else "", error.hint) from error
     if zeros is None and finds_errors:
         hint = "Ask for xlsx; or declare error_cells: empty, if errors in formulas may be read as empty cells."
-        raise CellError("errors in cells can only be found in xlsx files", "", hint)
+        raise CellError("errors in cells can only be found in xlsx and ods files", "", hint)
     return zeros
 
 
@@ -257,10 +266,11 @@ def _visible(workbook: CalamineWorkbook) -> list[str]:
 
 def _title(workbook: CalamineWorkbook, visible: Sequence[str], sheet: str | int) -> str:
     if isinstance(sheet, str):
-        if sheet in workbook.sheet_names:
-            return sheet
-        raise CellError(f"there is no sheet {sheet!r}", "", "Correct sheet, or ask the sender.")
-    if sheet > len(visible):
-        hint = "Correct sheet, or ask the sender; hidden sheets are only read by their names."
-        raise CellError(f"has {len(visible)} visible sheets, but sheet {sheet} is declared", "", hint)
-    return visible[sheet - 1]
+        title = sheet if sheet in workbook.sheet_names else None
+    else:
+        title = visible[sheet - 1] if sheet <= len(visible) else None
+    if title is None:
+        raise no_sheet(sheet, len(visible))
+    if workbook.sheet_names.count(title) > 1:
+        raise CellError(f"there are two sheets {title!r}", "", "Rename one of them, or ask the sender.")
+    return title

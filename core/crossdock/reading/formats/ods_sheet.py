@@ -1,0 +1,327 @@
+"""Reads a sheet of an OpenDocument file (OASIS Open Document Format 1.3, part 3, 9.1 and 19.385).
+
+The library that reads the other formats rounds the numbers of this one, and loses errors, merged cells, some texts, and
+one of two sheets with the same name.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from tempfile import SpooledTemporaryFile
+from typing import Any, BinaryIO, NoReturn
+
+from crossdock.reading.formats.cell_numbers import NUMBER, is_rounded
+from crossdock.reading.formats.xlsx_check import (
+    CellError,
+    cell_name,
+    most_unpacked,
+    no_sheet,
+    opened_archive,
+    parse_part,
+)
+
+_KIND = b"application/vnd.oasis.opendocument.spreadsheet"
+_CONTENT, _MANIFEST = "content.xml", "META-INF/manifest.xml"
+_MAX_MANIFEST = 4 << 20
+_NAMES = "urn:oasis:names:tc:opendocument:xmlns:{}:1.0 "
+_OFFICE, _STYLE, _TABLE, _TEXT, _DRAWING = map(_NAMES.format, ("office", "style", "table", "text", "drawing"))
+_ERROR_TYPE = "urn:org:documentfoundation:names:experimental:calc:xmlns:calcext:1.0 value-type"
+_TYPE, _FORMULA, _NAME = f"{_OFFICE}value-type", f"{_TABLE}formula", f"{_TABLE}name"
+_NUMBER = f"{_OFFICE}value"
+_COLUMNS, _ROWS = f"{_TABLE}number-columns-repeated", f"{_TABLE}number-rows-repeated"
+_WIDTH, _HEIGHT = f"{_TABLE}number-columns-spanned", f"{_TABLE}number-rows-spanned"
+_VALUE_TYPES = {"float", "percentage", "currency", "date", "time", "boolean"}
+_MAX_ROW, _MAX_COLUMN = 1 << 20, 1 << 14
+"""The size of a sheet in spreadsheet programs."""
+_MAX_BLANK = 1 << 16
+"""The most blank rows before one that is not: more than a config can skip."""
+_MAX_DIGITS = 10  # of a number of repeats
+_IN_MEMORY = 16 << 20
+_DATE_TEXT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.(\d+)", re.ASCII)
+_TIME_TEXT = re.compile(r"(-?)P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:[.,](\d+))?S)?)?(?<=[DHMS])", re.ASCII)
+_ERRORS = {"#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"}
+_SHOWN_ERROR = re.compile(r"#[^\W\d_]|[^\W\d_]+:5\d\d")
+"""An error in the language of a program, as #NV or Err:502, in place of the number 0."""
+_DAY_S = 24 * 60 * 60
+_ASK = "Correct the cell, or ask the sender."
+_NO_PROGRAM = "No program writes such sheets: do not use it."
+
+
+def is_ods(file: BinaryIO) -> bool:
+    """Whether *file* is a sheet in an archive of OpenDocument."""
+    if not zipfile.is_zipfile(file):
+        return False
+    with opened_archive(file) as archive:
+        if "mimetype" not in archive.namelist():
+            return False
+        with archive.open("mimetype") as kind:
+            return kind.read(len(_KIND)) == _KIND
+
+
+def ods_answers(file: BinaryIO, sheet: str | int, *, finds_errors: bool) -> Iterator[Any]:
+    """Yield what there is to know of a sheet, as `sheet_process` does, and its rows as JSON.
+
+    The rows wait in a temporary file: what precedes them is known at the end of the archive's part.
+
+    Args:
+        sheet: Its name, or its number among the visible sheets, from 1.
+
+    Raises:
+        CellError: If there is no such sheet, or a cell has no certain value.
+    """
+    with opened_archive(file) as archive, SpooledTemporaryFile(max_size=_IN_MEMORY) as rows:
+        names = archive.namelist()
+        if _MANIFEST in names:
+            with archive.open(_MANIFEST) as manifest:
+                if b"encryption-data" in manifest.read(_MAX_MANIFEST):
+                    raise CellError("is protected by a password", "", "Ask for a file without one.")
+        if _CONTENT not in names:
+            raise CellError("a part of the file is missing", "", "It is damaged: fetch it again.")
+        content = _Content(sheet, rows.write, most=most_unpacked(file.seek(0, 2)), finds_errors=finds_errors)
+        parse_part(archive, _CONTENT, content.start, content.end, content.text)
+        yield content.found()
+        rows.seek(0)
+        yield from (line.decode().rstrip("\n") for line in rows)
+
+
+class _Content:
+    """The elements of the part with the sheets. Rows and columns are numbered from 1."""
+
+    def __init__(self, sheet: str | int, write: Callable[[bytes], object], *, most: int, finds_errors: bool) -> None:
+        self._sheet, self._write, self._most, self._finds_errors = sheet, write, most, finds_errors
+        self._style, self._hidden, self._visible = "", set[str](), 0
+        self._title: str | None = None
+        self._merged = dict[int, Any]()  # the first merged cells that end in each row
+        self._aside = 0  # how many elements are open of something that is not read
+        self._is_table = self._is_cell = False
+        self._row = self._blank = self._repeated = 0
+        self._row_repeats = self._column = self._paragraphs = self._in_paragraph = 0
+        self._cells, self._texts = list[Any](), list[str]()
+        self._attributes: Mapping[str, str] = {}
+        self._starts: dict[str, Callable[[Mapping[str, str]], object]] = {
+            f"{_STYLE}style": self._start_style,
+            f"{_STYLE}table-properties": self._start_properties,
+            f"{_TABLE}table": self._start_table,
+            f"{_TABLE}shapes": self._pass_over,
+            f"{_TABLE}table-row": self._start_row,
+            f"{_TABLE}table-cell": self._start_cell,
+            f"{_TABLE}covered-table-cell": self._start_covered,
+            f"{_OFFICE}annotation": self._pass_over,
+            f"{_TEXT}p": self._start_paragraph,
+            f"{_TEXT}h": self._start_paragraph,
+            f"{_TEXT}s": self._start_spaces,
+            f"{_TEXT}tab": lambda _: self._texts.append("\t"),
+            f"{_TEXT}line-break": lambda _: self._texts.append("\n"),
+        }
+        self._values: dict[str, Callable[[str], Any]] = {
+            _NUMBER: self._number,
+            f"{_OFFICE}date-value": _date,
+            f"{_OFFICE}time-value": _time,
+            f"{_OFFICE}boolean-value": self._truth,
+            f"{_OFFICE}string-value": str,
+        }
+        self._ends: dict[str, Callable[[], object]] = {
+            f"{_TABLE}table": self._end_table,
+            f"{_TABLE}table-row": self._end_row,
+            f"{_TABLE}table-cell": self._end_cell,
+            f"{_TABLE}covered-table-cell": self._end_cell,
+            f"{_TEXT}p": self._end_paragraph,
+            f"{_TEXT}h": self._end_paragraph,
+        }
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        if self._aside:
+            self._aside += 1
+        elif handle := self._starts.get(name):
+            handle(attributes)
+        elif self._is_cell and name.startswith(_DRAWING):
+            self._aside = 1
+
+    def end(self, name: str) -> None:
+        if self._aside:
+            self._aside -= 1
+        elif handle := self._ends.get(name):
+            handle()
+
+    def text(self, text: str) -> None:
+        if self._is_cell and not self._aside and (self._in_paragraph or not text.isspace()):
+            self._texts.append(text)
+
+    def found(self) -> dict[str, Any]:
+        """What precedes the rows."""
+        if self._title is None:
+            raise no_sheet(self._sheet, self._visible)
+        is_empty = self._row == self._blank
+        merged = list(self._merged.values())
+        return {"title": self._title, "merged": merged, "visible": self._visible, "empty": is_empty}
+
+    def _pass_over(self, _: Mapping[str, str]) -> None:
+        self._aside = 1
+
+    def _start_style(self, attributes: Mapping[str, str]) -> None:
+        self._style = attributes.get(f"{_STYLE}name", "") if attributes.get(f"{_STYLE}family") == "table" else ""
+
+    def _start_properties(self, attributes: Mapping[str, str]) -> None:
+        if self._style and attributes.get(f"{_TABLE}display") == "false":
+            self._hidden.add(self._style)
+
+    def _start_table(self, attributes: Mapping[str, str]) -> None:
+        if self._is_table:
+            self._refuse("a table in a table", _ASK)
+        title = attributes.get(_NAME)
+        is_visible = title is not None and attributes.get(f"{_TABLE}style-name") not in self._hidden
+        self._visible += is_visible
+        if title is None or not (title == self._sheet or (is_visible and self._visible == self._sheet)):
+            self._aside = 1
+        elif self._title is not None:
+            raise CellError(f"there are two sheets {title!r}", "", "Declare their numbers, or ask the sender.")
+        else:
+            self._title, self._is_table = title, True
+
+    def _end_table(self) -> None:
+        self._is_table = False
+
+    def _start_row(self, attributes: Mapping[str, str]) -> None:
+        self._cells, self._column = [], 0
+        self._row_repeats = self._count(attributes.get(_ROWS, "1"))
+
+    def _end_row(self) -> None:
+        if self._cells:
+            self._write_row()
+        else:
+            self._blank += self._row_repeats
+        self._row += self._row_repeats
+
+    def _write_row(self) -> None:
+        if self._blank > _MAX_BLANK or self._row + self._row_repeats > _MAX_ROW:
+            self._refuse_far(self._row + 1, len(self._cells))
+        line = json.dumps(self._cells).encode() + b"\n"
+        self._grow(len(line) * (self._row_repeats - 1))
+        self._write(b"[]\n" * self._blank)
+        self._blank = 0
+        for _ in range(self._row_repeats):
+            self._write(line)
+
+    def _start_covered(self, attributes: Mapping[str, str]) -> None:
+        place = self._row, self._column
+        self._merged.setdefault(self._row, (place, place))
+        self._start_cell(attributes)
+
+    def _start_cell(self, attributes: Mapping[str, str]) -> None:
+        self._is_cell, self._attributes = True, attributes
+        self._texts, self._paragraphs = [], 0
+        if _WIDTH in attributes or _HEIGHT in attributes:
+            last = self._row + self._count(attributes.get(_HEIGHT, "1")) - 1
+            end = self._column + self._count(attributes.get(_WIDTH, "1")) - 1
+            if (last, end) != (self._row, self._column):
+                self._merged.setdefault(last, ((self._row, self._column), (last, end)))
+
+    def _end_cell(self) -> None:
+        value, repeats = self._value(), self._count(self._attributes.get(_COLUMNS, "1"))
+        self._is_cell = False
+        first, self._column = self._column, self._column + repeats
+        if value == "":
+            return
+        if self._column > _MAX_COLUMN:
+            self._refuse_far(self._row + 1, self._column)
+        if repeats > 1 and isinstance(value, str):
+            self._grow(len(value) * (repeats - 1))
+        self._cells += [""] * (first - len(self._cells)) + [value] * repeats
+
+    def _start_paragraph(self, _: Mapping[str, str]) -> None:
+        if self._paragraphs:
+            self._texts.append("\n")
+        self._paragraphs += 1
+        self._in_paragraph += 1
+
+    def _end_paragraph(self) -> None:
+        self._in_paragraph -= 1
+
+    def _start_spaces(self, attributes: Mapping[str, str]) -> None:
+        count = self._count(attributes.get(f"{_TEXT}c", "1"))
+        self._grow(count - 1)
+        self._texts.append(" " * count)
+
+    def _value(self) -> Any:
+        attributes, shown = self._attributes, "".join(self._texts)
+        if self._is_error(shown):
+            if self._finds_errors:
+                hint = "Correct the formula, and export the sheet again."
+                self._refuse("the cell holds an error such as #N/A", hint)
+            return ""
+        for name, text in attributes.items():
+            if read := self._values.get(name):
+                return read(text)
+        kind = attributes.get(_TYPE)
+        if shown and kind in _VALUE_TYPES:
+            self._refuse("a text without its value", _ASK)
+        if not shown and kind != "string" and _FORMULA in attributes and self._finds_errors:
+            hint = "Open and save the file in a spreadsheet program, which calculates it."
+            self._refuse("the formula was never calculated", hint)
+        return shown
+
+    def _is_error(self, shown: str) -> bool:
+        attributes = self._attributes
+        if attributes.get(_ERROR_TYPE) == "error":
+            return True
+        if _FORMULA not in attributes:
+            return False
+        return shown in _ERRORS or (attributes.get(_NUMBER) in {"0", "NaN"} and bool(_SHOWN_ERROR.match(shown)))
+
+    def _number(self, text: str) -> float:
+        if not NUMBER.fullmatch(text):
+            self._refuse("no number", _ASK)
+        if is_rounded(text):
+            self._refuse("a number of more than 15 digits", "Programs keep 15 digits: ask for a cell that is text.")
+        return float(text)
+
+    def _truth(self, text: str) -> bool:
+        if text.lower() not in {"true", "false"}:
+            self._refuse("neither true nor false", _ASK)
+        return text.lower() == "true"
+
+    def _count(self, text: str) -> int:
+        if text == "1":
+            return 1
+        if not (text.isdecimal() and len(text) <= _MAX_DIGITS and int(text)):
+            self._refuse("a number of repeats or merged cells that is not positive", _NO_PROGRAM)
+        return int(text)
+
+    def _grow(self, characters: int) -> None:
+        self._repeated += characters
+        if self._repeated > self._most:
+            message = "texts or rows are repeated too often for a file of its size"
+            self._refuse(message, "Delete all rows and columns beside the table, save the file, and send it again.")
+
+    def _refuse_far(self, row: int, column: int) -> NoReturn:
+        hint = "Delete all rows below the table and all columns beside it, save the file, and send it again."
+        raise CellError("a cell far from the others", f"{self._title}!{cell_name(row, column)}", hint)
+
+    def _refuse(self, message: str, hint: str) -> NoReturn:
+        raise CellError(message, f"{self._title}!{cell_name(self._row + 1, self._column + 1)}", hint)
+
+
+def _date(text: str) -> str:
+    """Return a date or time with at most six decimals, none of them if all are 0."""
+    found = _DATE_TEXT.fullmatch(text)
+    return found[1] + _fraction(found[2]) if found else text
+
+
+def _time(text: str) -> str:
+    """Return a time of the day as in ISO 8601, and any other duration as ``30:00:00``; another text is unchanged."""
+    if not (found := _TIME_TEXT.fullmatch(text)):
+        return text
+    days, hours, minutes, whole = (int(number or 0) for number in found.groups()[1:5])
+    seconds = ((days * 24 + hours) * 60 + minutes) * 60 + whole
+    hour, rest = divmod(seconds, 3600)
+    if seconds < _DAY_S and not found[1]:
+        return f"{hour:02}:{rest // 60:02}:{rest % 60:02}{_fraction(found[6])}"
+    return f"{found[1]}{hour}:{rest // 60:02}:{rest % 60:02}"
+
+
+def _fraction(digits: str | None) -> str:
+    kept = (digits or "")[:6]
+    return f".{kept:0<6}" if kept.strip("0") else ""

@@ -155,11 +155,18 @@ def _wide(text: str) -> bytes:
     return struct.pack("<I", len(text)) + text.encode("utf-16-le")
 
 
-def xlsb(cells: bytes, *, extent: tuple[int, int] = (0, 0), texts: bytes = b"") -> bytes:
-    """An xlsb file: parts of binary records in a zip archive."""
+def xlsb(
+    cells: bytes,
+    *,
+    extent: tuple[int, int] = (0, 0),
+    texts: bytes = b"",
+    merged: tuple[int, int, int, int] | None = None,
+) -> bytes:
+    """An xlsb file: parts of binary records in a zip archive; *merged* are first and last rows, and columns."""
+    merges = _brt(176, struct.pack("<IIII", *merged)) if merged else b""
     sheets = _brt(143, b"") + _brt(156, struct.pack("<II", 0, 1) + _wide("rId1") + _wide("Items")) + _brt(144, b"")
     dimension = _brt(148, struct.pack("<IIII", 0, extent[0], 0, extent[1]))
-    sheet = _brt(129, b"") + dimension + _brt(145, b"") + cells + _brt(146, b"") + _brt(130, b"")
+    sheet = _brt(129, b"") + dimension + _brt(145, b"") + cells + _brt(146, b"") + merges + _brt(130, b"")
     related = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/"
     relations = (
         '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
@@ -177,11 +184,11 @@ def xlsb(cells: bytes, *, extent: tuple[int, int] = (0, 0), texts: bytes = b"") 
     return packed(parts)
 
 
-def _brt_row(row: int) -> bytes:
+def xlsb_row(row: int) -> bytes:
     return _brt(0, struct.pack("<I", row) + bytes(13))
 
 
-def _brt_number(column: int) -> bytes:
+def xlsb_number(column: int) -> bytes:
     return _brt(5, struct.pack("<IId", column, 0, 17.0))
 
 
@@ -298,20 +305,20 @@ HOSTILE: Mapping[str, Callable[[], bytes]] = {
     "xls: allocation tables that are not there": lambda: compound(bytes(4096), tables=0x00FFFFFF),
     "xls: sectors in a circle": lambda: compound(bytes(4096), loop=True),
     "xlsb: a cell at the far corner": lambda: xlsb(
-        _brt_row(0) + _brt_number(0) + _brt_row(1_048_575) + _brt_number(16_383)
+        xlsb_row(0) + xlsb_number(0) + xlsb_row(1_048_575) + xlsb_number(16_383)
     ),
     "xlsb: a cell beyond the last row": lambda: xlsb(
-        _brt_row(0) + _brt_number(0) + _brt_row(0xFFFFFFF0) + _brt_number(0xFFFFFFF0)
+        xlsb_row(0) + xlsb_number(0) + xlsb_row(0xFFFFFFF0) + xlsb_number(0xFFFFFFF0)
     ),
     "xlsb: an extent without cells": lambda: xlsb(
-        _brt_row(0) + _brt_number(0) + _brt_row(900_000) + _brt_number(9_000), extent=(0xFFFFFFFE, 0xFFFFFFFE)
+        xlsb_row(0) + xlsb_number(0) + xlsb_row(900_000) + xlsb_number(9_000), extent=(0xFFFFFFFE, 0xFFFFFFFE)
     ),
     "xlsb: one long shared text in many rows": lambda: xlsb(
-        b"".join(_brt_row(row) + _brt(7, struct.pack("<III", 0, 0, 0)) for row in range(50_000)),
+        b"".join(xlsb_row(row) + _brt(7, struct.pack("<III", 0, 0, 0)) for row in range(50_000)),
         texts=_brt(159, struct.pack("<II", 1, 1)) + _brt(19, b"\0" + _wide("x" * 32_000)) + _brt(160, b""),
     ),
     "xlsb: a text that is longer than its part": lambda: xlsb(
-        _brt_row(0) + _brt(6, struct.pack("<III", 0, 0, 0xFFFFFFF0) + b"x\0")
+        xlsb_row(0) + _brt(6, struct.pack("<III", 0, 0, 0xFFFFFFF0) + b"x\0")
     ),
 }
 USUAL = [name for name in HOSTILE if name.endswith((": a cell at the far corner", "billion blanks", "s: a far cell"))]

@@ -15,7 +15,7 @@ from openpyxl import Workbook
 from openpyxl.worksheet.worksheet import Worksheet
 from pydantic import ValidationError
 from tests.examples import examples
-from tests.unit.formats.hostile_sheets import ods, xls, xls_number
+from tests.unit.formats.hostile_sheets import ods, xls, xls_number, xlsb, xlsb_number, xlsb_row
 from tests.unit.formats.layouts import Content, layout, read
 
 from crossdock.errors import RefusedError
@@ -148,6 +148,11 @@ def test_merged_cells_are_refused() -> None:
     data = written([HEADER, ["a", 1], [None, 2]], lambda sheet: sheet.merge_cells("A2:A3"))
     with pytest.raises(RefusedError, match="^f:Items!A2: merged cells"):
         read(data, SHEET)
+    cells = b"".join(xlsb_row(row) + xlsb_number(0) for row in range(3))
+    config = {**SHEET, "skip_rows": 1, "header": False, "names": ["A"], "error_cells": "empty"}
+    assert read(xlsb(cells, merged=(0, 0, 0, 1)), config).height == 2
+    with pytest.raises(RefusedError, match="^f:Items!B2: merged cells"):
+        read(xlsb(cells, merged=(1, 2, 1, 1)), config)
 
 
 def test_errors_may_be_read_as_empty_cells() -> None:

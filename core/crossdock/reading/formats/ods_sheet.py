@@ -1,4 +1,4 @@
-"""Reads a sheet of an OpenDocument file (OASIS Open Document Format 1.3, part 3, 9.1 and 19.385).
+"""Reads a sheet of an OpenDocument file (OASIS Open Document Format 1.2, part 1, 9.1 and 19.385).
 
 The library that reads the other formats rounds the numbers of this one, and loses errors, merged cells, some texts, and
 one of two sheets with the same name.

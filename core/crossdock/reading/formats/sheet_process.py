@@ -24,6 +24,7 @@ from shutil import copyfileobj
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 from crossdock.reading.formats.ods_sheet import is_ods, ods_answers
+from crossdock.reading.formats.xlsb_check import merged_in_xlsb
 from crossdock.reading.formats.xlsx_check import CellError, check_cells, check_parts, no_sheet
 
 if TYPE_CHECKING:
@@ -224,12 +225,13 @@ def _library_answers(file: BinaryIO, sheet: str | int, *, finds_errors: bool, sh
         title = _title(workbook, visible, sheet)
         zeros = _check_cells(file, title, finds_errors=finds_errors)
         found = workbook.get_sheet_by_name(title)
+        merged = found.merged_cell_ranges or merged_in_xlsb(file, title)
     except PasswordError as error:
         raise CellError("is protected by a password", "", "Ask for a file without one.") from error
     except (CalamineError, OSError) as error:
         raise CellError("cannot be read as a sheet file", "", _DAMAGED) from error
     counts = {"visible": len(visible), "empty": not found.height}
-    yield {"title": title, "merged": found.merged_cell_ranges or (), **counts}
+    yield {"title": title, "merged": merged, **counts}
     yield from _rows(found, zeros if shows_zeros else None)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from posixpath import join, normpath
@@ -116,7 +116,7 @@ def check_cells(file: BinaryIO, title: str, *, finds_errors: bool) -> ShownZeros
             return None
         formats, kinds = _styles(archive)
         cells = _Cells(ShownZeros(formats), kinds, finds_errors=finds_errors)
-        parse_part(archive, _part_of(archive, title), cells.start, cells.end, cells.text, cells.other)
+        parse_part(archive, _sheet_part(archive, title), cells.start, cells.end, cells.text, cells.other)
         cells.check_extent()
         return cells.zeros
 
@@ -206,20 +206,27 @@ def _local(name: str) -> str:
     return name.rpartition(" ")[2]
 
 
-def _part_of(archive: zipfile.ZipFile, title: str) -> str:
-    relations, targets = list[str](), dict[str, str]()
+def _sheet_part(archive: zipfile.ZipFile, title: str) -> str:
+    relations = list[str]()
 
     def sheet(name: str, attributes: dict[str, str]) -> None:
         if _local(name) == "sheet" and attributes.get("name") == title:
             relations.extend(value for key, value in attributes.items() if key != "id" and _local(key) == "id")
 
+    parse_part(archive, _WORKBOOK, sheet)
+    return part_of(archive, _RELATIONS, relations)
+
+
+def part_of(archive: zipfile.ZipFile, listed: str, relations: Sequence[str]) -> str:
+    """Return the part that the first of *relations* names in the part *listed*; a missing one is a `CellError`."""
+    targets = dict[str, str]()
+
     def relation(name: str, attributes: dict[str, str]) -> None:
         if _local(name) == "Relationship":
             targets[attributes.get("Id", "")] = attributes.get("Target", "")
 
-    parse_part(archive, _WORKBOOK, sheet)
-    if _RELATIONS in archive.namelist():
-        parse_part(archive, _RELATIONS, relation)
+    if listed in archive.namelist():
+        parse_part(archive, listed, relation)
     target = targets.get(relations[0]) if relations else None
     part = normpath(join("xl", target)).lstrip("/") if target else ""
     if part not in archive.namelist():

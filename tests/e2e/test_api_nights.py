@@ -153,6 +153,32 @@ def test_a_list_behind_links_by_position_deletes_nothing_that_exists(
     assert nights.held == nights.truth
 
 
+def test_a_list_behind_opaque_cursors_deletes_nothing_that_exists(nights: Nights) -> None:
+    """A cursor may be a position: a record is gone if a second reading lacks it too, whatever was created meanwhile."""
+    shop, places = nights.shop, ["", "ant", "bee"]
+    changes: list[Callable[[], None] | None] = []  # before each of the next requests
+
+    def page(request: PartnerRequest) -> dict[str, Any]:
+        if changes and (change := changes.pop(0)) is not None:
+            change()
+        number = places.index(request.param("at", ""))
+        part, following = shop.items[number * SIZE : (number + 1) * SIZE], [*places[1:], None][number]
+        return {"items": part, "then": following if len(shop.items) > (number + 1) * SIZE else None}
+
+    shop.answering = page
+    nights.begin({**NAMED, **REMOVED, "pagination": {"kind": "cursor_in_body", "path": "then", "param": "at"}})
+    shop.items = items(range(3 * SIZE), nights.at())
+    nights.begin_to_remove()
+    changes += [None, lambda: shop.items.__delitem__(1)]
+    assert "it has 1 of the records that seemed to be gone" in nights.night(4).stderr
+    assert nights.held.items() >= nights.truth.items()
+    changes += [None, None, None, lambda: shop.items.extend(items([90], nights.at()))]
+    nights.night()
+    assert 1 not in {int(key) for key in nights.held}
+    nights.night()
+    assert nights.held == nights.truth
+
+
 @pytest.mark.nightly(but=["pagination0"])
 @pytest.mark.parametrize("pagination", LINKED)
 def test_changes_behind_links_by_position_are_not_passed_over(nights: Nights, pagination: Mapping[str, Any]) -> None:

@@ -76,7 +76,7 @@ def decide(state: State, bound: BoundStream, gone: pl.Series, found: SnapshotFac
         removable = _without(removable, filtered, terms, "ignored")
     if removable.is_empty():
         return Removals(terms=terms, unsettled=is_open)
-    found.completeness.confirm(bound)
+    found.completeness.confirm(bound, removable)
     with state.begin() as tx:
         decided = _proved(tx, bound, removable, found, without_key, at)
     terms["ignored"] += 0 if decided.removed else len(removable)

@@ -26,22 +26,23 @@ class Completeness:
 
     Attributes:
         doubt: Why records may be missing; None if there is no reason.
-        look_again: Looks once more for such a reason at the source, before a record counts as gone. It is slow.
+        look_again: Looks once more for such a reason at the source, before the records with these key hashes count as
+            gone. It is slow.
     """
 
     def __init__(self) -> None:
         self._proofs: set[Proof | None] = set()
         self.doubt: CrossdockError | None = None
-        self.look_again: Callable[[], CrossdockError | None] = lambda: None
+        self.look_again: Callable[[pl.Series], CrossdockError | None] = lambda _: None
 
     def watched(self, batches: Iterable[RawBatch]) -> Iterator[RawBatch]:
         for batch in batches:
             self._proofs.add(batch.proof)
             yield batch
 
-    def confirm(self, bound: BoundStream) -> None:
-        """Look at the source once more. A doubt is an error of the stream."""
-        if self.doubt is None and (doubt := self.look_again()) is not None:
+    def confirm(self, bound: BoundStream, missing: pl.Series) -> None:
+        """Look at the source once more for *missing*, by their key hashes. A doubt is an error of the stream."""
+        if self.doubt is None and (doubt := self.look_again(missing)) is not None:
             self.doubt = bound.context.run.failures.setdefault(bound.name, doubt)
 
     @property

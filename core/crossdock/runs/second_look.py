@@ -1,4 +1,4 @@
-"""Second readings: a list by position, or one that may be old, is read twice before a missing record counts as gone."""
+"""Second readings: a list in pages, or one that may be old, is read twice before a missing record counts as gone."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ _HINT = (
     "what was read is delivered, nothing counts as gone, and the next run reads the list again; read it when little"
     " changes, in smaller parts, or with a cursor of the API"
 )
+_CHANGED = "the list changed while it was read (read again, it {}), so that records may have been passed over"
 _CUT = "what was read is delivered, and nothing counts as gone"
 
 
@@ -23,7 +24,8 @@ class SecondLook:
     """Compares two readings of one list.
 
     A record is missed only if another one, which was read before it, leaves the list. That record is missing in the
-    second reading, so two readings with the same records have missed none.
+    second reading, so two readings with the same records have missed none. Of a list that nothing shows to be paged by
+    position, the second reading must only lack the records that seem to be gone: it may have new ones.
 
     Args:
         again: Reads the list from its beginning.
@@ -41,8 +43,11 @@ class SecondLook:
                 self._first.append(self._keys(batch))
             yield batch
 
-    def doubt(self) -> CrossdockError | None:
+    def doubt(self, missing: pl.Series) -> CrossdockError | None:
         """Return why the list may lack existing records: it may be cut or old, or a second reading differs.
+
+        Args:
+            missing: The key hashes of the records that seem to be gone.
 
         Raises:
             StateError: If the state fails.
@@ -51,7 +56,8 @@ class SecondLook:
         bound, lists = self._bound, self._bound.context.run.open_lists
         if (text := lists.doubted.get(bound.name)) is not None:
             return IncompleteListError(text, where=bound.name, hint=_CUT)
-        if bound.name not in lists.unproved:
+        is_position = bound.name in lists.unproved
+        if not is_position and bound.name not in lists.in_pages:
             return None
         bound.context.run.progress.begin(f"reading {bound.name} again, since records seem to be gone", None)
         try:
@@ -60,16 +66,8 @@ class SecondLook:
             raise
         except CrossdockError as error:
             return error
-        first, second_keys = _distinct(self._first), _distinct(second)
-        if first.equals(second_keys):
-            return None
-        gone = first.join(second_keys, on=KEY_HASH, how="anti").height
-        new = second_keys.join(first, on=KEY_HASH, how="anti").height
-        message = (
-            f"the list changed while it was read (read again, it lacks {gone:,} of its records and has {new:,} others),"
-            " so that records may have been passed over"
-        )
-        return DoubtfulListError(message, where=bound.name, hint=_HINT)
+        sign = _difference(_distinct(self._first), _distinct(second), missing if not is_position else None)
+        return None if sign is None else DoubtfulListError(_CHANGED.format(sign), where=bound.name, hint=_HINT)
 
     def _keys(self, batch: RawBatch) -> pl.DataFrame:
         return keys_only(self._bound.stream, batch.source, batch.load()).select(KEY_HASH)
@@ -77,3 +75,15 @@ class SecondLook:
 
 def _distinct(parts: list[pl.DataFrame]) -> pl.DataFrame:
     return pl.concat(parts).unique().sort(KEY_HASH) if parts else pl.DataFrame(schema={KEY_HASH: pl.UInt128})
+
+
+def _difference(first: pl.DataFrame, second: pl.DataFrame, missing: pl.Series | None) -> str | None:
+    """Say how a second reading differs; None if it does not. With *missing*, only in which of these it has."""
+    if missing is not None:
+        there = second.filter(pl.col(KEY_HASH).is_in(missing.implode())).height
+        return f"has {there:,} of the records that seemed to be gone" if there else None
+    if first.equals(second):
+        return None
+    gone = first.join(second, on=KEY_HASH, how="anti").height
+    new = second.join(first, on=KEY_HASH, how="anti").height
+    return f"lacks {gone:,} of its records and has {new:,} others"

@@ -185,6 +185,25 @@ def test_a_record_that_changed_may_be_listed_again() -> None:
             read(cursor, *bodies)
 
 
+@pytest.mark.parametrize(
+    ("paginator", "bodies", "is_read_again"),
+    [
+        (CursorInBody("/next"), [page([1], next="k"), page([2])], True),
+        (CursorInBody("/next", total="/total"), [page([1], 2, next="k"), page([2], 2)], False),
+        (CursorInBody("/next", total="/total"), [page([1], 3, next="k"), page([2], 2)], True),  # one was deleted
+        (CursorInBody("/next"), [page([1])], False),
+        (AfterId("/items", "after"), [page([1]), page([2]), page([])], False),
+    ],
+)
+def test_a_cursor_may_be_a_position(paginator: Paginator, bodies: list[dict[str, Any]], *, is_read_again: bool) -> None:
+    """A list of several pages hides a record if one leaves it meanwhile, unless a steady total shows that none is."""
+    left = list(bodies)
+    api = client(lambda _: httpx.Response(200, json=left.pop(0)))
+    with api._run.open_lists.read_by("a"):
+        list(api.pages("/items", paginator=paginator, records="/items", key="id"))
+    assert ("a" in api._run.open_lists.in_pages) == is_read_again
+
+
 def test_an_open_list_is_that_of_its_reader() -> None:
     """A stream that reads between the pages of another one has lists of its own."""
     lists = OpenLists()

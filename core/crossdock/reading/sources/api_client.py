@@ -148,7 +148,8 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             raise ConnectorError(message, where=path, hint=hint)
         made = ApiRequest(method, path, params or {}, json=json, graphql=graphql, variables=variables or {})
         paths = (key,) if isinstance(key, str) else key
-        evidence = None if paginator.repeats else ListEvidence(paths, counted=paginator.counted)
+        collected = ListEvidence(paths, counted=paginator.counted, by_record=paginator.by_record)
+        evidence = None if paginator.repeats else collected
         sent = frozenset(pairs(params or {}))
         signs = SignsOfMore(paginator, records, ignore, sent)
         with self._run.open_lists.opened(evidence):
@@ -182,7 +183,7 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             if following is None or (found == [] and following.position == request.position):
                 break  # some APIs always give a cursor, and with an empty page that of the request
             if evidence is not None:
-                evidence.follow(following)
+                evidence.follow(*(replace(each, path=self._address(each)) for each in (request, following)))
             is_end_stated = _is_end_stated(request, page, paginator, evidence)
             _check_new(following, seen, paginator, page)
             request = following

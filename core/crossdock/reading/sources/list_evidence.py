@@ -9,13 +9,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from crossdock.errors import RefusedError
-from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest
+from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest, pairs
 from crossdock.reading.sources.id_set import IdSet
-from crossdock.values import exact_json
+from crossdock.values import exact_json, list_members
 from crossdock.values.json_values import at_path, text_of
 
 _IGNORED = (
@@ -55,12 +56,14 @@ class OpenLists:
         reader: The stream whose code runs now; empty if none does.
         begun: Streams that have begun a list of an API since this was reset.
         unproved: Streams whose list must be the same in a second reading before a missing record counts as gone.
+        in_pages: Streams whose list had several pages, of which nothing shows whether a record that left the list moved
+            others to a page that was read already: a second reading must lack the missing records, too.
         doubted: Why the list of a stream is not evidence, by the stream's name.
     """
 
     def __init__(self) -> None:
         self.reader = ""
-        self.begun, self.unproved = set[str](), set[str]()
+        self.begun, self.unproved, self.in_pages = set[str](), set[str](), set[str]()
         self.doubted = dict[str, str]()
         self._read = defaultdict[str, list[ListEvidence | None]](list)
 
@@ -85,10 +88,12 @@ class OpenLists:
             self._read[reader].remove(evidence)
             if evidence is not None and evidence.counted:
                 self.unproved.add(reader)
+            elif evidence is not None and evidence.may_have_moved:
+                self.in_pages.add(reader)
 
     def begin_anew(self, stream: str) -> None:
-        self.begun.discard(stream)
-        self.unproved.discard(stream)
+        for known in (self.begun, self.unproved, self.in_pages):
+            known.discard(stream)
         self.doubted.pop(stream, None)
 
     def read_again(self) -> None:
@@ -118,6 +123,7 @@ class ListEvidence:
     Args:
         key: The dotted paths of a record's key. Without one, whole records are compared, and equal ones may be
             different records.
+        by_record: Whether each page begins after a record that the client names, wherever that is in the list.
 
     Attributes:
         counted: Whether the list is paged by position, so that changes during the reading can hide records.
@@ -125,8 +131,8 @@ class ListEvidence:
         read: How many records all pages have.
     """
 
-    def __init__(self, key: Sequence[str] = (), *, counted: bool = False) -> None:
-        self._key, self.counted = tuple(key), counted
+    def __init__(self, key: Sequence[str] = (), *, counted: bool = False, by_record: bool = False) -> None:
+        self._key, self.counted, self._by_record = tuple(key), counted, by_record
         self.positions = PagePositions()
         self._seen = IdSet()
         self._contents, self._orders, self._order = IdSet(), IdSet(), ""  # for records that may be listed again
@@ -170,12 +176,21 @@ class ListEvidence:
         changed = self._contents.add([exact_json.dumps(record).decode() for record in records])
         return bool(changed) and (is_other_order or (len(names) == 1 and order != before))
 
-    def follow(self, following: ApiRequest) -> None:
-        self.counted = self.counted or self.positions.are_counted(following, self.read)
+    def follow(self, request: ApiRequest, following: ApiRequest) -> None:
+        self.counted = self.counted or self.positions.are_counted(request, following, self.read)
 
     @property
     def has_all(self) -> bool:
         return self._total is not None and self._is_stated(self._total)
+
+    @property
+    def may_have_moved(self) -> bool:
+        """Whether the list has several pages, and no total that stayed the same and agrees.
+
+        An opaque cursor may be a position, so that a record that leaves an earlier page hides another one.
+        """
+        is_same = self._totals is not None and self._totals[0] == self._totals[1]
+        return self.pages > 1 and not self._by_record and not (is_same and self.has_all)
 
     @property
     def doubt(self) -> str | None:
@@ -236,20 +251,24 @@ def repeated(page: ApiAnswer) -> IncompleteListError:
     return IncompleteListError(message, where=page.address, hint=_IGNORED)
 
 
-_PAGE = re.compile(r"page(_?(no|num|number|index))?|p|pg", re.IGNORECASE)
-_COUNTS = frozenset({0, 1})  # a cursor is the number of records before the page, or of the last of them
+_PAGE = re.compile("(current|next)?page(no|nr|num|number|index)?|paged|p|pg")
+_COUNTS = frozenset({-1, 0, 1})  # a cursor counts the records before the page, or names the last or next one
 _SIZE = re.compile("limit|size|per_?page|count|first|top|take|rows|max", re.IGNORECASE)
+_PLACE = re.compile("start|offset|from|skip|index|first_?(result|row|record|item)", re.IGNORECASE)
 _NUMBER = re.compile(r"[0-9]+")
+_NAMED = re.compile(r"""([A-Za-z_]\w*)["']?\s*[:=]\s*["']?([0-9]+)(?![\w.:-])""")  # such as "offset": 10
 _LONGEST = 200  # characters of an examined value
+
+_Place = tuple[str, str]  # of a number in a request: the parameter or the part of the path, and its name
 
 
 @dataclass
 class _Parameter:
-    """A parameter of the requests so far.
+    """A number in the requests so far.
 
     Attributes:
-        last: Its number in the last request.
-        counts: The differences between the number of records read and its value, as far as they are 0 or 1.
+        last: Its value in the last request.
+        counts: The differences between the number of records read and its value, as far as they are -1, 0 or 1.
         ascends: Whether each number was one more than the one before.
         requests: In how many requests it was.
     """
@@ -266,41 +285,67 @@ class _Parameter:
 
 class PagePositions:
     def __init__(self) -> None:
-        self._known: dict[str, _Parameter] | None = None
+        self._known: dict[_Place, _Parameter] | None = None
 
-    def are_counted(self, following: ApiRequest, read: int) -> bool:
+    def are_counted(self, request: ApiRequest, following: ApiRequest, read: int) -> bool:
         """Return whether the list is paged by position, as far as the requests so far show.
 
         Args:
-            read: The number of records before it.
+            request: The request before *following*; the paths of both are whole addresses, or both are not.
+            read: The number of records before *following*.
         """
-        found = dict(_numbers(following))
+        found = dict(_numbers(request, following))
         if self._known is None:
-            self._known = {name: _Parameter(each, _COUNTS & {read - each}) for name, each in found.items()}
+            self._known = {place: _Parameter(each, _COUNTS & {read - each}) for place, each in found.items()}
         else:
             known = self._known.items()
-            self._known = {name: each.followed_by(found[name], read) for name, each in known if name in found}
-        return any(_is_position(name, each) for name, each in self._known.items())
+            self._known = {place: each.followed_by(found[place], read) for place, each in known if place in found}
+        return any(_is_position(name, each) for (_, name), each in self._known.items())
 
 
 def _is_position(name: str, found: _Parameter) -> bool:
     if found.requests > 1:
         return bool(found.counts) or found.ascends
-    is_page = found.last in {1, 2} and _PAGE.fullmatch(name) is not None
-    return is_page or (bool(found.counts) and _SIZE.search(name) is None)
+    if found.last in {1, 2} and _is_page(name):
+        return True
+    return bool(found.counts) and (_PLACE.search(name) is not None or _SIZE.search(name) is None)
 
 
-def _numbers(request: ApiRequest) -> Iterator[tuple[str, int]]:
-    """Yield the parameters of *request* that are numbers, or have a number in a cursor."""
-    params = [
-        *parse_qsl(urlsplit(request.path).query),
-        *((name, str(value)) for name, value in request.page_params.items()),
-    ]
-    for name, value in params:
-        if value.isascii() and value.isdigit() and len(value) <= _LONGEST:
-            yield name, int(value)
-        elif len(numbers := _NUMBER.findall(_decoded(value))) == 1:
-            yield name, int(numbers[0])
+def _is_page(name: str) -> bool:
+    return _PAGE.fullmatch(list_members.plain(name)) is not None
+
+
+def _is_place(name: str) -> bool:
+    return _is_page(name) or _PLACE.search(name) is not None
+
+
+def _numbers(request: ApiRequest, following: ApiRequest) -> Iterator[tuple[_Place, int]]:
+    """Yield the numbers by which *following* differs from *request*, in its path, its parameters and their cursors."""
+    before, after = (urlsplit(each.path).path.split("/") for each in (request, following))
+    for number, (old, new) in enumerate(zip_longest(before, after)):
+        if new != old and new is not None and _is_number(new):
+            yield (f"/{number}", after[number - 1]), int(new)
+    known = set(_params(request))
+    for name, value in _params(following):
+        if (name, value) in known:
+            continue
+        text = _decoded(value)
+        if _is_number(value):
+            yield (name, name), int(value)
+        elif len(numbers := _NUMBER.findall(text)) == 1:
+            yield (name, name), int(numbers[0])
+        else:  # of several numbers, those that are named as places
+            yield from (((name, own), int(number)) for own, number in _NAMED.findall(text) if _is_place(own))
+
+
+def _params(request: ApiRequest) -> Iterator[tuple[str, str]]:
+    yield from parse_qsl(urlsplit(request.path).query)
+    yield from pairs(request.params)
+    yield from ((name, str(value)) for name, value in request.page_params.items())
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _LONGEST
 
 
 def _decoded(cursor: str) -> str:

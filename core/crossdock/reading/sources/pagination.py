@@ -16,6 +16,8 @@ class Paginator:
     Attributes:
         place: Where a request has the parameters; None for the query of a GET. A POST needs it.
         counted: Whether the client cuts the pages off by a position that it counts itself.
+        by_record: Whether each page begins after a record that the client names, so that no change of the list hides
+            others.
         repeats: Whether pages may be requested again; the paginator finds loops, and the end, itself.
         ends_empty: Whether the list ends with a page without records.
         size: The number of records in a full page; None if the client does not choose it.
@@ -26,6 +28,7 @@ class Paginator:
     size: int | None = None
     total: str | None = None
     counted: ClassVar[bool] = False
+    by_record: ClassVar[bool] = False
     repeats: ClassVar[bool] = False
     ends_empty: ClassVar[bool] = False
 
@@ -173,7 +176,7 @@ class AfterId(SizedPages):
     param: str
     id: str = "id"
     sorted: bool = True
-    ends_empty = True
+    by_record = ends_empty = True
 
     def listed(self, answer: ApiAnswer) -> list[Any]:
         return answer.items(self.records)

@@ -109,7 +109,8 @@ class CursorInBodyPages(_SizedPages):
 
     kind: Literal["cursor_in_body"]
     path: Place
-    """Where it is; null, empty or absent on the last page."""
+    """Where it is; null, empty or absent on the last page, or 0 or -1 after other cursors or in a member that is named
+    after what is next."""
     param: str = "cursor"
     repeat_params: bool = True
     """False if a request with a cursor must not repeat the other parameters."""

@@ -12,21 +12,28 @@ Kind = Literal["total", "pages", "next", "more", "last", "previous"]
 _NAMES: Mapping[Kind, re.Pattern[str]] = {
     "total": re.compile(
         "count|(grand)?total|nbhits|(record|item|result|row|odata)s?(count|total)|num(ber)?(of)?(found|records|items)"
+        "|(items|records|results)available"
         "|total(count|number|size|hits|records|items|elements|results|rows|entries|objects|docs)"
     ),
-    "pages": re.compile("pages|lastpage|maxpage|nbpages|(total|num|number)(of)?pages?|pages?(count|total)"),
+    "pages": re.compile("pages|lastpage|maxpage|nbpages|(total|num|number)(of)?pages?(count)?|pages?(count|total)"),
     "last": re.compile("last|islast(page)?|done|endofstream|iscomplete"),
     "previous": re.compile("prev(ious)?(page)?(url|uri|link|cursor|token)?|has(prev|previous)(page)?"),
-    "more": re.compile("more(results|records)?|(is)?truncated|has(next|more)(page|pages|records|results|items)?"),
+    "more": re.compile(
+        "more(items|pages|records|results)?(available|incollection)?|(is)?truncated"
+        "|has(next|more)(page|pages|records|results|items)?"
+    ),
     "next": re.compile(
         "next(page)?(url|uri|link|href|sinceid|cursor|token|number|offset|start|marker)?|nextrecordsurl|odatanextlink"
         "|continuation(token)?|resumptiontoken|lastevaluatedkey|offset"
     ),
 }
 _ENVELOPE = re.compile(
-    "meta|metadata|responsemetadata|searchmetadata|paging|pagination|page|pageinfo|info|links|cursors?|hits|data|results?"
-    "|response|payload"
+    "meta|metadata|responsemetadata|searchmetadata|paging|pagination|pagingmetadata|pages?|pageinfo|pagecontext|info|links"
+    "|cursors?|hits|data|additionaldata|results?|response|payload"
 )
+_XML_ATTRIBUTES = "@attributes"  # of the element that was the list, in JSON made of XML
+_STEP = re.compile("href|ur[il]|link|(starting)?after|cursor|token|page|offset|start")  # members of a next page
+_NONE = frozenset({"", "null", "none", "false", "0", "-1"})
 _OTHER = re.compile(r"[\W_]")
 _DIGITS = 18
 
@@ -46,7 +53,7 @@ def kind_of(name: str) -> Kind | None:
 @lru_cache(4096)
 def is_envelope(name: str) -> bool:
     """Return whether an object with this name describes a list or has one, or both."""
-    return _ENVELOPE.fullmatch(plain(name)) is not None
+    return name == _XML_ATTRIBUTES or _ENVELOPE.fullmatch(plain(name)) is not None
 
 
 def whole(value: Any) -> int | None:
@@ -72,9 +79,10 @@ def follows(kind: Kind, value: Any) -> bool:
     if kind == "last":
         return value is False or (isinstance(value, str) and value.lower() == "false")
     if isinstance(value, dict):
-        value = value.get("href", value.get("url"))
+        steps = (each for name, each in value.items() if _STEP.fullmatch(plain(name)) and not isinstance(each, dict))
+        return any(follows(kind, each) for each in steps)
     if isinstance(value, str):
-        return value.strip().lower() not in {"", "null", "false"} and not (kind == "previous" and value.isdigit())
+        return value.strip().lower() not in _NONE and not (kind == "previous" and value.isdigit())
     if kind == "previous":
         return value is True  # the number of a page before the first one may be any
     return isinstance(value, int) and value > 0

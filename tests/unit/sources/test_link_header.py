@@ -16,6 +16,7 @@ from crossdock.reading.sources.link_header import link_target
         pytest.param("</a>;rel=next", "/a", id="token"),
         pytest.param("</a> ; REL = Next , </b>; rel=prev", "/a", id="case and blanks"),
         pytest.param('</a>; rel="first", </b>; rel="next"', "/b", id="second link"),
+        pytest.param("</a>; rel='next'; x=y, </b>; rel='last'", "/a", id="single quotes"),
         pytest.param('</a>; rel="prev  next"', "/a", id="two relations"),
         pytest.param('</a>; rel="n\\ext"', "/a", id="escape"),
         pytest.param("</a>;;; rel=next;", "/a", id="empty parameters"),

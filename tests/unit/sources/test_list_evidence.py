@@ -60,6 +60,10 @@ OFFSET, NUMBER = Offset("/items", total="/total"), PageNumber("/items", pages="/
         (NUMBER, [page([1, 2], pages=1), page([3], pages=1), page([4], pages=1), page([])], 4),  # too few
         (CursorInBody("/next", total="/total"), [page([1], "2", next="a"), page([2], "2")], 2),
         (CursorInBody("/next", total="/total"), [page([1], 2, next="a"), page([2], 3)], 2),  # one was created
+        (CursorInBody("/next"), [page([1], next=""), page([1])], 1),
+        (CursorInBody("/meta/next_cursor"), [page([1], meta={"next_cursor": 0}), page([1])], 1),
+        (CursorInBody("/nextOffset"), [page([1], nextOffset=1), page([2], nextOffset="-1"), page([1])], 2),
+        (CursorInBody("/cursor"), [page([1], cursor=7), page([2], cursor=0), page([1])], 2),
     ],
 )
 def test_a_list_ends_where_the_api_says_so(
@@ -81,6 +85,11 @@ def test_a_list_ends_where_the_api_says_so(
         (PageNumber("/items"), [page([1, 2]), page([2, 1])], "only records that earlier pages had"),
         (CursorInBody("/next"), [page([1], next="a"), page([1], next="b")], "only records that earlier pages had"),
         (CursorInBody("/next"), [page([1], next="a"), page([2], next="b"), page([3], next="a")], "earlier pages"),
+        (
+            CursorInBody("/offset"),
+            [page([1], offset=0), page([1], offset=0)],
+            "earlier pages",
+        ),  # it is that of the page
         (NextUrl("/next"), [page([1], next="/api/b"), page([2], next="/api/items")], "earlier pages"),
         (AfterId("/items", "after"), [page([1, 2]), page([2, 1])], "only records that earlier pages had"),
         (AfterId("/items", "after"), [page([2, 9, 4]), page([10])], "not sorted by id"),

@@ -83,6 +83,26 @@ def read(
         ({"items": ITEMS, "IsTruncated": True}, "/IsTruncated tells"),
         (({"items": ITEMS}, {"X-Pagination": '{"TotalCount": 99, "HasNext": false}'}), "x-pagination/TotalCount is 99"),
         (({"items": ITEMS}, {"X-Has-More": "true"}), "x-has-more tells"),
+        ({"items": ITEMS, "paging": {"next": {"after": "3"}}}, "/paging/next tells"),  # HubSpot
+        ({"items": ITEMS, "additional_data": {"next_cursor": "k"}}, "/additional_data/next_cursor tells"),  # Pipedrive
+        (
+            {"items": ITEMS, "additional_data": {"pagination": {"more_items_in_collection": True}}},
+            "/additional_data/pagination/more_items_in_collection tells",
+        ),
+        ({"items": ITEMS, "page_context": {"has_more_page": True}}, "/page_context/has_more_page tells"),  # Zoho
+        (
+            {"items": ITEMS, "metaData": {"morePagesAvailable": True}},
+            "/metaData/morePagesAvailable tells",
+        ),  # Brightpearl
+        ({"items": ITEMS, "metaData": {"resultsAvailable": 500}}, "/metaData/resultsAvailable is 500"),
+        ({"items": ITEMS, "@attributes": {"count": "523", "offset": "0"}}, "/@attributes/count is 523"),  # Lightspeed
+        ({"items": ITEMS, "@attributes": {"next": "https://shop.example/api?after=k"}}, "/@attributes/next tells"),
+        ({"items": ITEMS, "pages": {"next": {"page": 2, "starting_after": "k"}}}, "/pages/next tells"),  # Intercom
+        ({"items": ITEMS, "pages": {"page": 1, "total_pages": 9}}, "/pages/total_pages is 9"),
+        ({"items": ITEMS, "cursor": "CAASI"}, "/cursor tells"),  # Square
+        ({"items": ITEMS, "pagingMetadata": {"hasNext": True}}, "/pagingMetadata/hasNext tells"),  # Wix
+        ({"items": ITEMS, "length": 523}, "/length is 523"),  # Odoo
+        (({"items": ITEMS}, {"X-Total-Pages-Count": "9"}), "x-total-pages-count is 9"),  # Veeqo
     ],
 )
 def test_a_list_of_which_the_answer_tells_more_is_in_doubt(page: Page, says: str) -> None:
@@ -104,12 +124,76 @@ def test_a_list_of_which_the_answer_tells_more_is_in_doubt(page: Page, says: str
         {"items": ITEMS, "hits": {"total": {"value": 2, "relation": "gte"}}, "links": {"last": "/api/items?page=9"}},
         ({"items": ITEMS}, {"X-Has-More": "false", "X-Pagination": "no JSON", "X-Next": ""}),
         {"items": ITEMS, "customer": {"total": 99, "next": "order"}, "total": "12.50", "size": 100, "limit": 250},
+        {"items": ITEMS, "paging": {"next": {"after": None}, "cursors": {"before": "a"}}, "pages": {"next": None}},
+        {"items": ITEMS, "additional_data": {"pagination": {"start": 0, "more_items_in_collection": False}}},
+        {"items": ITEMS, "@attributes": {"count": "3", "next": "", "previous": ""}, "next_cursor": "0", "then": -1},
+        {"items": ITEMS, "cursor": "k", "has_more": False},  # to continue on another day
+        {"items": ITEMS, "cursor": "k", "total": 3},
+        {"items": ITEMS, "cursor": ""},
+        {"items": ITEMS, "draw": 1, "start": 0, "length": 100},  # the size of a page
+        {"items": ITEMS, "success": True, "status": "error-free", "code": 500, "error": False, "fault": ["of a part"]},
         ({"items": ITEMS}, {"X-Total-Count": "3", "Link": '</api?page=1>; rel="prev"', "Content-Range": "items 0-2/*"}),
     ],
 )
 def test_what_agrees_or_is_about_something_else_is_no_doubt(page: Page) -> None:
     """Numbers that fit, empty members, those of records and of other objects, and amounts."""
     assert read(LinkHeader(), page) is None
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"status": "OVER_QUERY_LIMIT"},
+        {"error_message": "You have exceeded your quota"},
+        {"error": True},
+        {"success": 0},
+        {"success": "false"},
+        {"code": 429},
+        {"code": "45"},
+        {"ret": -1},
+        {"errcode": 45009, "errmsg": "reach max api daily quota limit"},
+        {"status": 500},
+        {"statusCode": 503},
+        {"errorMessages": ["The operation timed out"]},
+        {"error_code": "RATE_LIMIT"},
+        {"fault": {"faultstring": "Rate limit quota violation"}},
+        {"exception": "java.lang.OutOfMemoryError"},
+        {"result": "error"},
+        {"hasError": True},
+        {"maintenance": True},
+        {"responseStatus": {"errorCode": "Throttled"}},
+        {"status": {"error_code": 1008}},
+    ],
+    ids=str,
+)
+def test_an_error_beside_an_empty_list_is_not_its_end(beside: dict[str, Any]) -> None:
+    """However it is named; pages with records may have the same, and then it is none."""
+    place = f"/{next(iter(beside))}"
+    assert f"although {place}" in (read(PageNumber("/items"), {"items": ITEMS}, {"items": [], **beside}) or "")
+    assert read(PageNumber("/items"), {"items": ITEMS}, {"items": [], **beside}, ignore=[place, *BELOW]) is None
+    if True not in beside.values() and "success" not in beside:
+        assert read(PageNumber("/items"), {"items": ITEMS, **beside}, {"items": [], **beside}) is None
+
+
+BELOW = ["/errmsg", "/responseStatus/errorCode", "/status/error_code"]
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"status": "ok", "code": 0, "message": "no records", "error": None, "errors": []},
+        {"status": "ZERO_RESULTS", "code": 200, "errcode": 0, "errmsg": "fine", "error": False},
+        {"success": 1, "hasError": False, "error_code": "0", "errorMessage": "", "exceptions": []},
+        {"success": "true", "code": 1, "errorDescription": "none of them", "maintenance": False, "status": 0},
+        {"code": 404, "status": "unlimited", "type": "default", "result": "transferred", "fault": None},
+        {"code": "00000", "ret": "SUCCESS", "status": {"code": 200, "error_code": 0, "error_message": None}},
+        {"status": True, "responseStatus": {"errors": [], "errorCode": ""}, "error": {"code": 0, "message": ""}},
+    ],
+)
+def test_an_everyday_answer_beside_an_empty_list_is_its_end(beside: dict[str, Any]) -> None:
+    """Words and numbers for success, and those for no records."""
+    assert read(PageNumber("/items"), {"items": ITEMS}, {"items": [], **beside}) is None
+    assert read(PageNumber("/items"), {"items": ITEMS, **beside}, {"items": [], **beside}) is None
 
 
 @pytest.mark.parametrize("paginator", [PageNumber("/items"), Offset("/items"), AfterId("/items", "since_id")])

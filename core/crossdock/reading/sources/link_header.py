@@ -39,5 +39,12 @@ def _relations(field: str, at: int) -> tuple[str, int]:
     while found := _parameter(field, at):
         at = found.end()
         if relation is None and found["name"].lower() == "rel":
-            relation = _escaped.sub(r"\1", found["quoted"]) if found["quoted"] is not None else found["plain"] or ""
+            relation = (
+                _escaped.sub(r"\1", found["quoted"]) if found["quoted"] is not None else _unquoted(found["plain"] or "")
+            )
     return relation or "", at
+
+
+def _unquoted(text: str) -> str:
+    """Remove the single quotes that some servers write in place of double ones."""
+    return text.strip().removeprefix("'").removesuffix("'")

@@ -144,7 +144,8 @@ class CursorInBody(SizedPages):
     """A cursor in the body, sent back as a parameter.
 
     Args:
-        path: A JSON pointer such as ``/meta/next_cursor``; null, empty or absent on the last page.
+        path: A JSON pointer such as ``/meta/next_cursor``; null, empty or absent on the last page. It is also the last
+            one if this is 0 or -1 after other cursors, or in a member that is named after what is next.
         param: The parameter.
         repeat_params: False if a request with a cursor must not repeat the other parameters.
     """
@@ -156,8 +157,10 @@ class CursorInBody(SizedPages):
     def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
         _object(answer)
         cursor = _text(answer, self.path)
+        if cursor is None or _is_end(cursor, self.path.rpartition("/")[2], is_later=self.param in request.page_params):
+            return None
         kept = request if self.repeat_params else _without_params(request)
-        return kept.with_page(**{self.param: cursor}) if cursor else None
+        return kept.with_page(**{self.param: cursor})
 
 
 @dataclass(frozen=True)
@@ -201,7 +204,7 @@ class CursorInHeader(SizedPages):
     """A cursor in a header of the answer, sent back as a parameter.
 
     Args:
-        header: Its name; absent or empty on the last page.
+        header: Its name; absent or empty on the last page, or 0 or -1 as with `CursorInBody`.
         param: The parameter.
     """
 
@@ -214,7 +217,9 @@ class CursorInHeader(SizedPages):
 
     def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
         cursor = answer.headers.get(self.next_header)
-        return request.with_page(**{self.param: cursor}) if cursor else None
+        if not cursor or _is_end(cursor, self.header, is_later=self.param in request.page_params):
+            return None
+        return request.with_page(**{self.param: cursor})
 
 
 @dataclass(frozen=True)
@@ -355,6 +360,14 @@ def _text(answer: ApiAnswer, pointer: str) -> str | None:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise RefusedError(f"has neither a text nor a whole number at {pointer}", where=answer.address)
     return str(value)
+
+
+def _is_end(cursor: str, name: str, *, is_later: bool) -> bool:
+    """Return whether a cursor in the member *name* says that no page follows.
+
+    In a first answer, 0 may be the place of this page.
+    """
+    return cursor in {"0", "-1"} and (is_later or "next" in name.lower())
 
 
 def _number(record: Any, name: str) -> int | None:

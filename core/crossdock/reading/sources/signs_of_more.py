@@ -17,13 +17,32 @@ from crossdock.values import exact_json, list_members
 from crossdock.values.list_members import Kind
 
 _ERROR = re.compile("errors?")
-_SUCCESS = re.compile("success|succeeded|ok")
+_SUCCESS = re.compile("success|succeeded|ok|(is)?success(ful)?")
 _PARTIAL = re.compile("(is)?partial|timedout|incompleteresults?|isincomplete|terminatedearly")
 _SIZE = re.compile(
     "(page|max|items|results|records|batch)?(limit|size|length|count|first|top|max|rows|take|results|items|records)"
     "|pagelen|(items|results|records|rows)?perpage"
 )
 _FAILED = frozenset({"error", "fail", "failed", "failure", "partial"})
+# The following count beside an empty list only, and if no page with records had the same.
+_FAULT = re.compile(
+    "(has|is)?errors?|faults?|exceptions?|(err|error|fault|exception)(s|no|number|codes?|types?|name|key|status|reason|list|count)"
+    "|(is|in|under)?maintenance(mode)?|throttled|(is)?ratelimited|(rate|call|quota)?limit(exceeded|reached)|quotaexceeded"
+)
+_TEXT_OF_FAULT = re.compile(
+    "(err|error|fault|exception|failure)s?(msgs?|messages?|texts?|descriptions?|details?|info|string)"
+)
+_CODE = re.compile("(http|api|response|result|return|status)?code|ret|rc|http(response)?status")
+_STATUS = re.compile("(response|result|return|request|api)?status|result|outcome|state|stat|ack|type")
+_REPORT = re.compile("(response|request|result|api)(status|header)|status")  # objects with such members
+_FAILURE = re.compile(
+    "error|fail|(?<!de)fault|exceed|exception|rate_?limit|over_?(query_?|rate_?)?limit|throttl|too_?many|timed?_?out|quota"
+    "|(request|access|permission)_?denied|unavailable|maintenance|forbidden|unauthori[sz]ed|busy|invalid|overload"
+)
+_FINE = re.compile(
+    "0*|ok|okay|(is)?success(ful|fully)?|succeeded|none|null|nil|false|no|noerrors?|na|normal|2[0-9][0-9]"
+)
+_FALSE = frozenset({"0", "false", "no"})
 _HEADERS: Mapping[str, Kind] = {
     "total": "total",
     "total-count": "total",
@@ -36,6 +55,8 @@ _HEADERS: Mapping[str, Kind] = {
     "pagination-total": "total",
     "x-pages": "pages",
     "x-total-pages": "pages",
+    "x-total-pages-count": "pages",
+    "x-page-count": "pages",
     "x-wp-totalpages": "pages",
     "x-pagination-page-count": "pages",
     "x-next": "next",
@@ -46,6 +67,7 @@ _HEADERS: Mapping[str, Kind] = {
 }
 _JSON_HEADER = "x-pagination"
 _FIRST = frozenset({"first", "isfirst", "firstpage", "isfirstpage"})
+_NOT_FOUND = 404  # no records, in the answers of some APIs
 _DEEPEST, _MEMBERS = 4, 500  # depth of nested objects, members that are examined
 
 
@@ -83,26 +105,43 @@ class SignsOfMore:
         self._next: str | None = None
         self._previous: str | None = None  # of the first page
         self._error: str | None = None  # of any page
+        self._usual = set[int]()  # hashes of what pages with records had at places of errors
+        self._cursor: str | None = None  # of the only page, if nothing beside it says that it is the last one
 
     def take(self, answer: ApiAnswer, records: int | None) -> None:
         """Add a page with this number of *records*; None if that is not known."""
         self._read = None if records is None or self._read is None else self._read + records
         self._pages, self._is_empty = self._pages + 1, records == 0
-        numbers, self._next = dict[str, tuple[str, int]](), None
+        numbers, self._next, is_last = dict[str, tuple[str, int]](), None, False
+        self._cursor = None
         self._is_cut = self._may_be_cut(answer, records or 0)
         for place, kind, value in self._found(answer):
             if place in self._ignored:
                 continue
             if kind == "error":
                 self._error = self._error or place
+            elif kind == "verdict":
+                self._error = self._error or (place if self._is_failure(place, value, records) else None)
+            elif kind == "cursor":
+                self._cursor = place if self._pages == 1 and records else None
             elif kind == "next":
-                self._next = self._next or (place if value else None)
+                self._next, is_last = self._next or (place if value else None), is_last or not value
             elif kind == "previous":
                 self._previous = self._previous or (place if value and self._pages == 1 else None)
             elif (number := list_members.whole(value)) is not None:
                 numbers[place] = kind, number
+        self._cursor = None if is_last else self._cursor
         before = numbers if self._numbers is None else self._numbers
         self._numbers = {place: min(each, numbers[place]) for place, each in before.items() if place in numbers}
+
+    def _is_failure(self, place: str, verdict: tuple[str, Any], records: int | None) -> bool:
+        """Return whether a member beside an empty list reports an error, unless pages with records have the same."""
+        (name, value), seen = verdict, hash((place, repr(verdict)))
+        if records:
+            self._usual.add(seen)
+            return False
+        has_records, is_usual = bool(self._read), seen in self._usual
+        return records == 0 and not is_usual and _may_report_error(name, value, has_records=has_records)
 
     def _may_be_cut(self, answer: ApiAnswer, records: int) -> bool:
         """Return whether a full first page lacks the header of a next one, which a proxy may have dropped.
@@ -123,14 +162,18 @@ class SignsOfMore:
                 return f"{place} is {number:,}, and {self._read:,} were read"
             if kind == "pages" and number > self._pages:
                 return f"{place} is {number:,}"
-        is_told = self._next is not None and (self._is_empty or not self._ends_empty)
-        return f"{self._next} tells of a next page" if is_told else None
+        following = self._next or (None if self._has_all else self._cursor)
+        is_told = following is not None and (self._is_empty or not self._ends_empty)
+        return f"{following} tells of a next page" if is_told else None
 
     @property
     def lacks_header(self) -> str | None:
         """The header whose absence is the only sign that a full page is the last one; None if there is another sign."""
-        has_all = any(kind == "total" and number == self._read for kind, number in (self._numbers or {}).values())
-        return self._header if self._is_cut and not has_all else None
+        return self._header if self._is_cut and not self._has_all else None
+
+    @property
+    def _has_all(self) -> bool:
+        return any(kind == "total" and number == self._read for kind, number in (self._numbers or {}).values())
 
     def _found(self, answer: ApiAnswer) -> Iterator[tuple[str, str, Any]]:
         for name, value in answer.headers.items():
@@ -154,10 +197,32 @@ class SignsOfMore:
             path = f"{place}/{name.replace('~', '~0').replace('/', '~1')}"
             if path == self._records:
                 continue
-            if (found := _said(name, member)) is not None:
+            if (found := _said(name, member) or self._said_in(value, place, name)) is not None:
                 yield path, *found
-            if list_members.is_envelope(name) or (self._records or "").startswith(f"{path}/"):
+            is_report = _REPORT.fullmatch(list_members.plain(name)) is not None
+            if is_report or list_members.is_envelope(name) or (self._records or "").startswith(f"{path}/"):
                 yield from self._members(member, path, depth + 1)
+
+    def _said_in(self, around: Mapping[str, Any], place: str, name: str) -> tuple[str, Any] | None:
+        """Return what a member says only because of the other members of its object, or None."""
+        plain, value = list_members.plain(name), around[name]
+        is_beside = (self._records or "/").rpartition("/")[0] == place
+        if plain == "cursor" and is_beside and isinstance(value, str) and list_members.follows("next", value):
+            return "cursor", None
+        if plain == "length" and is_beside and len(around) == 2:  # of Odoo; others give the size of a page so
+            return "total", value
+        if _TEXT_OF_FAULT.fullmatch(plain):
+            return (
+                None
+                if any(map(_is_all_well, map(list_members.plain, around), around.values()))
+                else _verdict(name, value)
+            )
+        is_verdict = any(names.fullmatch(plain) for names in (_FAULT, _SUCCESS, _CODE, _STATUS))
+        return _verdict(name, value) if is_verdict else None
+
+
+def _verdict(name: str, value: Any) -> tuple[str, tuple[str, Any]]:
+    return "verdict", (list_members.plain(name), value)
 
 
 def _said(name: str, value: Any) -> tuple[str, Any] | None:
@@ -197,7 +262,7 @@ def _json(text: str) -> Any:
 
 def _reports_error(name: str, value: Any) -> bool:
     if _ERROR.fullmatch(name):
-        return isinstance(value, str | list | dict) and bool(value)
+        return isinstance(value, str | list | dict) and not _is_fine(value)
     if _SUCCESS.fullmatch(name):
         return value is False
     if _PARTIAL.fullmatch(name):
@@ -205,6 +270,46 @@ def _reports_error(name: str, value: Any) -> bool:
     if name == "shards" and isinstance(value, Mapping):  # of Elasticsearch
         return bool(list_members.whole(value.get("failed")))
     return name == "status" and isinstance(value, str) and value.lower() in _FAILED
+
+
+def _may_report_error(name: str, value: Any, *, has_records: bool) -> bool:
+    """Return whether a member beside an empty list looks like an error.
+
+    Args:
+        has_records: Whether the pages before had records. Then any unusual code is an error.
+    """
+    if _FAULT.fullmatch(name) or _TEXT_OF_FAULT.fullmatch(name):
+        return not _is_fine(value)
+    if _SUCCESS.fullmatch(name):
+        return str(value).lower() in _FALSE or _is_failed(value)
+    if isinstance(value, bool | dict | list) or value is None:
+        return False
+    number = list_members.whole(value)
+    if number is None or number < 0:
+        return _is_failed(value)
+    is_unusual = has_records and number != 1 and not _is_fine(value) and _CODE.fullmatch(name) is not None
+    return number != _NOT_FOUND and (400 <= number < 600 or is_unusual)
+
+
+def _is_all_well(name: str, value: Any) -> bool:
+    """Return whether a member says that there is no error, whatever text is beside it."""
+    if _SUCCESS.fullmatch(name):
+        return value is True or str(value).lower() in {"1", "true"}
+    if value == "" or not isinstance(value, str | int) or not _is_fine(value):
+        return False
+    is_code = _FAULT.fullmatch(name) or (_CODE.fullmatch(name) and not isinstance(value, bool))
+    return bool(is_code) or (_STATUS.fullmatch(name) is not None and str(value).lower() not in _FALSE)
+
+
+def _is_fine(value: Any) -> bool:
+    """Return whether the value of a member that is named after errors says that there is none."""
+    if isinstance(value, dict | list):
+        return all(map(_is_fine, value.values() if isinstance(value, dict) else value))
+    return value is None or value is False or _FINE.fullmatch(list_members.plain(str(value))) is not None
+
+
+def _is_failed(value: Any) -> bool:
+    return (isinstance(value, int) and value < 0) or (isinstance(value, str) and bool(_FAILURE.search(value.lower())))
 
 
 def _is_next_link(link: Any) -> bool:

@@ -23,6 +23,22 @@ _BELIEVED_S = 26 * 3_600.0  # a clock may be in a wrong time zone
 LONGEST_FIELD = 256  # the slowest text of this length takes an eighth of a millisecond to parse
 _WINDOWS = ("w", "window")  # the second name is that of the first drafts, and still in use
 
+_CACHES = (
+    *("x-cache", "x-cache-status", "cf-cache-status", "x-proxy-cache", "x-proxy-cache-status", "x-nginx-cache"),
+    *("x-nginx-cache-status", "x-fastcgi-cache", "x-litespeed-cache", "x-varnish-cache", "x-vercel-cache", "cdn-cache"),
+    *(
+        "x-cdn-cache",
+        "x-cdn-cache-status",
+        "x-edge-cache",
+        "x-edge-cache-status",
+        "x-drupal-cache",
+        "x-kong-cache-status",
+    ),
+)
+_HIT = re.compile(  # a later cache may add its own word to that of an earlier one
+    r"(?:^|,)\s*+(?:originshield|tcp_(?!refresh_)(?:[a-z]+_)?)?(?:hit|stale|updating)\b", re.IGNORECASE
+)
+
 _is_seconds = re.compile(r"[0-9]+(?:\.[0-9]+)?").fullmatch
 _is_decimal = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,20})?").fullmatch
 
@@ -50,7 +66,7 @@ def read(headers: Mapping[str, str]) -> RateHeaders | None:
     Args:
         headers: Names in lower case, lines of one name joined by commas.
     """
-    if age_s(headers):
+    if age_s(headers) or cache_hit(headers):
         return None  # from a cache: describes another moment, perhaps another client
     return next((found for reader in _READERS if (found := reader(headers)) is not None), None)
 
@@ -242,6 +258,23 @@ def age_s(headers: Mapping[str, str]) -> int | None:
     return int(age) if age.isascii() and age.isdigit() and len(age) < 10 else None
 
 
+def cache_hit(headers: Mapping[str, str]) -> str | None:
+    """Return what says that a cache gave the answer without asking the API, such as ``x-cache: HIT``; None if nothing.
+
+    By ``Cache-Status`` (RFC 9211), and by the headers of nginx, Varnish, Squid, Fastly, CloudFront, Cloudflare, Akamai,
+    Azure and others. An answer that the API confirmed (``REVALIDATED``, ``RefreshHit``, ``TCP_REFRESH_HIT``) is none.
+
+    Args:
+        headers: Names in lower case.
+    """
+    if "cache-status" in headers:
+        status = _parsed(_field(headers, "cache-status"), "list") or ()
+        if any(parameters.get("hit") is True for _, parameters in status):
+            return "cache-status: hit"
+    found = ((name, _HIT.search(_field(headers, name))) for name in _CACHES if name in headers)
+    return next((f"{name}: {hit[0].strip(', ')}" for name, hit in found if hit), None)
+
+
 def behind_s(headers: Mapping[str, str], now: float) -> float | None:
     """Return by how many seconds the server's clock is behind the local one, by ``Date`` and ``Age`` of an answer.
 
@@ -252,11 +285,11 @@ def behind_s(headers: Mapping[str, str], now: float) -> float | None:
         now: The local time since the epoch, in seconds.
 
     Returns:
-        0 if it is not behind; None if the answer does not show it, or shows more than a day because it was stored
-        somewhere.
+        0 if it is not behind; None if the answer does not show it, comes from a cache that does not state its age, or
+        shows more than a day because it was stored somewhere.
     """
     date, age = http_date(headers.get("date", "")), age_s(headers)
-    if date is None or age is None:
+    if date is None or age is None or (not age and cache_hit(headers)):
         return None
     found = now - date - age - _DATE_IS_ROUNDED_S
     return max(0.0, found) if found <= _BELIEVED_S else None

@@ -245,6 +245,36 @@ def test_an_answer_from_a_cache_is_ignored(age: str, counts: bool) -> None:
     assert (read({"ratelimit": LISTED, "age": age}) is not None) == counts
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "hit"),
+    [
+        ("x-cache", "HIT", "HIT"),
+        ("x-cache", "HIT, MISS", "HIT"),  # the cache before the last one
+        ("x-cache", "MISS, HIT", "HIT"),
+        ("x-cache", "Hit from cloudfront", "Hit"),
+        ("x-cache", "HIT from proxy.example", "HIT"),
+        ("x-cache", "TCP_MEM_HIT from a1.akamai.example (AkamaiGHost)", "TCP_MEM_HIT"),
+        ("x-cache-status", "STALE", "STALE"),
+        ("cf-cache-status", "UPDATING", "UPDATING"),
+        ("cache-status", '"Origin"; hit; ttl=1100, "CDN"; fwd=uri-miss', "hit"),
+        *(("x-cache", each, None) for each in ("MISS", "Miss from cloudfront", "TCP_MISS", "Error from cloudfront")),
+        *(
+            ("x-cache", each, None)
+            for each in ("RefreshHit from cloudfront", "TCP_REFRESH_HIT", "CONFIG_NOCACHE", "hits")
+        ),
+        *(("cf-cache-status", each, None) for each in ("DYNAMIC", "MISS", "BYPASS", "EXPIRED", "REVALIDATED", "")),
+        *(("cache-status", each, None) for each in ("CDN; fwd=stale; fwd-status=304", "CDN; hit=?0", "hit(", "CDN")),
+        ("x-cache-lookup", "HIT from proxy.example:3128", None),  # it may have asked the API nevertheless
+    ],
+)
+def test_a_cache_shows_itself_by_its_own_headers(name: str, value: str, hit: str | None) -> None:
+    """An answer that it gave without asking the API tells neither the rate limit nor the time of now."""
+    headers = {name: value, "ratelimit": LISTED, "date": DATE}
+    assert rate_headers.cache_hit(headers) == (None if hit is None else f"{name}: {hit}")
+    assert (read(headers) is None) == (hit is not None)
+    assert (rate_headers.behind_s(headers, NOW + 60) is None) == (hit is not None)
+
+
 counts = st.integers(0, 10**6)
 
 
@@ -272,7 +302,7 @@ def test_a_sandbox_without_headers_reports_nothing() -> None:
 
 
 NAMES = [
-    *("ratelimit", "ratelimit-policy", "date", "age"),
+    *("ratelimit", "ratelimit-policy", "date", "age", "x-cache", "cache-status"),
     *(f"{prefix}-{name}" for prefix in ("ratelimit", "x-ratelimit", "x-rate-limit") for name in ("limit", "remaining")),
     *("ratelimit-reset", "x-ratelimit-reset", "x-rate-limit-reset", "x-ratelimit-policy"),
     *(f"x-rate-limit-{name}" for name in ("requests-left", "requests-quota", "time-window-ms", "time-reset-ms")),

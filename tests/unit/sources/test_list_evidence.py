@@ -238,18 +238,24 @@ def test_a_list_as_long_as_a_cut_one_is_a_warning(number: int, cap: int | None, 
     assert any("exactly 1,000 records" in text for text in api._run.warnings) == warned
 
 
-def test_caches_are_asked_for_what_the_api_has_now() -> None:
-    """An answer that comes from one nevertheless is a warning with its age, once in a list."""
+@pytest.mark.parametrize(
+    ("headers", "text"),
+    [
+        ({"age": "7200"}, "a cache, and is 7,200 s old"),
+        ({"X-Cache-Status": "HIT"}, "a cache (x-cache-status: HIT), and may be old"),
+    ],
+)
+def test_caches_are_asked_for_what_the_api_has_now(headers: dict[str, str], text: str) -> None:
+    """An answer that comes from one nevertheless is a warning, once in a list."""
     asked: list[str] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
         asked.append(request.headers["cache-control"])
         following = {"next": "a"} if len(asked) == 1 else {}
-        return httpx.Response(200, json=page([len(asked)], **following), headers={"age": "7200"})
+        return httpx.Response(200, json=page([len(asked)], **following), headers=headers)
 
     api = client(answer)
     with api._run.open_lists.read_by("shop.orders"):
         list(api.pages("/items", paginator=CursorInBody("/next"), records="/items", key="id"))
     assert asked == ["no-cache"] * 2
-    text = "shop.orders: https://shop.example/api/items: the list comes from a cache, and is 7,200 s old"
-    assert api._run.warnings == [text]
+    assert api._run.warnings == [f"shop.orders: https://shop.example/api/items: the list comes from {text}"]

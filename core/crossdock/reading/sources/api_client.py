@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
 from crossdock.errors import ConnectorError, RefusedError, RemoteError, UnauthorizedError, UnavailableError
-from crossdock.pacing.rate_headers import age_s, behind_s
+from crossdock.pacing.rate_headers import age_s, behind_s, cache_hit
 from crossdock.reading.sources import graphql_errors, json_rpc_errors
 from crossdock.reading.sources.api import Api
 from crossdock.reading.sources.api_request import ApiAnswer, ApiRequest, Params, pairs
@@ -207,6 +207,8 @@ class ApiClient(AbstractContextManager["ApiClient"]):
             lists.read_again()
         if age := age_s(page.headers):
             self.doubt(page, f"the list comes from a cache, and is {age:,} s old")
+        elif hit := cache_hit(page.headers):
+            self.doubt(page, f"the list comes from a cache ({hit}), and may be old")
 
     def doubt(self, page: ApiAnswer, text: str) -> None:
         """Mark the list of *page* as no evidence for removals, and warn of the first reason."""

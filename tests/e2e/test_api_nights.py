@@ -224,6 +224,30 @@ def test_a_night_without_records_moves_no_cursor(
     assert nights.held == nights.truth
 
 
+def test_times_that_are_behind_hide_no_change(nights: Nights) -> None:
+    """An API that writes local times as UTC is asked for what follows its own latest one, and never before that."""
+    shop, asked = nights.shop, list[str]()
+
+    def page(request: PartnerRequest) -> PartnerAnswer:
+        asked.append(request.param("since", ""))
+        return shop.page(request)
+
+    shop.answering = page
+    cursor = {"column": "changed", "as": "instant", "sorted": False}
+    nights.begin({**CHANGES, "cursor": cursor, "pagination": {"kind": "single_page"}})
+    shop.items = items(range(2), nights.at(hours=-30))
+    nights.night()
+    shop.items += items([7], nights.at(days=-1, hours=-5))  # after the first night
+    earlier = nights.at(days=-1, hours=-5, seconds=-500)
+    nights.night()
+    assert nights.held == nights.truth
+    shop.items[-1] |= {"changed": earlier}
+    nights.night()
+    nights.night()
+    assert asked[0] == ""
+    assert asked == sorted(asked)
+
+
 @pytest.mark.parametrize("stand_in", [None, {"id": None}, {"error": "forbidden"}])
 def test_a_row_without_key_of_a_list_of_changes_stays_open(nights: Nights, stand_in: Item | None) -> None:
     """The cursor has moved past the record that it stands for, so that later lists do not show whether it came."""

@@ -32,7 +32,7 @@ class Cursor(OrderBy):
 
     sorted: bool = True
     """Whether the source lists its records by this column, ascending. Then a run stores the cursor while it reads;
-    otherwise only at the end, as of the start of the reading."""
+    otherwise only at the end, as of the start of the reading, or of the latest cursor read if that is earlier."""
     overlap_s: OverlapS = OVERLAP_S
     """An instant that is younger than this when it is read, is read again by the next run: other records may still get
     it. More than the difference of the clocks and the delay with which the source shows changes."""

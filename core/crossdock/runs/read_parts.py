@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import pairwise, takewhile
 
@@ -71,6 +72,7 @@ class ReadParts:
         self.doubt: DoubtfulListError | None = None
         self._asked_at = self._began = clock.now()
         self._highest = self._highest_position = ""
+        self._latest = ""  # cursor of a source that is not sorted
         self._is_young = False
         self.cursor: str | None = None
         self.ended = False
@@ -82,6 +84,15 @@ class ReadParts:
     def began(self) -> datetime:
         """When the reading began, by the source's clock if that is behind the local one."""
         return self._by_its_clock(self._began)
+
+    @property
+    def seen_until(self) -> datetime:
+        """Until when a source that is not sorted has shown its changes: the beginning of the reading, or the latest
+        cursor if that is earlier, as local times are that are written as UTC, or those of an old answer.
+        """
+        assert self._declared is not None
+        latest = self._declared.pull_since(self._latest or None)
+        return self.began if latest is None else min(self.began, datetime.fromisoformat(latest))
 
     @property
     def missing_cursor(self) -> str:
@@ -150,6 +161,7 @@ class ReadParts:
     def _take(self, batch: RawBatch, cursor: Cursor) -> bool:
         """Move the cursor to the last row of *batch*. Return False if the source is not sorted."""
         if not cursor.sorted:
+            self._latest = max(self._latest, _latest(batch, cursor))
             return False
         places = (place for place in _places(batch, cursor) if place[0])
         known = [(self._highest_position, self._highest, 0), *places]
@@ -172,6 +184,15 @@ class ReadParts:
         if cursor.as_ == "instant" and self._highest > (settled := cursor.settled(self._by_its_clock(self._asked_at))):
             self._reached, self._is_young = settled, True
         return True
+
+
+def _latest(batch: RawBatch, cursor: Cursor) -> str:
+    """Return the highest position of the rows that have a readable one; empty without any."""
+    frame, found = with_paths(batch.load(), [cursor.column]), ""
+    for cell in frame[cursor.column].unique() if cursor.column in frame.columns else ():
+        with suppress(RecordError):  # no cell of such a source must have one
+            found = max(found, cursor.position({cursor.column: cell}))
+    return found
 
 
 def _places(batch: RawBatch, cursor: Cursor) -> Iterator[tuple[str, str, int]]:

@@ -196,7 +196,9 @@ class SourcePhases:
     def _cursor_of_changes(self, scan: Scan) -> str | None:
         declared, parts = self._bound.stream.cursor, self._changes
         if declared is not None and not declared.sorted:
-            return declared.settled(parts.began) if parts.ended and parts.has_rows else None  # it may be an outage
+            if not (parts.ended and parts.has_rows):  # it may be an outage
+                return None
+            return max(self._since or "", declared.settled(parts.seen_until))
         return parts.cursor if parts.cursor is not None and not scan.cursor else scan.cursor
 
     def store(self, tx: Transaction, *, is_done: bool) -> None:

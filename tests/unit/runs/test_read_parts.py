@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -119,6 +119,19 @@ def test_an_unsorted_source_is_one_part() -> None:
     """Only its end shows that everything was read."""
     unsorted = Cursor(column="change.at", as_="instant", sorted=False)
     assert read(parts([page(1, 9, 1, 2), page(2, 0, 3, 4)], unsorted)) == [(["page 1", "page 2"], None)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "minutes"),
+    [(["2026-03-01T11:00:00Z", "2026-03-01T10:00:00Z"], -120), (["2026-03-01T14:00:00Z"], 0), ([None, "soon"], 0)],
+)
+def test_an_unsorted_source_has_shown_its_changes_until_the_latest(cells: Sequence[str | None], minutes: int) -> None:
+    """Its times may be behind; one that is in the future or cannot be read shows nothing."""
+    batch = RawBatch.json([{"id": f"{n}", "at": cell} for n, cell in enumerate(cells)], source="page", key=["id"])
+    unsorted = Cursor(column="at", as_="instant", sorted=False)
+    found = ReadParts((each for each in [batch]), unsorted, ManualClock(NOW), whole=False)
+    read(found)
+    assert found.seen_until == NOW + timedelta(minutes=minutes)
 
 
 @pytest.mark.parametrize("pages", [[page(1, 1, 3, 2)], [page(1, 1, 3, 3), page(2, 2)]])

@@ -35,6 +35,9 @@ _NUMBER = r"^\d+$"
 _LISTED = 20
 
 
+_Asked = tuple[Mapping[str, str | None], Window | None]  # the values of a request, and its window
+
+
 class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
     def __init__(self, name: str, config: HttpJsonStreamConfig, pagination: Pagination) -> None:
         layout = config.model_dump(include=_REQUEST, exclude_defaults=True)
@@ -46,19 +49,34 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
         self.yields_deleted = config.fetch is not None and config.deleted is not None
 
     def pull(self, ctx: Context[HttpJsonSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
-        for values, window in self._requests(ctx, since):
-            until = f" until {window.checkpoint.cursor}" if window else ""
-            pages = (self.batch(ctx, page, f"{page.address}{until}") for page in self.pages(ctx, values))
-            began = ctx.run.clock.now()
-            moved = MovedRows(self.key, self.cursor) if self.cursor and self._repeats_keys else None
-            for batch in _as_one_page(pages) if self._groups_pages else pages:
-                if moved:
-                    moved.take(batch)
+        empty = list[_Asked]()  # since the last list with records
+        for asked in self._requests(ctx, since):
+            has_rows, (_, window) = False, asked
+            for batch in self._listed(ctx, asked):
+                if not has_rows and batch.load().height > 0:
+                    has_rows = True
+                    for earlier in empty:  # the API may have been out of order, and responds again
+                        yield from self._listed(ctx, earlier)
+                    empty.clear()
                 yield batch
-            if moved and ctx.run.open_lists.is_unproved and moved.any_since(self._began(ctx, began)):
-                raise changed("a record on two pages was changed meanwhile", batch.source)
+            if not has_rows:
+                empty.append(asked)
             if window is not None:
                 yield window.checkpoint
+
+    def _listed(self, ctx: Context[HttpJsonSettings], asked: _Asked) -> Iterator[RawBatch]:
+        """Yield the rows of one list."""
+        values, window = asked
+        until = f" until {window.checkpoint.cursor}" if window else ""
+        pages = (self.batch(ctx, page, f"{page.address}{until}") for page in self.pages(ctx, values))
+        began = ctx.run.clock.now()
+        moved = MovedRows(self.key, self.cursor) if self.cursor and self._repeats_keys else None
+        for batch in _as_one_page(pages) if self._groups_pages else pages:
+            if moved:
+                moved.take(batch)
+            yield batch
+        if moved and ctx.run.open_lists.is_unproved and moved.any_since(self._began(ctx, began)):
+            raise changed("a record on two pages was changed meanwhile", batch.source)
 
     @property
     def _repeats_keys(self) -> bool:
@@ -75,9 +93,7 @@ class HttpJsonStream(DeclaredStream[HttpJsonSettings]):
     def _groups_pages(self) -> bool:
         return self.group_by is not None and self.mode == "snapshot" and self._config.explode is None
 
-    def _requests(
-        self, ctx: Context[HttpJsonSettings], since: str | None
-    ) -> Iterator[tuple[Mapping[str, str | None], Window | None]]:
+    def _requests(self, ctx: Context[HttpJsonSettings], since: str | None) -> Iterator[_Asked]:
         """Yield the values for the texts of each list's request, and the window of the request."""
         config = self._config
         if config.windows is None:

@@ -255,6 +255,25 @@ def test_windows_are_read_one_after_the_other() -> None:
     assert _first_start(api, bound, asked[1][1]) < asked[1][1], "the overlap is not read again"
 
 
+def test_windows_that_were_empty_are_read_again_once_a_later_one_is_not() -> None:
+    """The API may have been out of order: the cursor does not pass them before."""
+    starts, down = list[str](), {1, 2, 5}  # requests without records: two windows, and the second of them again
+
+    def answer(request: httpx.Request) -> dict[str, Any]:
+        starts.append(request.url.params["from"])
+        return {"items": [] if len(starts) - 1 in down else [{**ITEMS[0], "id": len(starts)}]}
+
+    api = Api(answer)
+    first = (ManualClock().now() - timedelta(days=4)).isoformat()
+    stream = {"mode": "incremental", "windows": {"size": "1d"}, "first": first}
+    stream |= {"pagination": {"kind": "single_page"}, "params": {"from": "{start}", "to": "{end}"}}
+    found = list(pulled(bound_stream(CONNECTOR, api.context(stream), "items"), None))
+    days = sorted(set(starts))
+    assert starts == [*days, *days[1:3]]
+    rows = [item.load().height if isinstance(item, RawBatch) else "until" for item in found]
+    assert rows == [1, "until", 0, "until", 0, "until", 1, 0, 1, "until"]
+
+
 @pytest.mark.parametrize(
     ("layout", "sent"), [("unix", "1772364600"), ("%Y-%m-%d", "2026-03-01"), ("%d.%m.%Y %H:%M", "01.03.2026 11:30")]
 )

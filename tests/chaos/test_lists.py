@@ -48,7 +48,7 @@ def test_nothing_is_gone_by_a_list_as_long_as_a_cut_one(
 )
 def test_what_a_list_passed_over_is_not_gone(tmp_path: Path, kind: str, mode: str, total: str, created: int) -> None:
     """A record leaves a list by position while it is read: the one that moved to an earlier page is not deleted."""
-    first = 1 if mode == "on_gone" else 2  # request after which the records change: the changes take one
+    first = 1 if mode == "on_gone" else 3  # request after which the records change: the changes take two
     events = ((first, "deleted"),) + ((first, "created"),) * created
     case = replace(
         Case.drawn(1), kind=kind, mode=mode, total=total, events=events, place="query", fault="drifting", pages="none",

@@ -53,6 +53,7 @@ class ReadParts:
         doubt: Why records may be missing although everything was read; None if there is no reason.
         rows: The number of rows read, as far as they are in memory.
         has_rows: Whether there were any.
+        latest: The latest cursor that a source has which is not sorted; empty without.
         future: A remark about dates in the future; empty without.
     """
 
@@ -72,7 +73,7 @@ class ReadParts:
         self.doubt: DoubtfulListError | None = None
         self._asked_at = self._began = clock.now()
         self._highest = self._highest_position = ""
-        self._latest = ""  # cursor of a source that is not sorted
+        self.latest = ""
         self._is_young = False
         self.cursor: str | None = None
         self.ended = False
@@ -84,15 +85,6 @@ class ReadParts:
     def began(self) -> datetime:
         """When the reading began, by the source's clock if that is behind the local one."""
         return self._by_its_clock(self._began)
-
-    @property
-    def seen_until(self) -> datetime:
-        """Until when a source that is not sorted has shown its changes: the beginning of the reading, or the latest
-        cursor if that is earlier, as local times are that are written as UTC, or those of an old answer.
-        """
-        assert self._declared is not None
-        latest = self._declared.pull_since(self._latest or None)
-        return self.began if latest is None else min(self.began, datetime.fromisoformat(latest))
 
     @property
     def missing_cursor(self) -> str:
@@ -161,7 +153,7 @@ class ReadParts:
     def _take(self, batch: RawBatch, cursor: Cursor) -> bool:
         """Move the cursor to the last row of *batch*. Return False if the source is not sorted."""
         if not cursor.sorted:
-            self._latest = max(self._latest, _latest(batch, cursor))
+            self.latest = max(self.latest, _latest(batch, cursor))
             return False
         places = (place for place in _places(batch, cursor) if place[0])
         known = [(self._highest_position, self._highest, 0), *places]

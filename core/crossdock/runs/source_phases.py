@@ -198,7 +198,9 @@ class SourcePhases:
         if declared is not None and not declared.sorted:
             if not (parts.ended and parts.has_rows):  # it may be an outage
                 return None
-            return max(self._since or "", declared.settled(parts.seen_until))
+            settled = declared.settled(parts.began)
+            reached = min(settled, parts.latest or settled)  # its times may be behind, or it may be an old answer
+            return max(self._since or "", reached)
         return parts.cursor if parts.cursor is not None and not scan.cursor else scan.cursor
 
     def store(self, tx: Transaction, *, is_done: bool) -> None:

@@ -122,16 +122,16 @@ def test_an_unsorted_source_is_one_part() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cells", "minutes"),
-    [(["2026-03-01T11:00:00Z", "2026-03-01T10:00:00Z"], -120), (["2026-03-01T14:00:00Z"], 0), ([None, "soon"], 0)],
+    ("cells", "latest"),
+    [(["2026-03-01T12:00:00+01:00", "2026-03-01T10:59:00Z"], "2026-03-01T11:00:00.000000000Z"), ([None, "soon"], "")],
 )
-def test_an_unsorted_source_has_shown_its_changes_until_the_latest(cells: Sequence[str | None], minutes: int) -> None:
-    """Its times may be behind; one that is in the future or cannot be read shows nothing."""
+def test_the_latest_cursor_of_an_unsorted_source_is_known(cells: Sequence[str | None], latest: str) -> None:
+    """By the instant; one that cannot be read is none."""
     batch = RawBatch.json([{"id": f"{n}", "at": cell} for n, cell in enumerate(cells)], source="page", key=["id"])
     unsorted = Cursor(column="at", as_="instant", sorted=False)
     found = ReadParts((each for each in [batch]), unsorted, ManualClock(NOW), whole=False)
     read(found)
-    assert found.seen_until == NOW + timedelta(minutes=minutes)
+    assert found.latest == latest
 
 
 @pytest.mark.parametrize("pages", [[page(1, 1, 3, 2)], [page(1, 1, 3, 3), page(2, 2)]])

@@ -10,9 +10,17 @@ import pytest
 from pydantic import BaseModel, TypeAdapter
 from tests.unit.planning.accounts import bound_accounts
 
-from crossdock.errors import ConfigError, CrossdockError, InternalError, RecordError, StoppedError, UnavailableError
+from crossdock.errors import (
+    ConfigError,
+    ConnectorError,
+    CrossdockError,
+    InternalError,
+    RecordError,
+    StoppedError,
+    UnavailableError,
+)
 from crossdock.records import RawBatch
-from crossdock.runs.checked_batches import pulled
+from crossdock.runs.checked_batches import fetched_batches, listed_batches, pulled
 from crossdock.values.author_code import AuthorCodeError, brief, described, error_of_author, guarded
 from crossdock.values.config_file import ConfigModel, SecretRef
 
@@ -138,6 +146,20 @@ def test_closing_a_generator_is_no_failure() -> None:
     read = pulled(bound, None)
     next(read)
     read.close()
+
+
+@pytest.mark.parametrize("method", ["pull", "existing", "fetch"])
+def test_none_is_not_the_end_of_a_source(method: str) -> None:
+    """A method that yields None is refused with the batch before it: what comes after would be lost unnoticed."""
+    bound, page = bound_accounts(), RawBatch.json([{"K": "1"}], source="page 1", key=["K"])
+    setattr(bound.stream, method, lambda *_: iter([page, None, page]))
+    read: dict[str, Callable[[], Iterator[Any]]] = {
+        "pull": lambda: pulled(bound, None),
+        "existing": lambda: listed_batches(bound),
+        "fetch": lambda: fetched_batches(bound, [("1",)]),
+    }
+    with pytest.raises(ConnectorError, match=f"{method} yielded a NoneType instead of a RawBatch after page 1"):
+        list(read[method]())
 
 
 def test_data_is_masked(tmp_path: Path) -> None:

@@ -53,9 +53,10 @@ def _read_by(bound: BoundStream, batches: Iterable[_Item]) -> Iterator[_Item]:
     following = iter(batches)
     while True:
         with bound.context.run.open_lists.read_by(bound.name):
-            batch = next(following, None)
-        if batch is None:
-            return
+            try:
+                batch = next(following)
+            except StopIteration:  # a default of `next` could be what an author yields by mistake
+                return
         yield batch
 
 

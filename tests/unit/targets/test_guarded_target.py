@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from tests.unit.testing.target_connector import OrderTarget
 
-from crossdock.targets import Answer, ExpectedRecord, Outcome, Request
+from crossdock.targets import Answer, ExpectedRecord, Outcome, Request, Update
 from crossdock.values.author_code import AuthorCodeError
 from crossdock.writing.targets.guarded_target import guarded_target
 
@@ -66,3 +67,72 @@ def test_an_outcome_of_a_known_record_needs_no_id() -> None:
     """As of an update or a delete."""
     delivered = Outcome("delivered", status=204)
     assert odd(delivered).outcome("orders", ANSWER, KNOWN) == delivered
+
+
+class Changing(Odd):
+    """Changes everything that it gets."""
+
+    def payload(self, resource: str, namespace: str, key: str, members: dict[str, Any]) -> dict[str, Any]:
+        members["lines"][0].pop("sku")
+        return self.changed(members)
+
+    def create(self, resource: str, payload: dict[str, Any]) -> Request:
+        return Request.json("POST", "/orders", self.changed(payload))
+
+    def create_from(self, resource: str, payload: dict[str, Any], held: dict[str, Any]) -> Request:
+        return Request.json("POST", "/orders", self.changed(held) | self.changed(payload))
+
+    def update(self, resource: str, target_id: str, update: Update) -> Request:
+        before: Any = update.before
+        return Request.json(
+            "PUT", "/orders", self.changed(before) | self.changed(update.changes) | self.changed(update.after)
+        )
+
+    def name_in(self, resource: str, payload: Any) -> str | None:
+        return str(self.changed(payload))
+
+    def also_changes(self, resource: str, payload: Any) -> list[tuple[str, str]]:
+        self.changed(payload)
+        return []
+
+    @staticmethod
+    def changed(payload: dict[str, Any]) -> dict[str, Any]:
+        payload["lines"].append(payload.pop("note"))
+        return payload
+
+
+@pytest.mark.parametrize("method", ["payload", "create", "create_from", "update", "name_in", "also_changes"])
+def test_a_target_that_changes_what_it_gets_changes_no_record(method: str) -> None:
+    """It gets copies: what is stored has all members, and the same request is made again."""
+    whole = {"note": "a", "lines": [{"sku": "0017"}]}
+    parts = [json.loads(json.dumps(whole)) for _ in range(3)]
+    arguments: dict[str, list[Any]] = {
+        "payload": ["w", "1", parts[0]],
+        "create": [parts[0]],
+        "create_from": parts[:2],
+        "update": ["7", Update(*parts)],
+        "name_in": [parts[0]],
+        "also_changes": [parts[0]],
+    }
+    target = guarded_target(Changing(), None)
+    first, second = (getattr(target, method)("orders", *arguments[method]) for _ in range(2))
+    assert first == second
+    assert parts == [whole] * 3
+
+
+def test_a_target_keeps_nothing_that_it_has_returned() -> None:
+    """One payload or found record that is filled anew for each record does not change those before."""
+    made = {"note": "a", "lines": ["x"]}
+
+    class Reusing(Odd):
+        def payload(self, resource: str, namespace: str, key: str, members: dict[str, Any]) -> dict[str, Any]:
+            made["note"] = key
+            return made
+
+    target = Reusing()
+    guarded = guarded_target(target, None)
+    assert [guarded.payload("orders", "w", key, {}) for key in "12"] == [{**made, "note": key} for key in "12"]
+    target.given = Outcome("found", status=200, target_id="7", held=made)
+    found = guarded.found("orders", ANSWER, NEW)
+    made["note"] = "3"
+    assert found.held == {**made, "note": "2"}

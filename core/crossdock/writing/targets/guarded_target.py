@@ -1,4 +1,6 @@
-"""The guard around the code of a target: its exceptions and wrong results become errors about one record."""
+"""The guard around the code of a target: its exceptions and wrong results become errors about one record, and it shares
+no object that can be changed with the engine.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from crossdock.records import REASONS
 from crossdock.values.author_code import AuthorCodeError, guarded, place_of, shortened
 from crossdock.writing.targets.api_target import ApiTarget
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
-from crossdock.writing.targets.target import Request, Target
+from crossdock.writing.targets.target import Request, Target, Update
 
 BEFORE_SENDING = frozenset({
     "check_key", "name_of", "payload", "create", "create_from", "update", "delete", "with_key", "look_up", "headers",
@@ -75,9 +77,8 @@ class _GuardedTarget:
     def _called(self, name: str, method: Any, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
         try:
             with self._guard(name):
-                value = method(*arguments, **named)
-                if name == "also_changes":
-                    value = list(value)
+                value = method(*_copied(arguments), **_copied(named))
+                value = list(value) if name == "also_changes" else _copied(value)
             return self._checked(name, value, arguments)
         except AuthorCodeError as error:
             cause = error.__cause__
@@ -98,6 +99,22 @@ class _GuardedTarget:
             what = f"returned {problem}{place_of(self._own, name)}"
             raise AuthorCodeError(name, what, where=self._own.__dict__.get("name"))
         return replace(value, message=printable(value.message)) if isinstance(value, Outcome) else value
+
+
+def _copied(value: Any) -> Any:
+    """Copy what an author may change in the JSON of *value*, which may be a tuple of arguments, or a result.
+
+    A payload is stored after a request was made of it, and a request may be made of it more than once.
+    """
+    if isinstance(value, Update):
+        return Update(_copied(value.before), _copied(value.changes), _copied(value.after))
+    if isinstance(value, Outcome):
+        return value if value.held is None else replace(value, held=_copied(value.held))
+    if isinstance(value, dict):
+        return {name: _copied(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_copied(inner) for inner in value]
+    return tuple([_copied(inner) for inner in value]) if type(value) is tuple else value
 
 
 def _lack(value: Any, arguments: Sequence[Any]) -> str | None:

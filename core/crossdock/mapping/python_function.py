@@ -7,11 +7,13 @@ import hashlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
+from types import CodeType, ModuleType
 from typing import Any
 
 from crossdock.records import Record
@@ -51,7 +53,7 @@ def load(reference: str, folder: Path) -> PythonFunction:
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from None
     digest = hashlib.sha256(content)
-    found = getattr(_module(path, digest.hexdigest()), function, None)
+    found = getattr(_module(path, content, digest.hexdigest()), function, None)
     if not callable(found):
         raise ValueError(f"{path} has no function {function!r}")  # noqa: TRY004  the config is wrong
     imported: dict[str, bytes] = {}
@@ -61,17 +63,18 @@ def load(reference: str, folder: Path) -> PythonFunction:
     return PythonFunction(reference, found, digest.hexdigest())
 
 
-def _module(path: Path, digest: str) -> Any:
+def _module(path: Path, content: bytes, digest: str) -> Any:
     module_name = f"{MODULE_PREFIX}{path.stem}_{digest[:16]}"
     if module_name in sys.modules:
         return sys.modules[module_name]
-    spec = importlib.util.spec_from_file_location(module_name, path)
+    loader = _FromSource(module_name, str(path), content)
+    spec = importlib.util.spec_from_file_location(module_name, path, loader=loader)
     assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module  # dataclasses and pydantic look their module up
     try:
-        spec.loader.exec_module(module)
+        with _imports_from_source():
+            loader.exec_module(module)
     except BaseException as error:
         del sys.modules[module_name]
         if interrupts(error):
@@ -86,6 +89,53 @@ def _line(error: BaseException, path: Path) -> int | None:
     return lines[-1] if lines else None
 
 
+_SOURCES: dict[str, bytes] = {}
+"""What each imported file had when it was read first: a process that goes on has not imported its later changes."""
+
+
+class _FromSource(SourceFileLoader):
+    """Compiles what the digest covers. Stored bytecode counts as that of a file if only its size and the second of its
+    last change are the same, which tools that set times make so.
+
+    Args:
+        content: What the file has, if it was read before.
+    """
+
+    def __init__(self, fullname: str, path: str, content: bytes | None = None) -> None:
+        super().__init__(fullname, path)
+        self._content = content
+
+    def get_code(self, fullname: str) -> CodeType:  # noqa: ARG002  of the interface
+        if self._content is None:
+            _SOURCES[self.path] = self._content = self.get_data(self.path)
+        code: CodeType = self.source_to_code(self._content, self.path)
+        return code
+
+
+class _SourceFinder(MetaPathFinder):
+    """Finds modules as the others do, and has those that are not installed compiled."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        others = [each for each in sys.meta_path if not isinstance(each, _SourceFinder)]
+        found = (each.find_spec(fullname, path, target) for each in others)
+        spec = next((each for each in found if each is not None), None)
+        if spec is not None and type(spec.loader) is SourceFileLoader and not _is_installed(spec.loader.path, fullname):
+            spec.loader = _FromSource(spec.loader.name, spec.loader.path)
+        return spec
+
+
+@contextmanager
+def _imports_from_source() -> Iterator[None]:
+    finder = _SourceFinder()
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+
+
 def _find_imported(content: bytes, package: str, found: dict[str, bytes]) -> None:
     """Add the sources of the modules that *content* imports, directly or not, without those that are installed.
 
@@ -94,7 +144,7 @@ def _find_imported(content: bytes, package: str, found: dict[str, bytes]) -> Non
     for name in _imported_names(content, package):
         module = sys.modules.get(name)
         path = getattr(module, "__file__", None)
-        if module is None or path is None or name in found or _is_installed(path, name):
+        if module is None or not isinstance(path, str) or name in found or _is_installed(path, name):
             continue
         found[name] = _loaded_source(path)
         _find_imported(found[name], module.__package__ or "", found)
@@ -102,7 +152,7 @@ def _find_imported(content: bytes, package: str, found: dict[str, bytes]) -> Non
 
 def _imported_names(content: bytes, package: str) -> Iterator[str]:
     nodes = list[ast.AST]()
-    with suppress(SyntaxError):  # the file was changed since it was imported
+    with suppress(SyntaxError, ValueError):  # the file was changed since it was imported
         nodes.append(ast.parse(content))
     while nodes:
         node = nodes.pop()
@@ -110,9 +160,10 @@ def _imported_names(content: bytes, package: str) -> Iterator[str]:
             for alias in node.names:
                 yield from _with_parents(alias.name)
         elif isinstance(node, ast.ImportFrom) and (package or not node.level):
-            base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
-            yield from _with_parents(base)
-            yield from (f"{base}.{alias.name}" for alias in node.names)
+            with suppress(ImportError):  # above the topmost package: nothing was imported
+                base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+                yield from _with_parents(base)
+                yield from (f"{base}.{alias.name}" for alias in node.names)
         elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             nodes += ast.iter_child_nodes(node)
 
@@ -128,10 +179,10 @@ def _is_installed(path: str, name: str) -> bool:
     return is_ours or not {"site-packages", "dist-packages"}.isdisjoint(Path(path).parts)
 
 
-@cache
 def _loaded_source(path: str) -> bytes:
-    """Return what *path* had when it was first read: a process that goes on has not imported its later changes."""
-    try:
-        return Path(path).read_bytes() if path.endswith(".py") else b""
-    except OSError:  # removed since it was imported; the next process says so
-        return b""
+    if path not in _SOURCES:  # not imported by a mapping
+        try:
+            _SOURCES[path] = Path(path).read_bytes() if path.endswith(".py") else b""
+        except OSError:  # removed since it was imported; the next process says so
+            _SOURCES[path] = b""
+    return _SOURCES[path]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import py_compile
 import re
 import sys
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from crossdock.mapping import python_function
-from crossdock.mapping.python_function import load
+from crossdock.mapping.python_function import PythonFunction, load
 from crossdock.records import Record
 
 RECORD = Record("1", ({"A": "x"},), "f", (2,))
@@ -42,7 +44,7 @@ def test_the_digest_covers_what_the_file_imports(tmp_path: Path, monkeypatch: py
     monkeypatch.syspath_prepend(tmp_path)
 
     def digest_of_a_new_process() -> str:
-        python_function._loaded_source.cache_clear()
+        python_function._SOURCES.clear()
         for name in [name for name in sys.modules if re.match("crossdock_mapping_|prices|shared", name)]:
             monkeypatch.delitem(sys.modules, name)
         return load("m.py:one", tmp_path).digest
@@ -52,6 +54,48 @@ def test_the_digest_covers_what_the_file_imports(tmp_path: Path, monkeypatch: py
     (tmp_path / changed).write_text(sources[changed] + "# changed\n")
     assert load("m.py:one", tmp_path).digest == before
     assert digest_of_a_new_process() != before
+
+
+@pytest.mark.parametrize("changed", ["m.py", "prices.py"])
+def test_a_file_of_the_same_size_and_time_is_compiled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str
+) -> None:
+    """Stored bytecode counts as current then, also of a module that is imported; what runs is what the digest says."""
+    mapping = "from prices import RATE\nONE = 1\ndef one(record):\n    return ONE * RATE\n"
+    sources = {"m.py": mapping, "prices.py": "RATE = 1\n"}
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+
+    def write(name: str, text: str) -> None:
+        (tmp_path / name).write_text(text)
+        os.utime(tmp_path / name, (1_700_000_000, 1_700_000_000))
+
+    def loaded_in_a_new_process() -> PythonFunction:
+        python_function._SOURCES.clear()
+        for name in [name for name in sys.modules if re.match("crossdock_mapping_|prices", name)]:
+            monkeypatch.delitem(sys.modules, name)
+        return load("m.py:one", tmp_path)
+
+    for name, text in sources.items():
+        write(name, text)
+        py_compile.compile(str(tmp_path / name))
+    before = loaded_in_a_new_process()
+    assert before.call(RECORD) == 1
+    write(changed, sources[changed].replace("= 1", "= 2"))
+    after = loaded_in_a_new_process()
+    assert (after.call(RECORD), after.digest != before.digest) == (2, True)
+
+
+def test_an_import_from_above_the_topmost_package_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A module that tries one, and goes on without, can be imported by a mapping."""
+    (tmp_path / "upwards").mkdir()
+    text = "try:\n    from .. import compat\nexcept ImportError:\n    compat = 'none'\n"
+    (tmp_path / "upwards" / "__init__.py").write_text(text)
+    (tmp_path / "m.py").write_text("from upwards import compat\ndef one(record):\n    return compat\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert load("m.py:one", tmp_path).call(RECORD) == "none"
 
 
 def test_a_file_may_define_dataclasses(tmp_path: Path) -> None:

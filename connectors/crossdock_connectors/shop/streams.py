@@ -23,6 +23,7 @@ from crossdock import (
 from crossdock.mapping.stream_facts import ChangeLimits
 from crossdock.sources import Checkpoint
 from crossdock.values import exact_json
+from crossdock.values.exact_numbers import usual_arithmetic
 from crossdock_connectors.shop.sale import charge_key
 from crossdock_connectors.shop.settings import ShopSettings
 
@@ -230,7 +231,8 @@ class Orders(_DeletedRecords[S]):
         yield from self.dialect.fetched_orders(ctx, _texts(keys))
 
     def to_resource(self, record: Record) -> OrderDraft:
-        return self.dialect.order(record)
+        with usual_arithmetic():
+            return self.dialect.order(record)
 
 
 class Invoices(ShopStream[S]):
@@ -251,7 +253,8 @@ class Invoices(ShopStream[S]):
 
     def to_resource(self, record: Record) -> InvoiceDraft:
         is_credit_note = record.key_parts[0].startswith(CREDIT_NOTE)
-        return self.dialect.credit_note(record) if is_credit_note else self.dialect.invoice(record)
+        with usual_arithmetic():
+            return self.dialect.credit_note(record) if is_credit_note else self.dialect.invoice(record)
 
 
 class Locations(ShopStream[S]):

@@ -6,7 +6,6 @@ import re
 from contextlib import closing
 from dataclasses import asdict
 from datetime import timedelta
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -195,7 +194,7 @@ def size_text(size: int) -> str:
     if size < 1024:
         return f"{size} B"
     power = min((size.bit_length() - 1) // 10, len(_PREFIXES))
-    return f"{Decimal(size) / (1 << 10 * power):,.1f} {_PREFIXES[power - 1]}iB"
+    return f"{size / (1 << 10 * power):,.1f} {_PREFIXES[power - 1]}iB"
 
 
 def _size(loaded: Project) -> int:

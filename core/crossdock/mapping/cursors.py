@@ -13,6 +13,7 @@ from pydantic import Field, model_validator
 from crossdock.mapping import convert
 from crossdock.mapping.ordering import OrderBy
 from crossdock.values.config_file import misplaced
+from crossdock.values.exact_numbers import EXACT
 from crossdock.values.record_times import TimeFormat
 
 OVERLAP_S = 600.0  # clocks differ, timestamps are coarse, and sources show some changes late
@@ -85,7 +86,7 @@ class Cursor(OrderBy):
     def _earlier_number(self, stored: str) -> str:
         """Return the number *overlap* before a stored one, with the zeros that fill it up, and not below zero."""
         number = convert.decimal({self.column: stored}, self.column)
-        earlier = max(number - self.overlap, min(number, Decimal(0)))
+        earlier = max(EXACT.subtract(number, self.overlap), min(number, Decimal(0)))
         return stored if earlier == number else f"{earlier:f}".zfill(len(stored) if stored.startswith("0") else 0)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
+from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, Inexact
 from functools import cache
 from typing import Literal
 
@@ -19,7 +19,7 @@ Rounding = Literal["half_even", "half_up", "down"]
 _ALSO = {" ": "\u00a0\u202f", "'": "\u2019"}  # no-break spaces, and the apostrophe of Swiss exports
 _MODES = {"half_even": ROUND_HALF_EVEN, "half_up": ROUND_HALF_UP, "down": ROUND_DOWN}
 _UNIT = Decimal(1).scaleb(-MAX_DIGITS_AFTER_POINT)
-_EXACT = Context(prec=2 * MAX_DIGITS_BEFORE_POINT)  # more than any result has
+_ROUNDING = Context(prec=2 * MAX_DIGITS_BEFORE_POINT)  # more than any result has
 _OVERPUNCHES = overpunches("utf-8")
 MAX_DECIMALS = 18
 
@@ -66,10 +66,10 @@ class NumberFormat:
         number = Decimal(f"{sign}{whole or 0}.{shown}")
         if self.factor != 1:
             digits = len(whole) + len(shown) + len(Decimal(self.factor).as_tuple().digits) + 1
-            number = _without_zeros(Context(prec=digits).multiply(number, Decimal(self.factor)))
+            number = _without_zeros(Context(prec=digits, traps=[Inexact]).multiply(number, Decimal(self.factor)))
         if number.as_tuple().exponent < -MAX_DIGITS_AFTER_POINT:  # type: ignore[operator]  # it is finite
             return self._rounded(number)
-        if abs(number) >= 10**MAX_DIGITS_BEFORE_POINT:
+        if number.copy_abs() >= 10**MAX_DIGITS_BEFORE_POINT:
             raise ValueError(_TOO_LONG)
         return number
 
@@ -111,10 +111,10 @@ class NumberFormat:
     def _rounded(self, number: Decimal) -> Decimal:
         if self.round is None:
             raise ValueError(f"has more than {MAX_DIGITS_AFTER_POINT} digits after the decimal mark, and no round")
-        if abs(number) >= 10**MAX_DIGITS_BEFORE_POINT:
+        if number.copy_abs() >= 10**MAX_DIGITS_BEFORE_POINT:
             raise ValueError(_TOO_LONG)
-        rounded = number.quantize(_UNIT, _MODES[self.round], _EXACT)
-        if abs(rounded) >= 10**MAX_DIGITS_BEFORE_POINT:
+        rounded = number.quantize(_UNIT, _MODES[self.round], _ROUNDING)
+        if rounded.copy_abs() >= 10**MAX_DIGITS_BEFORE_POINT:
             raise ValueError(_TOO_LONG)
         return rounded
 

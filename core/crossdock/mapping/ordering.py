@@ -18,6 +18,7 @@ from crossdock.mapping.convert import Row
 from crossdock.mapping.from_column import DateFormat
 from crossdock.values import exact_json
 from crossdock.values.config_file import ConfigModel, misplaced
+from crossdock.values.exact_numbers import EXACT
 from crossdock.values.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
 from crossdock.values.record_times import Ambiguous, TimeFormat
 from crossdock.values.time_zones import zone_name
@@ -94,4 +95,4 @@ def _utc_text(moment: datetime, fraction: str) -> str:
 
 def _number_text(number: Decimal) -> str:
     """Format twenty digits that sort as the numbers do, including negative ones."""
-    return f"{int(number.scaleb(MAX_DIGITS_AFTER_POINT)) + _SHIFT:020}"
+    return f"{int(EXACT.scaleb(number, MAX_DIGITS_AFTER_POINT)) + _SHIFT:020}"

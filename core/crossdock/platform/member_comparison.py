@@ -16,10 +16,13 @@ from pydantic.json_schema import models_json_schema
 
 from crossdock.mapping.resource_types import RESOURCES, external_id
 from crossdock.platform.openapi_file import Json, OpenApi, listed, mapping, types
+from crossdock.values.exact_numbers import EXACT
 from crossdock.values.field_types import MAX_DIGITS_AFTER_POINT, MAX_DIGITS_BEFORE_POINT
 
-_LARGEST = Decimal(10) ** MAX_DIGITS_BEFORE_POINT
-_STEP = Decimal(1).scaleb(-MAX_DIGITS_AFTER_POINT)
+_LARGEST = Decimal(10**MAX_DIGITS_BEFORE_POINT)
+_STEP = EXACT.scaleb(Decimal(1), -MAX_DIGITS_AFTER_POINT)
+_MOST = EXACT.subtract(_LARGEST, _STEP)
+_LEAST = _MOST.copy_negate()
 _CODES = {"^[A-Z]{3}$": {each.value for each in Currency}, "^[A-Z]{2}$": set(countries_by_alpha2)}
 _SHOWN = 5
 _FORMATS = {"date", "date-time", "uuid"}
@@ -137,11 +140,11 @@ class MemberComparison:
         below, above = _number(other.get("exclusiveMaximum")), _number(other.get("exclusiveMinimum"))
         step = _number(other.get("multipleOf"))
         for text, is_narrower in (
-            (f"is at most {most}", most is not None and most < _LARGEST - _STEP),
-            (f"is at least {least}", least is not None and least > _STEP - _LARGEST),
+            (f"is at most {most}", most is not None and most < _MOST),
+            (f"is at least {least}", least is not None and least > _LEAST),
             (f"is less than {below}", below is not None and below < _LARGEST),
-            (f"is more than {above}", above is not None and above > -_LARGEST),
-            (f"is a multiple of {step}", step is not None and (step <= 0 or _STEP % step != 0)),
+            (f"is more than {above}", above is not None and above > _LARGEST.copy_negate()),
+            (f"is a multiple of {step}", step is not None and (step <= 0 or EXACT.remainder(_STEP, step) != 0)),
         ):
             if is_narrower:
                 yield self._at(place, f"{text}; other numbers may be sent", is_error=False)

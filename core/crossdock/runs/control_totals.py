@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from decimal import Context, Decimal, Inexact
-from functools import reduce
+from decimal import Decimal
 from typing import Any, TypeVar
+
+from crossdock.values.exact_numbers import EXACT, total
 
 PARTS_AT_MOST = 200_000
 """The most products and customers that are distinguished. The totals of all others are one sum."""
 OTHERS = "(others)"
 _Part = TypeVar("_Part")
-_EXACT = Context(prec=60, traps=[Inexact])  # a product has at most 38 digits; the usual 28 would round it
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class ControlTotals:
         if "items" in payload:
             place = customer, currency
             part = place if self._has_room(place, self.amounts) else (OTHERS, currency)
-            _count(self.amounts, part, _sum(_amounts(payload)), times)
+            _count(self.amounts, part, total(_amounts(payload)), times)
 
     def plus(self, other: ControlTotals) -> ControlTotals:
         both = ControlTotals(self.records + other.records)
@@ -57,7 +57,7 @@ class ControlTotals:
 
     @property
     def quantity(self) -> Decimal:
-        return _sum(self.quantities.values())
+        return total(self.quantities.values())
 
     @property
     def by_currency(self) -> dict[str, Decimal]:
@@ -76,15 +76,11 @@ class ControlTotals:
 
 
 def _count(sums: dict[_Part, Decimal], part: _Part, number: Decimal, times: int) -> None:
-    sums[part] = plus(sums[part], _EXACT.multiply(times, number))
+    sums[part] = plus(sums[part], EXACT.multiply(times, number))
 
 
 def plus(one: Decimal, other: Decimal) -> Decimal:
-    return _EXACT.add(one, other)
-
-
-def _sum(values: Iterable[Decimal]) -> Decimal:
-    return reduce(plus, values, Decimal())
+    return EXACT.add(one, other)
 
 
 def _quantities(payload: Mapping[str, Any]) -> Iterator[tuple[str, Decimal]]:
@@ -98,7 +94,7 @@ def _amounts(payload: Mapping[str, Any]) -> Iterator[Decimal]:
     for each in _items(payload):
         quantity, price = each.get("quantity"), each.get("unitPrice")
         if isinstance(quantity, int | Decimal) and isinstance(price, int | Decimal):
-            yield _EXACT.multiply(Decimal(quantity), Decimal(price))
+            yield EXACT.multiply(Decimal(quantity), Decimal(price))
 
 
 def _items(payload: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -19,6 +19,7 @@ from crossdock.runs.state_session import open_session
 from crossdock.state import Intent, State
 from crossdock.values import exact_json
 from crossdock.values.clock import Clock
+from crossdock.values.exact_numbers import EXACT, total
 from crossdock.writing.delivery.operations import payload_after
 from crossdock.writing.targets.merge_patch import holds
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
@@ -237,6 +238,6 @@ def _total(payload: dict[str, Any]) -> Decimal | None:
     if not isinstance(items, list):
         return None
     try:
-        return sum((Decimal(item["quantity"]) * Decimal(item["unitPrice"]) for item in items), Decimal(0))
+        return total(EXACT.multiply(Decimal(item["quantity"]), Decimal(item["unitPrice"])) for item in items)
     except (KeyError, TypeError, ArithmeticError):
         return None

@@ -25,7 +25,7 @@ def content_of(payload: Mapping[str, Any]) -> str:
 
 
 def _text(value: Any) -> str:
-    return f"{value.normalize():f}" if isinstance(value, Decimal) else str(value)
+    return exact_json.decimal_text(value) if isinstance(value, Decimal) else str(value)
 
 
 def holds_member(held: Mapping[str, Any], name: str, wanted: Any) -> bool:

@@ -19,6 +19,7 @@ from crossdock import (
     WarehouseBinDraft,
 )
 from crossdock.resources import LotMovementDraft, Tracking
+from crossdock.values.exact_numbers import total
 from crossdock.values.json_access import JsonAccess
 from crossdock_connectors.threepl.record_values import Products, parcels, status_of, units
 from crossdock_connectors.threepl.shipbob.settings import SHORT, Bills
@@ -124,7 +125,7 @@ def _billed(transaction: JsonAccess, bills: Bills) -> LineDraft:
 
 
 def _total(record: Record) -> Decimal:
-    return sum((units(each, "") for each in record.each("/quantities")), Decimal(0))
+    return total(units(each, "") for each in record.each("/quantities"))
 
 
 def _bin(owner: str, code: str) -> Reference:
@@ -140,20 +141,17 @@ def order_progress(record: Record, statuses: Mapping[str, str]) -> dict[str, Any
 
 
 def _ordered(record: Record) -> Decimal:
-    return sum((units(line, "/quantity") for line in record.each("/products")), Decimal(0))
+    return total(units(line, "/quantity") for line in record.each("/products"))
 
 
 def _shipped(record: Record) -> Decimal:
     """Return the number of sent units, including replacements."""
-    return sum(
-        (
-            units(item, "/quantity")
-            for shipment in record.each("/shipments")
-            if shipment.at("/status", str) == SENT
-            for line in shipment.each("/products")
-            for item in line.each("/inventory_items")
-        ),
-        Decimal(0),
+    return total(
+        units(item, "/quantity")
+        for shipment in record.each("/shipments")
+        if shipment.at("/status", str) == SENT
+        for line in shipment.each("/products")
+        for item in line.each("/inventory_items")
     )
 
 

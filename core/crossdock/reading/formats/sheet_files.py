@@ -213,7 +213,7 @@ class _Sheet:
                 return _duration(cell)
         number = Decimal(repr(cell))
         is_whole = number == number.to_integral_value()
-        if abs(number) >= _EXACT if is_whole else may_be_rounded(number):
+        if number.copy_abs() >= _EXACT if is_whole else may_be_rounded(number):
             hint = "Excel keeps 15 digits: ask for a cell that is text."
             self._refuse("a number of more than 15 digits", cell_name(self.row, column), hint)
         return str(int(number)) if is_whole else format(number, "f")

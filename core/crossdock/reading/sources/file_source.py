@@ -34,6 +34,7 @@ from crossdock.reading.sources.spool import Spool
 from crossdock.reading.transport.file_store import FileStore, RemoteFile
 from crossdock.records import Again, Empty, Proof, RawBatch, kept
 from crossdock.state import FileFacts
+from crossdock.values.exact_numbers import EXACT
 from crossdock.values.local_files import create_private, private_folder
 
 __all__ = ["FileSource", "StreamId"]
@@ -359,7 +360,7 @@ class StatedSums:
                 hint = "correct manifest.sums in the config; it names columns of the file"
                 raise RefusedError(f"missing column {column!r}", where=self._file, hint=hint)
             total = rows.select(exact_numbers(rows, column, file=self._file).sum()).item()
-            self._found[column] += total or 0
+            self._found[column] = EXACT.add(self._found[column], total or 0)
 
     def check(self) -> None:
         """Compare, once all rows were added. Raises RefusedError if a sum is not as stated."""

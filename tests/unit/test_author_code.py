@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel, TypeAdapter
-from tests.unit.planning.accounts import bound_accounts
+from tests.unit.planning.accounts import account, bound_accounts
 
 from crossdock.errors import (
     ConfigError,
@@ -16,9 +16,12 @@ from crossdock.errors import (
     CrossdockError,
     InternalError,
     RecordError,
+    RefusedError,
+    RemoteError,
     StoppedError,
     UnavailableError,
 )
+from crossdock.planning.draft_records import drafted
 from crossdock.records import RawBatch
 from crossdock.runs.checked_batches import fetched_batches, listed_batches, pulled
 from crossdock.values.author_code import AuthorCodeError, brief, described, error_of_author, guarded
@@ -36,6 +39,32 @@ class OwnEndError(BaseException):
     """An author's own end of everything."""
 
 
+class BareError(RemoteError):
+    """Does not call the constructor of ours, so that it has no message."""
+
+    def __init__(self, status: int) -> None:
+        self.status = status
+
+
+class NamelessError(UnavailableError):
+    """Has a code that nothing can compare."""
+
+    code: Any = ["down"]
+
+
+class HalfError(RefusedError):
+    """Has a text that no state stores."""
+
+    def __init__(self) -> None:
+        super().__init__("bad page")
+        self.message = "\ud800"
+
+
+class UnreadableText:
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
 class Price(BaseModel):
     amount: int
 
@@ -44,8 +73,8 @@ class Account(ConfigModel):
     token: SecretRef
 
 
-def raises(error: BaseException) -> Callable[[], Any]:
-    def run() -> None:
+def raises(error: BaseException) -> Callable[..., Any]:
+    def run(*_: object) -> None:
         raise error
 
     return run
@@ -98,6 +127,11 @@ def said(run: Callable[[], Any], **facts: Any) -> str:
             "UnreadableError in line {} of {}: its text cannot be read: ValueError",
             id="no text",
         ),
+        pytest.param(raises(BareError(500)), "BareError in line {} of {}: 500", id="without our constructor"),
+        pytest.param(
+            raises(NamelessError("down")), "NamelessError in line {} of {}: down", id="a code that is no text"
+        ),
+        pytest.param(raises(HalfError()), "HalfError in line {} of {}: \\ud800", id="a text that is not stored"),
     ],
 )
 def test_an_exception_is_told_by_class_place_and_text(run: Callable[[], Any], told: str) -> None:
@@ -120,6 +154,35 @@ def test_an_exception_without_a_frame_is_told_by_the_first_line_of_the_code() ->
     """A library's exception may have no frame of the author: the line of the method is shown."""
     told = described(TypeError("no list"), deep, "pull")
     assert told == f"TypeError in pull, line {deep.__code__.co_firstlineno} of {__file__}: no list"
+
+
+def record_error(**members: Any) -> RecordError:
+    error = RecordError("bad_value", "too heavy", pointer="W").at(7)
+    for name, value in members.items():
+        setattr(error, name, value)
+    return error
+
+
+@pytest.mark.parametrize(
+    ("members", "code", "line"),
+    [
+        ({}, "bad_value", 7),
+        ({"line": "7"}, "bad_value", None),
+        ({"line": 1 << 63}, "bad_value", None),
+        ({"code": ["bad_value"]}, "mapping_failed", None),
+        ({"code": "odd"}, "mapping_failed", None),
+        ({"message": UnreadableText()}, "mapping_failed", None),
+        ({"pointer": UnreadableText()}, "mapping_failed", None),
+    ],
+)
+def test_what_a_mapping_raises_on_a_record_can_be_stored(members: dict[str, Any], code: str, line: int | None) -> None:
+    """An error whose members are not of their types is the record's dead letter, and ends nothing else."""
+    bound = bound_accounts()
+    bound.stream.to_resource = raises(record_error(**members))  # type: ignore[method-assign]
+    with pytest.raises(RecordError) as caught:
+        drafted(bound, account(bound, "1").record)
+    assert (caught.value.code, caught.value.line) == (code, line)
+    assert str(caught.value)
 
 
 @pytest.mark.parametrize("error", [UnavailableError("down"), ConfigError("no file"), KeyboardInterrupt()])

@@ -34,7 +34,10 @@ def drafted(bound: BoundStream, record: Record) -> tuple[dict[str, Any], list[Re
     try:
         members = stream.draft(record).payload()
     except RecordError as error:
-        raise shortened(error) if error.code in REASONS else _mapping_failed(error, bound, record) from None
+        short = shortened(error)
+        if short is None or short.code not in REASONS:
+            short = _mapping_failed(error, bound, record)
+        raise short from None
     except ValidationError as error:
         ours = error.title in _titles(ResourceModel)
         raise _invalid_draft(error, bound.kind.draft) if ours else _mapping_failed(error, bound, record) from None

@@ -21,11 +21,12 @@ from crossdock.errors import (
     ConfigError,
     ConnectorError,
     CrossdockError,
+    FindingsError,
     RecordError,
     RefusedError,
     RemoteError,
 )
-from crossdock.printable import printable
+from crossdock.printable import is_storable, printable
 from crossdock.values.config_file import secrets_in
 from crossdock.values.finding_messages import message_of
 from crossdock.values.redaction import redacted
@@ -39,6 +40,7 @@ _ON_PURPOSE = ConfigError | ConnectorError | RefusedError | RemoteError
 _EXIT_CODES = {2, 3, 4}
 """The exit codes of errors that authors may raise. Others are mistakes unless crossdock's own code raised them."""
 _MAX_LENGTH = 500  # characters of an author's text
+_LINES_END = 1 << 63  # the state stores 64 bits
 _READ_AT_MOST = 4_000  # characters of a text that are masked
 _MASK = "(data)"
 _WORD = re.compile(r"[\w@.+-]{3,}")
@@ -117,7 +119,32 @@ def interrupts(error: BaseException) -> bool:
 
 
 def _stays(error: BaseException) -> bool:
-    return interrupts(error) or (isinstance(error, _ON_PURPOSE) and error.exit_code in _EXIT_CODES)
+    return interrupts(error) or (isinstance(error, _ON_PURPOSE) and _is_whole(error))
+
+
+def _is_whole(error: CrossdockError) -> bool:
+    """Return whether *error* can be told and stored. A class of an author may not call the constructor of ours."""
+    with _unreadable():
+        str(error)
+        texts: list[Any] = [
+            error.message,
+            error.code,
+            *(each for each in (error.where, error.hint) if each is not None),
+        ]
+        texts += error.lines if isinstance(error, FindingsError) else []
+        return all(isinstance(each, str) and is_storable(each) for each in texts) and error.exit_code in _EXIT_CODES
+    return False
+
+
+@contextmanager
+def _unreadable() -> Iterator[None]:
+    """Suppress what the members of an author's error raise, which may be anything."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001, S110  the caller says so
+        pass
 
 
 def is_by_author(error: BaseException) -> bool:
@@ -160,11 +187,15 @@ def place_of(code: object, method: str) -> str:
     return f"; see line {inner.co_firstlineno} of {brief(inner.co_filename)}" if inner else ""
 
 
-def shortened(error: RecordError) -> RecordError:
-    pointer = None if error.pointer is None else brief(str(error.pointer))
-    short = RecordError(error.code, brief(str(error.message)), pointer=pointer)
-    short.line = error.line
-    return short
+def shortened(error: RecordError) -> RecordError | None:
+    """Return a copy of *error* that can be stored; None if an author's class has members that cannot be read."""
+    with _unreadable():
+        code: Any = error.code
+        pointer = None if error.pointer is None else brief(str(error.pointer))
+        short = RecordError(code, brief(str(error.message)), pointer=pointer)
+        short.line = error.line if type(error.line) is int and 0 <= error.line < _LINES_END else None
+        return short if isinstance(code, str) else None
+    return None
 
 
 def brief(text: str) -> str:
@@ -234,7 +265,7 @@ def _code_of(code: object, method: str) -> CodeType | None:
 def text_of(error: BaseException, settings: object = None, data: Iterable[Any] = ()) -> str:
     """Return the start of the masked text of *error*, also if its text cannot be read."""
     try:
-        text = _text(error)[:_READ_AT_MOST]
+        text = str(_text(error))[:_READ_AT_MOST]
     except KeyboardInterrupt:
         raise
     except BaseException as unreadable:  # noqa: BLE001  an author's `__str__` may raise anything
@@ -253,6 +284,8 @@ def _text(error: BaseException) -> str:
         return "; ".join(f"{'.'.join(map(str, each['loc']))}: {message_of(each)}" for each in findings)
     if isinstance(error, RecordError):
         return f"{error.pointer}: {error.message}" if error.pointer else error.message
+    if isinstance(error, CrossdockError) and not hasattr(error, "message"):
+        return Exception.__str__(error)  # of a class that does not call our constructor
     return str(error)
 
 

@@ -22,8 +22,8 @@ def hints_of(connection: Connection, webhooks: Webhooks[Any], webhook: Webhook) 
         with guarded("hints", connection.name, code=webhooks.hints, settings=connection.settings, data=[webhook.body]):
             found: list[object] = list(dict.fromkeys(webhooks.hints(webhook)))
     except AuthorCodeError as error:
-        if isinstance(error.__cause__, RecordError):
-            raise shortened(error.__cause__) from None
+        if isinstance(error.__cause__, RecordError) and (short := shortened(error.__cause__)) is not None:
+            raise short from None
         raise
     hints = [each for each in found if isinstance(each, Hint)]
     for wrong in (each for each in found if not isinstance(each, Hint)):

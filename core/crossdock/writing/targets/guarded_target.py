@@ -82,8 +82,9 @@ class _GuardedTarget:
             return self._checked(name, value, arguments)
         except AuthorCodeError as error:
             cause = error.__cause__
-            if name in BEFORE_SENDING and isinstance(cause, RecordError) and cause.code in REASONS:
-                raise shortened(cause) from None
+            short = shortened(cause) if name in BEFORE_SENDING and isinstance(cause, RecordError) else None
+            if short is not None and short.code in REASONS:
+                raise short from None
             if (instead := _INSTEAD.get(name)) is None:
                 raise
             self._defects.setdefault(name, error)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal, InvalidOperation
 from itertools import pairwise, takewhile
 
 import polars as pl
@@ -27,7 +28,10 @@ EMPTY_AGAIN = timedelta(days=7)
 _SORT = "request the records in that order"
 _SORT_INSTANTS = f"{_SORT}, or declare the cursor with sorted: false"
 _SORT_OTHERS = f"{_SORT}; a cursor of numbers needs as: integer, one of times as: instant"
-_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_COMPACT = re.compile(r"([12][0-9]{3}|9999)(0[1-9]|1[0-2])([0-2][0-9]|3[01])([0-9]{2}){0,3}")
+_FIRST_S, _LAST_S = 946_684_800, 253_402_300_799  # of UNIX time, from the year 2000 to 9999
+_UNITS = 1, 1_000, 1_000_000  # a second is so many; no number is such a time in two of them
 
 
 class UnsortedError(RefusedError):
@@ -74,7 +78,7 @@ class ReadParts:
         self._asked_at = self._began = clock.now()
         self._highest = self._highest_position = ""
         self.latest = ""
-        self._is_young = False
+        self._is_young, self._without = False, 0
         self.cursor: str | None = None
         self.ended = False
         self.rows = 0
@@ -88,11 +92,14 @@ class ReadParts:
 
     @property
     def missing_cursor(self) -> str:
-        """A remark if everything was read and no row has a value of the declared cursor; otherwise empty."""
+        """A remark if everything was read and some rows have no value of the declared cursor; otherwise empty."""
         cursor = self._declared
-        if cursor is None or not cursor.sorted or not self.ended or not self.rows or self._highest:
+        if cursor is None or not self.ended or not self._without:
             return ""
-        return f"no record has the cursor {cursor.column!r}: each run reads everything again; check its spelling"
+        if not self._highest:
+            return f"no record has the cursor {cursor.column!r}: each run reads everything again; check its spelling"
+        what = f"rows without the cursor {cursor.column!r}: {self._without:,}"
+        return f"{what}; the source may not list such records among its changes: reread finds them"
 
     def next_part(self) -> Iterator[RawBatch]:
         """Yield the batches until the next checkpoint that ends a part.
@@ -144,19 +151,27 @@ class ReadParts:
             return cursor
         return instant_cursor(self.began) if is_later else cursor
 
-    def _is_future(self, value: str, cursor: Cursor) -> bool:
-        """Return whether a cursor begins with a date after tomorrow, from which no run may continue."""
-        if cursor.as_ != "text" or not _DATE.match(value):
-            return False
-        return value[:10] > (self._clock.now() + timedelta(days=1)).date().isoformat()
+    def _in_future(self, known: Sequence[tuple[str, str, int]], cursor: Cursor) -> int:
+        """Return how many of the last places have dates after tomorrow, from which no run may continue.
+
+        Digits may be no date at all. They count if those before them are a date that has come.
+        """
+        if cursor.as_ == "instant":
+            return 0
+        tomorrow = (self._clock.now() + timedelta(days=1)).date().isoformat()
+        dates = (_date_of(value, cursor) for _, value, _ in reversed(known))
+        future = sum(1 for _ in takewhile(lambda day: day > tomorrow, dates))
+        before = known[-1 - future][1] if future < len(known) else ""
+        return future if _DATE.match(known[-1][1]) or _date_of(before, cursor) else 0
 
     def _take(self, batch: RawBatch, cursor: Cursor) -> bool:
         """Move the cursor to the last row of *batch*. Return False if the source is not sorted."""
         if not cursor.sorted:
             self.latest = max(self.latest, _latest(batch, cursor))
             return False
-        places = (place for place in _places(batch, cursor) if place[0])
-        known = [(self._highest_position, self._highest, 0), *places]
+        places = [*_places(batch, cursor)]
+        known = [(self._highest_position, self._highest, 0), *(place for place in places if place[0])]
+        self._without += len(places) - len(known) + 1
         for (before, _, _), (position, _, line) in pairwise(known):
             if position < before:
                 raise UnsortedError(
@@ -165,9 +180,8 @@ class ReadParts:
                     hint=_SORT_INSTANTS if cursor.as_ == "instant" else _SORT_OTHERS,
                 )
         self._highest_position = known[-1][0]
-        # the first of *known*, where the last batch ended, is never in the future
-        future = sum(1 for _ in takewhile(lambda place: self._is_future(place[1], cursor), reversed(known)))
-        self._highest = known[-1 - future][1]
+        future = self._in_future(known, cursor)
+        self._highest = known[-1 - future][1]  # the first of *known*, where the last batch ended, is not in the future
         if future:
             self.future = f"the cursor {cursor.column!r} has dates in the future; the next run begins before them"
         if self._is_young or not self._highest:
@@ -176,6 +190,19 @@ class ReadParts:
         if cursor.as_ == "instant" and self._highest > (settled := cursor.settled(self._by_its_clock(self._asked_at))):
             self._reached, self._is_young = settled, True
         return True
+
+
+def _date_of(value: str, cursor: Cursor) -> str:
+    """Return the date that a cursor may mean: at its beginning, as YYYYMMDD, or as a UNIX time; empty if it is none."""
+    if cursor.as_ == "text":
+        found = _DATE.match(value) or _COMPACT.fullmatch(value)
+        return "-".join(found.groups()[:3]) if found else ""
+    try:
+        number = abs(Decimal(value))
+    except InvalidOperation:
+        return ""
+    seconds = next((number / unit for unit in _UNITS if _FIRST_S <= number / unit <= _LAST_S), None)
+    return "" if seconds is None else datetime.fromtimestamp(int(seconds), UTC).date().isoformat()
 
 
 def _latest(batch: RawBatch, cursor: Cursor) -> str:

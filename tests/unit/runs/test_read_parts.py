@@ -155,12 +155,12 @@ def test_a_cursor_that_cannot_be_read_is_refused() -> None:
     ("pages", "remark"),
     [
         ([page(1, None, None), page(2, None)], "no record has the cursor 'change.at'"),
-        ([page(1, None, None), page(2, 1)], ""),
+        ([page(1, None, None), page(2, 1)], "rows without the cursor 'change.at'"),
         ([page(1)], ""),
     ],
 )
 def test_a_cursor_that_no_record_has_is_told(pages: list[RawBatch], remark: str) -> None:
-    """Without a value to continue from, each run reads everything again."""
+    """Without a value to continue from, each run reads everything again; some may not be listed as changes."""
     found = parts(pages, CURSOR)
     read(found)
     assert found.missing_cursor.partition(":")[0] == remark
@@ -190,3 +190,27 @@ def test_a_cursor_is_no_time_that_the_clock_of_the_source_has_not_shown() -> Non
     assert by_a_clock_behind([RawBatch.json(rows, source="page", key=["id"])], CURSOR) == [
         "2026-03-01T11:50:00.000000000Z"
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "reached"),
+    [
+        ("integer", ["1764288000", "1764288060", "4102444800"], "1764288060"),
+        ("integer", ["1764288000000", "4102444800000"], "1764288000000"),
+        ("decimal", ["1764288000.5", "4102444800.25"], "1764288000.5"),
+        ("text", ["20251128", "99991231"], "20251128"),
+        ("text", ["20251128101500", "99991231235959"], "20251128101500"),
+        ("text", ["2025-11-28", "9999-12-31"], "2025-11-28"),
+        ("integer", ["41", "4102444800"], "4102444800"),
+        ("integer", ["4102444799", "4102444800"], "4102444800"),
+        ("text", ["20399901", "99991231"], "99991231"),
+    ],
+)
+def test_a_cursor_does_not_pass_to_a_date_in_the_future(kind: str, values: list[str], reached: str) -> None:
+    """All later changes would come before it. Numbers that are no times are left alone."""
+    cursor = Cursor.model_validate({"column": "at", "as": kind})
+    items = [{"id": str(number), "at": value} for number, value in enumerate(values)]
+    found = parts([RawBatch.json(items, source="page", key=["id"])], cursor)
+    read(found)
+    assert found.cursor == reached
+    assert ("in the future" in found.future) is (reached != values[-1])

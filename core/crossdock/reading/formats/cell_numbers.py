@@ -34,4 +34,5 @@ def may_be_rounded(number: Decimal) -> bool:
 
     Digits behind the fifteenth are the rest of a calculation, as in 0.30000000000000004, or of a longer number.
     """
-    return len(number.normalize().as_tuple().digits) > KEPT_DIGITS and number.adjusted() >= _FIRST_LOST
+    digits = "".join(map(str, number.as_tuple().digits)).rstrip("0")
+    return len(digits) > KEPT_DIGITS and number.adjusted() >= _FIRST_LOST

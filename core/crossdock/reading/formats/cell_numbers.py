@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from typing import Any
 
 KEPT_DIGITS = 15
 NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?\s*", re.ASCII)
@@ -14,6 +15,11 @@ _FIRST_LOST = 11
 """From 10 to this power on, a number of more than 15 digits has lost some of the four decimals of a price."""
 
 
+def held(text: str) -> Any:
+    """Return the double that a program holds of the number *text*; its shortest text is the number that it shows."""
+    return float(text)
+
+
 def is_rounded(text: str) -> bool:
     """Return whether a sheet cannot hold the number *text*, as its file has it.
 
@@ -22,7 +28,7 @@ def is_rounded(text: str) -> bool:
     """
     if len(text) <= KEPT_DIGITS or not (found := NUMBER.fullmatch(text)):
         return False
-    number, double = Decimal(text), float(text)
+    number, double = Decimal(text), held(text)
     digits = len(found[1].replace(".", "").strip("0"))
     if digits <= KEPT_DIGITS or abs(number - Decimal(repr(double))) < _HARMLESS:
         return False

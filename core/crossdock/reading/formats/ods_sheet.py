@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from tempfile import SpooledTemporaryFile
 from typing import Any, BinaryIO, NoReturn
 
-from crossdock.reading.formats.cell_numbers import NUMBER, is_rounded
+from crossdock.reading.formats.cell_numbers import NUMBER, held, is_rounded
 from crossdock.reading.formats.xlsx_check import (
     CellError,
     cell_name,
@@ -42,7 +42,7 @@ _MAX_DIGITS = 10  # of a number of repeats
 _IN_MEMORY = 16 << 20
 _DATE_TEXT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.(\d+)", re.ASCII)
 _TIME_TEXT = re.compile(r"(-?)P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:[.,](\d+))?S)?)?(?<=[DHMS])", re.ASCII)
-_ERRORS = {"#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!"}
+_ERRORS = {"#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!", "#BEZUG!", "#NV", "#WERT!", "#ZAHL!"}
 _SHOWN_ERROR = re.compile(r"#[^\W\d_]|[^\W\d_]+:5\d\d")
 """An error in the language of a program, as #NV or Err:502, in place of the number 0."""
 _DAY_S = 24 * 60 * 60
@@ -88,7 +88,7 @@ def ods_answers(file: BinaryIO, sheet: str | int, *, finds_errors: bool) -> Iter
 
 
 class _Content:
-    """The elements of the part with the sheets. Rows and columns are numbered from 1."""
+    """The elements of the part with the sheets. Rows and columns are counted that precede the current one."""
 
     def __init__(self, sheet: str | int, write: Callable[[bytes], object], *, most: int, finds_errors: bool) -> None:
         self._sheet, self._write, self._most, self._finds_errors = sheet, write, most, finds_errors
@@ -271,12 +271,12 @@ class _Content:
             return False
         return shown in _ERRORS or (attributes.get(_NUMBER) in {"0", "NaN"} and bool(_SHOWN_ERROR.match(shown)))
 
-    def _number(self, text: str) -> float:
+    def _number(self, text: str) -> Any:
         if not NUMBER.fullmatch(text):
             self._refuse("no number", _ASK)
         if is_rounded(text):
             self._refuse("a number of more than 15 digits", "Programs keep 15 digits: ask for a cell that is text.")
-        return float(text)
+        return held(text)
 
     def _truth(self, text: str) -> bool:
         if text.lower() not in {"true", "false"}:

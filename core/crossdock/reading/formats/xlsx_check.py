@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from decimal import Decimal
 from posixpath import join, normpath
 from typing import BinaryIO, Literal
 from xml.parsers import expat
@@ -321,7 +322,7 @@ class _Cells:
         kind = self._kinds.get(self._style)
         if kind is None or not NUMBER.fullmatch(self._number):
             return
-        days = float(self._number)
+        days = Decimal(self._number)
         if kind == "date" and days < 0:  # its reader leaves out the sign
             raise CellError("a date or time before the first one", self._cell, "Correct the cell, or ask the sender.")
         if kind == "duration" and abs(days) >= _MAX_DAYS:  # its reader fails

@@ -36,7 +36,10 @@ class RunState(StateWord):
 
     RUNNING = "running", "it is in progress: its process holds the lease on the state"
     DONE = "done", "it reached its end, and no record of its streams is open"
-    DEGRADED = "degraded", "it reached its end, but records of its streams are open, whichever run read them"
+    DEGRADED = (
+        "degraded",
+        "it reached its end, but records are open, whichever run read them, or newer versions left to the next",
+    )
     INCOMPLETE = (
         "incomplete",
         "it did not reach its end: an error stopped it or a stream, it was killed, or its end could not be recorded",

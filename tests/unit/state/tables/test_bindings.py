@@ -164,3 +164,21 @@ def test_what_something_else_has_changed_is_in_doubt(state: State) -> None:
     assert (found[stock][1].fingerprint, found[stock][1].step, found[stock][1].target_id) == (None, "import", "prd_1")
     known = {row[0]: row[1] for row in state.known(stock).rows()}
     assert (known[1], known[3]) == (None, 13)
+
+
+def test_contributions_to_records_that_were_created_again_are_found(state: State) -> None:
+    """The others are as they were: their record is the same, gone, or not compared with the target yet."""
+    run_id, part = start(state), SCOPE.contribution("wms.prices")
+    with state.begin() as tx:
+        tx.bindings.put(SCOPE, [binding(number) for number in range(4)], run_id=run_id, at=AT)
+        tx.bindings.put(
+            part, [replace(binding(number), payload={"price": number}) for number in range(4)], run_id=run_id, at=AT
+        )
+        tx.bindings.bury(SCOPE, [1, 2, 3], at=AT)
+        again = [replace(binding(number), target_id=f"new{number}") for number in (1, 2)]
+        tx.bindings.put(SCOPE, again, run_id=run_id, at=AT)
+        tx.bindings.created_again(SCOPE, [0, 1, 2])
+        tx.bindings.distrust(part, [binding(2)])
+        (found,) = tx.bindings.of_records_created_again(part)
+        assert (found.key_hash, found.payload, found.fingerprint) == (1, {"price": 1}, None)
+        assert tx.bindings.of_records_created_again(SCOPE) == []

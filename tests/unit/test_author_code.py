@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from pydantic import BaseModel, TypeAdapter
 from tests.unit.planning.accounts import account, bound_accounts
@@ -22,7 +23,7 @@ from crossdock.errors import (
     UnavailableError,
 )
 from crossdock.planning.draft_records import drafted
-from crossdock.records import RawBatch
+from crossdock.records import LINE, Proof, RawBatch
 from crossdock.runs.checked_batches import fetched_batches, listed_batches, pulled
 from crossdock.values.author_code import AuthorCodeError, brief, described, error_of_author, guarded
 from crossdock.values.config_file import ConfigModel, SecretRef
@@ -223,6 +224,63 @@ def test_none_is_not_the_end_of_a_source(method: str) -> None:
     }
     with pytest.raises(ConnectorError, match=f"{method} yielded a NoneType instead of a RawBatch after page 1"):
         list(read[method]())
+
+
+ROWS = RawBatch.json([{"K": "1"}, {"K": "2"}], source="page 2", key=["K"]).load()
+
+
+def with_lines(*lines: int | None) -> pl.DataFrame:
+    return ROWS.with_columns(pl.Series(LINE, lines, pl.UInt64))
+
+
+def garbage() -> Path:
+    return Path(__file__)
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        ({"rows": Path("missing.arrow")}, "rows cannot be read: .*No such file"),
+        ({"rows": garbage()}, "rows cannot be read: "),
+        ({"rows": None}, "rows are a NoneType"),
+        ({"rows": ROWS.lazy()}, "rows are a LazyFrame"),
+        ({"rows": with_lines(1, None)}, "_line is null or above 4,294,967,295"),
+        ({"rows": with_lines(1, 2**64 - 1)}, "_line is null or above 4,294,967,295"),
+        ({"rows": with_lines(7, 7)}, "with several rows of the same _line"),
+        ({"again": 5}, "again cannot be called"),
+        ({"proof": "whole"}, "proof is not a Proof"),
+        ({"proof": Proof("whole")}, "proof is not a Proof"),  # type: ignore[arg-type]
+        ({"proof": Proof(str, export=5)}, "proof is not a Proof"),  # type: ignore[arg-type]
+        ({"deleted": ("1",)}, "deleted keys are not tuples of texts"),
+        ({"deleted": ((1,),)}, "deleted keys are not tuples of texts"),
+    ],
+)
+def test_a_batch_that_no_run_can_use_ends_its_stream(made: dict[str, Any], told: str) -> None:
+    """The message has the batch before it, and the file and line of the method."""
+    bound, page = bound_accounts(), RawBatch("page 1", ROWS)
+    wrong = RawBatch(**{"source": "page 2", "rows": ROWS, **made})
+
+    bound.stream.pull = lambda *_: iter([page, wrong])  # type: ignore[method-assign]
+    with pytest.raises(ConnectorError, match=told) as caught:
+        list(pulled(bound, None))
+    assert caught.value.where == bound.name
+    assert all(each in caught.value.message for each in ("after page 1", "line ", "accounts.py"))
+
+
+@pytest.mark.parametrize("rows", [None, ROWS.drop("K"), ROWS.lazy()])
+def test_rows_that_are_read_again_have_the_columns_of_before(rows: Any) -> None:
+    """Anything else ends the stream, as an exception of the source does; so does a proof without a name."""
+    bound = bound_accounts()
+    wrong = RawBatch("page 1", ROWS, again=lambda _: iter([rows]), proof=Proof(lambda: rows))
+    bound.stream.pull = lambda *_: iter([wrong])  # type: ignore[method-assign]
+    (batch,) = pulled(bound, None)
+    assert isinstance(batch, RawBatch)
+    assert batch.again is not None
+    assert batch.proof is not None
+    with pytest.raises(ConnectorError, match=r"other columns, or no rows, when it is read again after page 1"):
+        list(batch.again(None))
+    with pytest.raises(ConnectorError, match="content is not storable text after page 1"):
+        batch.proof.content()
 
 
 def test_data_is_masked(tmp_path: Path) -> None:

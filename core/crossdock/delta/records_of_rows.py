@@ -14,7 +14,7 @@ from crossdock.connector import Stream
 from crossdock.delta.grouped_rows import rows_of_groups
 from crossdock.delta.row_preparation import BEFORE, FP, KEY, KEY_HASH, POSITION, SKIP, UNIT, is_ours, named, prepare
 from crossdock.delta.source_unit import AT_ONCE, SourceUnit
-from crossdock.errors import InternalError
+from crossdock.errors import ConnectorError
 from crossdock.mapping.convert import Row
 from crossdock.records import LINE, Record
 from crossdock.state import RecordIdentity
@@ -36,7 +36,7 @@ def keyed_records(stream: Stream[Any], name: str, unit: SourceUnit, wanted: pl.D
         name: The full name of the stream.
 
     Raises:
-        InternalError: If the unit returns other rows than before.
+        ConnectorError: If the unit returns other rows than before.
     """
     read = _grouped_records if stream.group_by else _single_row_records
     return read(stream, name, unit, wanted)
@@ -52,10 +52,10 @@ def _single_row_records(
         done += rows.height
         found = rows if KEY in rows.columns else named(stream, rows)
         if not found[KEY_HASH].equals(part[KEY_HASH]):
-            raise InternalError(message, hint=_LINES)
+            raise ConnectorError(message, where=name, hint=_LINES)
         yield from _of_rows(stream, name, found, part, [unit.source] * part.height)
     if done != wanted.height:
-        raise InternalError(message, hint="RawBatch.again must return the row of every requested line")
+        raise ConnectorError(message, where=name, hint="RawBatch.again must return the row of every requested line")
 
 
 def held_records(
@@ -67,7 +67,8 @@ def held_records(
         part = wanted.slice(start, AT_ONCE)
         found = places.slice(start, AT_ONCE).join(held, on=[UNIT, LINE], how="inner", maintain_order="left")
         if not found[KEY_HASH].equals(part[KEY_HASH]):
-            raise InternalError(f"{sources[start]} has several rows with the same line number", hint=_LINES)
+            message = f"{sources[start]} has several rows with the same line number"
+            raise ConnectorError(message, where=name, hint=_LINES)
         yield from _of_rows(stream, name, found, part, sources[start : start + AT_ONCE])
 
 

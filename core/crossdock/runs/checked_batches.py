@@ -4,10 +4,11 @@ place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, TypeGuard, TypeVar
 
 import polars as pl
 
@@ -15,10 +16,11 @@ from crossdock.config.project.connector_instances import BoundStream
 from crossdock.errors import ConnectorError
 from crossdock.mapping.cursors import Checkpoint
 from crossdock.printable import is_storable
-from crossdock.records import Again, RawBatch
-from crossdock.values.author_code import guarded
+from crossdock.records import LINE, Again, Proof, RawBatch
+from crossdock.values.author_code import guarded, place_of, text_of
 
 _Item = TypeVar("_Item")
+_LINES_END = 1 << 32  # of a file or page
 
 
 def pulled(bound: BoundStream, since: str | None) -> Generator[RawBatch | Checkpoint, None, None]:
@@ -33,8 +35,8 @@ def pulled(bound: BoundStream, since: str | None) -> Generator[RawBatch | Checkp
     with code_of(bound, "pull", lambda: latest):
         batches = bound.stream.pull(bound.context, since)
         try:
-            for batch in _read_by(bound, batches):
-                _check(bound, batch, latest)
+            for read in _read_by(bound, batches):
+                batch = _checked(bound, read, latest)
                 if isinstance(batch, Checkpoint):
                     yield batch
                     continue
@@ -64,8 +66,8 @@ def listed_batches(bound: BoundStream) -> Iterator[RawBatch]:
     """Yield the batches of the stream's `existing`, with the errors of `pulled`."""
     latest: str | None = None
     with code_of(bound, "existing", lambda: latest):
-        for batch in _read_by(bound, bound.stream.existing(bound.context)):
-            _check(bound, batch, latest, method="existing")
+        for read in _read_by(bound, bound.stream.existing(bound.context)):
+            batch = _checked_rows(bound, read, latest, "existing")
             latest = batch.source
             yield batch
 
@@ -80,8 +82,8 @@ def fetched_batches(bound: BoundStream, keys: Sequence[tuple[str, ...]]) -> Iter
     size = bound.stream.fetch_size
     with code_of(bound, "fetch", lambda: latest):
         for start in range(0, len(keys), size):
-            for batch in bound.stream.fetch(bound.context, keys[start : start + size]):
-                _check(bound, batch, latest, method="fetch")
+            for read in bound.stream.fetch(bound.context, keys[start : start + size]):
+                batch = _checked_rows(bound, read, latest, "fetch")
                 latest = batch.source
                 yield guard.around(batch)
 
@@ -102,45 +104,115 @@ class _Guard:
     def around(self, batch: RawBatch) -> RawBatch:
         again, proof = batch.again, batch.proof
         if again is not None and again not in self._made:
-            self._made[again] = self._reading(again, batch.source)
+            self._made[again] = self._reading(again, batch.source, batch.load().columns)
         if proof is not None and proof.content not in self._made:
             self._made[proof.content] = self._naming(proof.content, batch.source)
-        return replace(
-            batch,
-            again=None if again is None else self._made[again],
-            proof=None if proof is None else replace(proof, content=self._made[proof.content]),
-        )
+        if proof is not None:
+            content = self._made[proof.content]
+            proof = replace(proof, content=content, counted=bool(proof.counted), cut=bool(proof.cut))
+        return replace(batch, again=None if again is None else self._made[again], proof=proof)
 
-    def _reading(self, again: Again, source: str) -> Again:
+    def _reading(self, again: Again, source: str, columns: Collection[str]) -> Again:
         def read(lines: Sequence[int] | None) -> Iterator[pl.DataFrame]:
             with code_of(self._bound, self._method, lambda: source):
-                yield from again(lines)
+                frames: Iterable[object] = again(lines)
+                for rows in frames:
+                    if not isinstance(rows, pl.DataFrame) or not {*columns} <= {*rows.columns}:
+                        wrong = "yielded a batch that has other columns, or no rows, when it is read again"
+                        raise _defect(self._bound, self._method, wrong, source)
+                    yield rows
 
         return read
 
     def _naming(self, content: Callable[[], str], source: str) -> Callable[[], str]:
         def name() -> str:
             with code_of(self._bound, self._method, lambda: source):
-                return content()
+                made: object = content()
+            if not _is_text(made):
+                raise _defect(self._bound, self._method, "yielded a proof whose content is not storable text", source)
+            return made
 
         return name
 
 
-def _check(bound: BoundStream, batch: object, latest: str | None, method: str = "pull") -> None:
-    wrong = None
-    source: object = getattr(batch, "source", None)
-    cursor: object = getattr(batch, "cursor", None)
-    if isinstance(batch, Checkpoint) and method == "pull":
-        if not (isinstance(cursor, str) and is_storable(cursor)):
-            wrong = "yielded a checkpoint whose cursor is not storable text"
-    elif not isinstance(batch, RawBatch):
-        wrong = f"yielded a {type(batch).__name__} instead of a RawBatch"
-    elif not isinstance(source, str) or not is_storable(source):
-        wrong = "yielded a batch whose source is not storable text"
-    elif cursor is not None and not (isinstance(cursor, str) and is_storable(cursor)):
-        wrong = "yielded a batch whose cursor is not storable text"
-    elif batch.deleted and (method == "existing" or not bound.stream.yields_deleted):
-        wrong = "yielded a batch that names deleted records, which the stream does not declare (yields_deleted = True)"
+def _checked(bound: BoundStream, read: object, latest: str | None) -> RawBatch | Checkpoint:
+    """Return what `pull` has yielded after *latest*, if it is a checkpoint or as `_checked_rows` says."""
+    if not isinstance(read, Checkpoint):
+        return _checked_rows(bound, read, latest, "pull")
+    if not _is_text(read.cursor):
+        raise _defect(bound, "pull", "yielded a checkpoint whose cursor is not storable text", latest)
+    return read
+
+
+def _checked_rows(bound: BoundStream, read: object, latest: str | None, method: str) -> RawBatch:
+    """Return the batch that *method* has yielded after *latest*, with its rows.
+
+    Raises:
+        ConnectorError: If it is no batch, or the run could not use it.
+    """
+    if not isinstance(read, RawBatch):
+        raise _defect(bound, method, f"yielded a {type(read).__name__} instead of a RawBatch", latest)
+    if (wrong := next(_wrong_facts(bound, read, method), None)) is None:
+        try:
+            rows = read.load()
+        except (OSError, pl.exceptions.PolarsError) as error:
+            wrong = f"whose rows cannot be read: {text_of(error)}"
+        else:
+            wrong = None if method == "existing" else _wrong_lines(rows, are_grouped=bool(bound.stream.group_by))
     if wrong is not None:
-        read = f" after {latest}" if latest else ""
-        raise ConnectorError(f"{method} {wrong}{read}", where=bound.name, hint="fix the connector")
+        raise _defect(bound, method, f"yielded a batch {wrong}", latest)
+    return replace(read, rows=rows) if isinstance(read.rows, Path) else read
+
+
+def _wrong_facts(bound: BoundStream, batch: RawBatch, method: str) -> Iterator[str]:
+    rows: object = batch.rows
+    proof: object = batch.proof
+    deleted: object = batch.deleted
+    if not _is_text(batch.source):
+        yield "whose source is not storable text"
+    if batch.cursor is not None and not _is_text(batch.cursor):
+        yield "whose cursor is not storable text"
+    if not isinstance(rows, pl.DataFrame | Path):
+        yield f"whose rows are a {type(rows).__name__} instead of a polars.DataFrame"
+    if batch.again is not None and not callable(batch.again):
+        yield "whose again cannot be called"
+    if proof is not None and not _is_proof(proof):
+        yield "whose proof is not a Proof with a function and a text"
+    if not isinstance(deleted, tuple | list) or not all(_is_key(key) for key in deleted):
+        yield "whose deleted keys are not tuples of texts"
+    if deleted and (method == "existing" or not bound.stream.yields_deleted):
+        yield "that names deleted records, which the stream does not declare (yields_deleted = True)"
+
+
+def _wrong_lines(rows: pl.DataFrame, *, are_grouped: bool) -> str | None:
+    """Return what is wrong with the lines of *rows*, by which records are found again; those of groups may be equal.
+
+    Rows of other types than text are refused where they are prepared.
+    """
+    if rows.schema.get(LINE) != pl.UInt64:
+        return None
+    lines = rows[LINE]
+    if lines.null_count() or (lines >= _LINES_END).any():
+        return f"with a row whose {LINE} is null or above {_LINES_END - 1:,}"
+    if not are_grouped and lines.n_unique() != len(lines):
+        return f"with several rows of the same {LINE}"
+    return None
+
+
+def _is_text(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and is_storable(value)
+
+
+def _is_proof(proof: object) -> bool:
+    content: object = getattr(proof, "content", None)
+    return isinstance(proof, Proof) and callable(content) and _is_text(proof.export)
+
+
+def _is_key(key: object) -> bool:
+    return isinstance(key, tuple | list) and all(part is None or isinstance(part, str) for part in key)
+
+
+def _defect(bound: BoundStream, method: str, wrong: str, latest: str | None) -> ConnectorError:
+    read = f" after {latest}" if latest else ""
+    place = place_of(bound.stream, method)
+    return ConnectorError(f"{method} {wrong}{read}{place}", where=bound.name, hint="fix the connector")

@@ -18,7 +18,7 @@ from crossdock.delta import compare
 from crossdock.delta import latest_records as scan_module
 from crossdock.delta.latest_records import Scan
 from crossdock.delta.row_preparation import DELETED, FP, KEY_HASH, SAME, prepare
-from crossdock.errors import InternalError, RefusedError
+from crossdock.errors import ConnectorError, RefusedError
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.mapping.stream_facts import SuspiciousLimit
 from crossdock.planning.references import key_hashes
@@ -277,7 +277,7 @@ def test_a_source_that_returns_other_rows_is_a_defect(
     again: Callable[[pl.DataFrame], pl.DataFrame] | None,
     message: str,
 ) -> None:
-    """Different rows, too few rows, or rows with the same line number end the run: no row is mistaken for another."""
+    """Different rows, too few rows, or rows with the same line number end the stream: none is mistaken for another."""
     monkeypatch.setattr("crossdock.delta.small_batches.SMALL", 0)
     whole = batch([{"K": "1", "V": "a"}, {"K": "2", "V": "b"}])
     frame = whole.load()
@@ -287,7 +287,7 @@ def test_a_source_that_returns_other_rows_is_a_defect(
         change = again
         whole = RawBatch("a.csv", frame, again=lambda _lines: iter([change(frame)]))
     scan, _ = scanned(Things(), [whole], tmp_path)
-    with pytest.raises(InternalError) as caught:
+    with pytest.raises(ConnectorError) as caught:
         records(scan)
     assert message in f"{caught.value}"
 

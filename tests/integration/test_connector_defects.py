@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.stream_facts import GoneLimits, OnGone
 from crossdock.records import LINE, Proof
 from crossdock.state import StateUrl, parse_url
+from crossdock.writing.delivery.senders import Senders
 
 SECRET = "erika@example.com"
 ROWS: list[Row] = [{"K": str(number)} for number in range(6)]
@@ -258,6 +260,27 @@ def test_an_error_at_the_end_of_a_stream_ends_nothing_else(bench: Bench) -> None
     assert "finished raised KeyError in line" in str(report.errors["b.products"])
     assert report.tallies["b.invoices"].delivered == 1
     mended(bench, stream)
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt, None])
+def test_an_interruption_reaches_the_senders(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, end: type[BaseException] | None
+) -> None:
+    """They do not wait for the answers of requests in flight then, and do so at the end of any other run."""
+    told: list[object] = []
+    whole = Senders.__exit__
+
+    def ended(self: Senders, kind: type[BaseException] | None, *more: object) -> None:
+        told.append(kind)
+        whole(self, kind, *more)
+
+    monkeypatch.setattr(Senders, "__exit__", ended)
+    stream = Products()
+    stream.at_the_end = (lambda: raises(end())) if end else None
+    bench.begin([stream])
+    with pytest.raises(end) if end else nullcontext():
+        bench.sync()
+    assert told == [end]
 
 
 @pytest.mark.parametrize("key", ["a" * 1_000, "ü" * 500, "a" * 499, "\0" * 200])

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from types import TracebackType
 
 from crossdock.config.project.connector_instances import BoundStream
 from crossdock.errors import RefusedError, StateError, as_crossdock_error
@@ -153,7 +154,7 @@ class OpenRun:
             with ExitStack() as stack:
                 self.records = self._session.records.begin()
                 stack.callback(self.records.end)
-                stack.callback(self.reset)
+                stack.push(self._end_dispatchers)
                 self._bind(stack, names)
                 yield
         except BaseException as error:
@@ -190,10 +191,16 @@ class OpenRun:
 
     def reset(self) -> None:
         """Replace the dispatchers: one that has failed delivers nothing more."""
-        for _, stack in self._dispatchers.values():
-            stack.close()
-        self._dispatchers.clear()
+        self._end_dispatchers(None, None, None)
         self._may_have_left = True
+
+    def _end_dispatchers(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Close the dispatchers. After an interruption their senders do not wait for answers."""
+        for _, stack in self._dispatchers.values():
+            stack.__exit__(kind, error, traceback)
+        self._dispatchers.clear()
 
     # ---- begin
 

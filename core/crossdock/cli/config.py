@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.shared_options import common_options, example, overrides
+from crossdock.cli.shared_options import common_options, echo_document, example, overrides
 from crossdock.printable import printable_json, printable_lines
 
 
@@ -28,7 +28,10 @@ def show(config: Path, *, as_json: bool) -> None:
     from crossdock.values import exact_json
 
     document = effective(config, *overrides(config))
-    click.echo(printable_json(exact_json.dumps(document).decode()) if as_json else _yaml(document), nl=as_json)
+    if as_json:
+        echo_document(printable_json(exact_json.dumps(document).decode()))
+    else:
+        click.echo(_yaml(document), nl=False)
 
 
 @click.command(epilog=example("crossdock schema > crossdock.schema.json", "crossdock schema --kind sftp_warehouse"))

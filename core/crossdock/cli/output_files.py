@@ -8,6 +8,11 @@ from crossdock.errors import ConfigError
 from crossdock.values.local_files import check_replaceable
 
 
+def placed(path: Path | None) -> Path | None:
+    """Return the absolute path, for a file that is written later: an author's code may change the working folder."""
+    return None if path is None else path.absolute()
+
+
 def check_writable(*paths: Path | None) -> None:
     """Check that each given path can be written now.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import tally_lines, terminal_output
-from crossdock.cli.output_files import check_writable
+from crossdock.cli.output_files import check_writable, placed
 from crossdock.cli.shared_options import MOST, common_options, counted, example, load, parents_text, say
 from crossdock.values.clock import SystemClock
 
@@ -63,8 +63,9 @@ def plan(
     from crossdock.runs import dry_run
     from crossdock.runs.plan_results import PlanListener
 
+    place = placed(out)
     loaded = load(config)
-    check_writable(out)
+    check_writable(place)
     listing = _Listing(_Room.of(limit, as_json=as_json), loaded.masks, removals.verb)
     listener = PlanListener(
         listing.operation, listing.refused, listing.waiting, listing.resend, listing.in_doubt, listing.withheld
@@ -96,8 +97,8 @@ def plan(
         if out is not None:
             say(f"not saved to {out}: a stream could not be planned", err=True)
         return planned.exit_code
-    if out is not None and saved is not None:
-        saved.save(out)
+    if place is not None and saved is not None:
+        saved.save(place)
         if not as_json:
             say(f"saved; execute it with: crossdock apply {out}")
     return 10 if detailed_exitcode and planned.operations else 0

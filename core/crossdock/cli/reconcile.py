@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.output_files import check_writable
+from crossdock.cli.output_files import check_writable, placed
 from crossdock.cli.shared_options import MOST, common_options, counted, example, load, same_places, say
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
@@ -106,6 +106,7 @@ def reconciled(
     from crossdock.runs.state_session import open_session
 
     _check_options(out, sample, seed, remove_extra=remove_extra)
+    place = placed(out)
     chosen = None if sample is None else Sample(sample, seed or 0)
     with (
         open_session(loaded, SystemClock(), attempt=None) as session,
@@ -123,9 +124,9 @@ def reconciled(
         terminal_output.print_json(document)
     else:
         _show(found, found.shown(limit, only), only)
-    if out is not None and not found.errors:
+    if place is not None and not found.errors:
         repair.check_repairable(found)
-        plan.save(out)
+        plan.save(place)
         if not as_json:
             say(f"saved; repair with: crossdock apply {out}")
     return found, document

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from crossdock.cli.shared_options import interruptible, load
+from crossdock.cli.shared_options import interruptible, overrides
 from crossdock.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -209,9 +209,11 @@ def _hangups(
     config: Path, options: ServiceOptions, receiver: Receiver | None
 ) -> Iterator[Callable[[], Project | None]]:
     """Return the reloaded config after SIGHUP. An invalid one is logged and ignored."""
+    from crossdock.config.project import project
     from crossdock.services.scheduler.stderr_log import LOGGER
 
     asked = threading.Event()
+    files = [each.absolute() for each in (config, *overrides(config))]  # an author's code may change the working folder
 
     def ask(_number: int, _frame: FrameType | None) -> None:
         asked.set()
@@ -221,7 +223,7 @@ def _hangups(
             return None
         asked.clear()
         try:
-            fresh = _chosen(load(config), options)
+            fresh = _chosen(project.load(*files), options)
             if receiver is not None:
                 receiver.replace(_endpoints(fresh), fresh.open_state)
         except ConfigError as error:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from decimal import Decimal
 from pathlib import Path
 from types import FrameType
@@ -26,7 +27,24 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 MOST = 2**31 - 1  # largest count or run number on the command line; databases accept at most 2**63 - 1
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+_DOCUMENT = "crossdock.document"  # the key of the standard output in the meta data of a command with --json
+
+
+def _only_document(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> bool:
+    """Let everything but the document go to standard error, such as what an author's code prints."""
+    if wanted and _DOCUMENT not in ctx.meta:
+        ctx.meta[_DOCUMENT] = sys.stdout
+        ctx.with_resource(redirect_stdout(sys.stderr))
+    return wanted
+
+
+as_json = click.option("--json", "as_json", is_flag=True, callback=_only_document, help="Print one JSON document.")
+
+
+def echo_document(text: str) -> None:
+    """Print the document of a command with ``--json`` on standard output."""
+    ctx = click.get_current_context(silent=True)
+    click.echo(text, file=ctx.meta.get(_DOCUMENT) if ctx else None)
 
 
 def config_option(command: F) -> F:

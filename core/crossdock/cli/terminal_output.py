@@ -8,10 +8,8 @@ from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from crossdock.cli import api_lines, input_lines, tally_lines
-from crossdock.cli.shared_options import counted, say, warn
+from crossdock.cli.shared_options import counted, echo_document, say, warn
 from crossdock.printable import printable, printable_json
 from crossdock.values.exact_json import time_text
 from crossdock.values.progress import Silent, Unit
@@ -39,7 +37,7 @@ def out() -> Console:
 
 def print_json(document: Any) -> None:
     """Print a document exactly, with instants in UTC. Control characters are JSON escapes."""
-    click.echo(printable_json(json.dumps(document, indent=2, ensure_ascii=False, default=_json_text)))
+    echo_document(printable_json(json.dumps(document, indent=2, ensure_ascii=False, default=_json_text)))
 
 
 def _json_text(value: Any) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
+from crossdock.cli.output_files import placed
 from crossdock.cli.shared_options import common_options, counted, example, load, say, utf8
 from crossdock.values.clock import SystemClock
 
@@ -60,6 +61,7 @@ def try_(
 
     if personal and folder is None:
         raise click.UsageError("--personal needs --record")
+    folder = placed(folder)
     loaded = load(config)
     recording = _recording(loaded, stream, folder, personal) if folder else None
     with terminal_output.progress(wanted=not as_json) as progress:

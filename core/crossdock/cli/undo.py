@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.output_files import check_writable
+from crossdock.cli.output_files import check_writable, placed
 from crossdock.cli.shared_options import MOST, common_options, counted, example, load, say
 from crossdock.values.clock import SystemClock
 
@@ -53,7 +53,7 @@ def planned(loaded: Project, run: int | None, *, out: Path | None, limit: int, a
     from crossdock.migration import undo as undoing
     from crossdock.runs.state_session import open_session
 
-    check_writable(out)
+    check_writable(place := placed(out))
     by_kind: dict[str, list[UndoneRecord]] = {kind: [] for kind in _KINDS}
 
     def listed(each: UndoneRecord) -> None:
@@ -73,8 +73,8 @@ def planned(loaded: Project, run: int | None, *, out: Path | None, limit: int, a
         _show(found, shown)
     if out is not None and not sum(found.operations.values()):
         say(f"not saved to {out}: there is nothing to undo", err=True)
-    elif out is not None:
-        plan.save(out)
+    elif place is not None:
+        plan.save(place)
         if not as_json:
             say(f"saved; undo with: crossdock apply {out}")
     return 1 if found.stays else 0

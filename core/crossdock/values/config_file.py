@@ -208,18 +208,19 @@ def misplaced(place: Place, message: str) -> PydanticCustomError:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A parsed config file."""
+    """A parsed config file.
+
+    Attributes:
+        folder: Where its relative paths begin; absolute, because an author's code may change the working folder.
+    """
 
     path: Path
+    folder: Path
     content: Content
 
     @property
     def data(self) -> Any:
         return self.content.data
-
-    @property
-    def folder(self) -> Path:
-        return self.path.parent
 
     def where(self, place: Place) -> str:
         """Return ``file:line:column`` of *place*, or of the nearest place around it."""
@@ -298,7 +299,7 @@ def read(path: Path, *overrides: Path) -> Document:
     Raises:
         ConfigError: If one is missing, is not a YAML mapping, repeats a key, or exceeds a limit of `yaml_reader`.
     """
-    document = Document(path, reduce(merged, map(_content, (path, *overrides))))
+    document = Document(path, path.parent.absolute(), reduce(merged, map(_content, (path, *overrides))))
     document.check_quoting()
     return document
 

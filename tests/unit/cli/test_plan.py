@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from tests.unit.cli.conftest import CommandLine
+from tests.unit.cli.conftest import CONFIG, CommandLine
 
 from crossdock.cli.plan import _time_for
 from crossdock.pacing.forecast import Forecast
@@ -48,6 +50,22 @@ def test_exit_codes(command_line: CommandLine) -> None:
     assert (planned.code, item["do"], item["key"]) == (10, "create", "0017")
     assert item["changes"]["name"] == {"before": None, "after": "Lamp"}
     assert command_line.run("plan", "wms.nothing").code == 2
+
+
+def test_the_code_of_a_mapping_changes_neither_output_nor_paths(
+    command_line: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it prints is not in the document, and the plan is saved where it was named, whatever its working folder."""
+    folder = command_line.folder
+    (folder / "exports" / "a.csv").write_text("SKU,NAME,PRICE\n0017,Lamp,1\n")
+    steps = ["import os", "print('loaded')", "def one(record):", "    print('mapped')", "    os.chdir('/')"]
+    (folder / "m.py").write_text("\n".join([*steps, "    return {'sku': '1'}", ""]))
+    command_line.config.write_text(CONFIG.replace(CONFIG[CONFIG.index("map:") :], "map: m.py:one\n"))
+    monkeypatch.chdir(folder)
+    planned = CommandLine(Path()).run("plan", "--json", "-o", "daily.plan")
+    assert (planned.code, planned.err) == (0, "loaded\nmapped\n")
+    assert planned.json["rejected_before"] == {}
+    assert (folder / "daily.plan").exists()
 
 
 def test_a_plan_that_is_not_saved_says_so(command_line: CommandLine) -> None:

@@ -104,7 +104,7 @@ def test_json_is_valid_and_exact(document: Any) -> None:
     """A parser reads the same document, and no control character reaches the terminal."""
     with pytest.MonkeyPatch.context() as patch:
         written: list[str] = []
-        patch.setattr(click, "echo", written.append)
+        patch.setattr(terminal_output, "echo_document", written.append)
         terminal_output.print_json(document)
     assert json.loads(written[0]) == document
     assert all(printable(line) == line for line in written[0].split("\n"))

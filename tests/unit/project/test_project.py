@@ -11,6 +11,7 @@ import pytest
 from crossdock.cli.main import main
 from crossdock.config.project import project
 from crossdock.errors import ConfigError
+from crossdock.values.config_file import secrets_in
 
 CANARY = "hunter2"
 CONFIG = """\
@@ -237,6 +238,17 @@ def test_a_column_or_a_constant_without_quotes_is_found(tmp_path: Path, member: 
         project.load(edited(tmp_path, "currency: {const: EUR}", member))
     assert f"map.{message}" in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_relative_paths_stay_where_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They begin at the config file, also after an author's code has changed the working folder."""
+    edited(tmp_path, "password: env:PW", "private_key: file:key")
+    monkeypatch.chdir(tmp_path)
+    loaded = project.load(Path("c.yaml"))
+    (settings,) = [each.settings for each in loaded.connections]
+    (key,) = secrets_in(settings)
+    places = [Path(loaded.state_url.database or ""), loaded.spool, key.folder, loaded.folder]
+    assert places == [tmp_path / "acme.db", tmp_path / "acme.db.spool", tmp_path, tmp_path]
 
 
 def test_notify_is_part_of_the_project(tmp_path: Path) -> None:

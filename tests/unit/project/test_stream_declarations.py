@@ -59,6 +59,8 @@ def test_a_full_declaration_is_accepted() -> None:
         ({"key": "id"}, "key must be a tuple or list of texts"),
         ({"key": ()}, "key must name at least one column"),
         ({"key": (1,)}, "key.0 must be text"),
+        ({"fetch_size": 0}, "fetch_size Input should be greater than or equal to 1"),
+        ({"fetch_size": "50"}, "fetch_size must be a whole number"),
         ({"resource": "produkt"}, "unknown resource 'produkt'; did you mean 'product'?"),
         ({"group_by": ("L",)}, "group_by and key must name the same columns"),
         ({"order_by": "at"}, "order_by must be a tuple or list of texts"),

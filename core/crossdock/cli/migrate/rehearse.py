@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.output_files import check_writable
+from crossdock.cli.output_files import check_writable, placed
 from crossdock.cli.shared_options import common_options, example, load, say
 from crossdock.values.clock import SystemClock
 
@@ -50,7 +50,8 @@ def rehearse(
     from crossdock.cli.migrate import rehearsal_document, rehearsal_lines, rehearsal_page
     from crossdock.migration.rehearse import rehearse as rehearsed_migration
 
-    check_writable(out, page)
+    place, page = placed(out), placed(page)
+    check_writable(place, page)
     loaded = load(config)
     with terminal_output.progress(wanted=not as_json) as progress:
         rehearsed = rehearsed_migration(
@@ -67,8 +68,8 @@ def rehearse(
         rehearsal_page.write(page, rehearsal_document.document(rehearsed, raw=False), config)
     if planned.errors:
         return planned.exit_code
-    if out is not None:
-        rehearsed.document().save(out)
+    if place is not None:
+        rehearsed.document().save(place)
         if not as_json:
             say(f"saved; load it with: crossdock migrate load --rehearsal {out}")
     return 1 if rehearsed.is_open else 0

@@ -52,12 +52,12 @@ def sign_off(by: str, out: Path, accept_exceptions: str | None, config: Path, *,
 
     if out.exists():
         raise ConfigError("the file exists, and a report replaces none", where=str(out), hint="choose another name")
-    check_writable(out)
+    check_writable(place := out.absolute())
     loaded, digests = load(config), list[str]()
 
     def write(document: dict[str, Any]) -> str:
         content, digest = sealed_page.sealed(sign_off_page.page(document))
-        pages.write(out, content.decode())
+        pages.write(place, content.decode())
         digests.append(digest)
         return digest
 

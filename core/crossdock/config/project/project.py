@@ -45,6 +45,7 @@ class Project:
 
     Attributes:
         path: The file; the first one if there are *overrides*.
+        folder: Where relative paths in it begin; None for that of *path*.
         shared_bucket: The platform's bucket in the database of ``platform.rate.shared``; default: that of the tenant.
     """
 
@@ -60,6 +61,7 @@ class Project:
     migration: MigrationConfig | None = None
     shared_bucket: str | None = None
     overrides: tuple[Path, ...] = ()
+    folder: Path | None = None
 
     # ---- streams
 
@@ -266,7 +268,7 @@ class Project:
             bucket_state = earlier.carried_over(now, estimate) if earlier else BucketState.of(estimate)
             yield MemoryStore(clock, bucket_state)
             return
-        url = parse_url(rate.shared, self.path.parent, where="platform.rate.shared")
+        url = parse_url(rate.shared, self.folder or self.path.parent, where="platform.rate.shared")
         name = self.shared_bucket or f"{self.platform.tenant} at {self.platform.base_url}"
         with closing(SharedBucket(url, clock, name, rate.estimate)) as store:
             yield store
@@ -300,7 +302,7 @@ def load(path: Path, *overrides: Path) -> Project:
         _database(document, file.platform.rate.shared, ("platform", "rate", "shared"))
     spool = file.spool or _default_spool(url, (file.fleet and file.fleet.folder) or document.folder)
     retention = None if file.retention == "off" else span(file.retention)
-    optional = file.notify, file.listen, file.migration, None, overrides
+    optional = file.notify, file.listen, file.migration, None, overrides, document.folder
     project = Project(path, file.platform, url, spool, connections, file.jobs, retention, *optional)
     for name, job in file.jobs.items():
         try:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import InstanceOf, StrictBool, StrictStr, ValidationError
+from pydantic import Field, InstanceOf, StrictBool, StrictInt, StrictStr, ValidationError
 from pydantic_core import PydanticCustomError
 
 from crossdock.config.declared_streams import DeclaredStream
@@ -37,6 +37,7 @@ _MESSAGES = {
     "too_short": "must name at least one column",
     "string_type": "must be text",
     "bool_type": "must be True or False",
+    "int_type": "must be a whole number",
 }
 
 
@@ -47,6 +48,7 @@ class _Declaration(ConfigModel, StreamFacts):
     uses: tuple[str, ...] | None
     yields_deleted: StrictBool
     cursor: InstanceOf[Cursor] | None
+    fetch_size: Annotated[StrictInt, Field(ge=1)]
 
 
 def check_declaration(name: str, stream: Stream[Any], targets: Destinations) -> None:

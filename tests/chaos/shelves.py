@@ -48,8 +48,8 @@ class Shelf(Stream[BenchSettings]):
     def fetch(self, ctx: Context[BenchSettings], keys: Sequence[tuple[str, ...]]) -> Iterator[RawBatch]:
         names = tuple(key for (key,) in keys)
         self.asked.append(names)
-        if self.failing.intersection(names):
-            raise UnavailableError("the shop does not answer")
+        if bad := [key for key in names if key in self.failing]:
+            raise UnavailableError(f"the shop does not answer: it cannot give {bad[0]}")
         found = [self.items[key] for key in names if key in self.items]
         gone = [key for key in names if key not in self.items]
         self.during()

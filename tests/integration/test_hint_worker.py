@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
 from tests.chaos.mappings import open_bench
 from tests.integration.inbox_desk import InboxDesk
 
+from crossdock.runs.named_records import named
 from crossdock.runs.open_run import OpenRun
 from crossdock.runs.state_session import Session
 from crossdock.services.inbox import hint_worker
@@ -79,6 +81,41 @@ def test_a_record_that_cannot_be_fetched_keeps_no_other_from_it(desk: InboxDesk)
         desk.work(session)
         assert desk.hints(session) == []
         assert desk.effects() == [("create", "b:C3")]
+
+
+def test_several_bad_records_in_a_row_keep_no_other_from_it(desk: InboxDesk) -> None:
+    """Records that failed only together with bad ones have no error, and are the first of the next attempt."""
+    keys = [f"C{number}" for number in range(12)]
+    for key in keys:
+        desk.customers.put(key, name="Ada")
+    bad = [each.key for each in sorted(named("b.customers", keys), key=attrgetter("key_hash"))][:5]
+    desk.customers.failing.update(bad)
+    with desk.session() as session:
+        desk.hint(session, "customers", *keys)
+        desk.work(session)
+        hints = {hint.key: hint for hint in desk.hints(session)}
+        assert {key for key, hint in hints.items() if hint.attempts or hint.error} == set(
+            bad[: hint_worker.FAILED_ALONE]
+        )
+        desk.bench.clock.advance(hint_worker.FIRST_PAUSE.total_seconds())
+        desk.work(session)
+        assert {hint.key: hint.attempts for hint in desk.hints(session)}.keys() == set(bad)
+        assert len(desk.effects()) == len(keys) - len(bad)
+
+
+def test_a_record_shows_no_error_of_another(desk: InboxDesk) -> None:
+    """An order that was fetched together with a bad customer is delivered, and each bad record shows its own error."""
+    desk.customers.put("C1", name="Ada")
+    desk.orders.put("O1", customer="C1")
+    desk.customers.failing.update(["C8", "C9"])
+    with desk.session() as session:
+        desk.hint(session, "customers", "C1", "C8", "C9")
+        desk.hint(session, "orders", "O1")
+        desk.work(session)
+        errors = {hint.key: hint.error or "" for hint in desk.hints(session)}
+        assert errors.keys() == {"C8", "C9"}
+        assert all(f"cannot give {key}" in error for key, error in errors.items()), errors
+        assert sorted(desk.effects()) == [("create", "b:C1"), ("create", "b:O1")]
 
 
 def test_a_record_that_fails_leaves_no_other_waiting(desk: InboxDesk) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -25,6 +25,7 @@ WORKS_S = 600.0  # at most; then retention and other processes have a chance
 FAILED_ALONE = 3  # in a row; then the failure is not caused by single records
 SOON = timedelta(milliseconds=250)  # after which a record is looked at again whose operation another run sends
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(hours=1)  # after failures; each is twice as long
+LONGEST_UNTRIED = timedelta(seconds=30)  # for a record that failed only together with others
 _DOUBLED = 12  # at most
 
 
@@ -129,36 +130,41 @@ class _Part:
         due = self._state.ask(lambda tx: tx.inbox.due(now, limit=TOGETHER))
         if not due:
             return False
-        records = [hint.record for hint in due]
-        result = self._delivered([record for record in records if record.stream in self._able])
-        for record in records:
-            if record.stream not in self._able:
-                result.failed[record] = f"the config has no stream {record.stream} that can fetch named records"
-        self.fetched += len(due)
+        fewest = sorted(due, key=attrgetter("attempts"))  # those that were not tried alone come first
+        result, untried = self._delivered([hint.record for hint in fewest if hint.stream in self._able])
+        for hint in due:
+            if hint.stream not in self._able:
+                result.failed[hint.record] = f"the config has no stream {hint.stream} that can fetch named records"
+        self.fetched += len(due) - len(untried)
         self.failed += len(result.failed)
         if not self._interrupt.is_set():  # otherwise stopped records are due again at once
-            self._settle(due, result)
+            self._settle(due, result, untried)
         return True
 
-    def _delivered(self, records: Sequence[NamedRecord]) -> Delivered:
+    def _delivered(self, records: Sequence[NamedRecord]) -> tuple[Delivered, set[NamedRecord]]:
+        """Deliver *records*, and return the results and those that failed only together with others."""
         result, errors = self._deliver(records)
-        by_stream = attrgetter("stream")
-        for name, group in groupby(sorted(result.failed, key=by_stream), key=by_stream):
-            failed = list(group)
-            if name in errors and len(failed) > 1 and not self._interrupt.is_set():
-                self._one_by_one(failed, result)
-        return result
+        untried = set[NamedRecord]()
+        if len(result.failed) > 1 and errors <= self._able:  # the error of a target is that of all its records
+            by_stream = attrgetter("stream")
+            for name, group in groupby(sorted(result.failed, key=by_stream), key=by_stream):
+                if name not in self._run.refused:
+                    untried.update(self._one_by_one(list(group), result))
+        return result, untried
 
-    def _one_by_one(self, records: Iterable[NamedRecord], result: Delivered) -> None:
-        """Deliver the records separately: one that cannot be fetched must not block the others."""
+    def _one_by_one(self, records: Sequence[NamedRecord], result: Delivered) -> Iterator[NamedRecord]:
+        """Deliver the records separately: one that cannot be fetched must not block the others. Yield those that are
+        left when several have failed in a row, since the source may be away.
+        """
         failed_alone = 0
         for record in records:
+            del result.failed[record]  # the error may be that of another record
             if failed_alone == FAILED_ALONE or self._interrupt.is_set():
-                return
+                yield record
+                continue
             again, _ = self._deliver([record])
             failed_alone = failed_alone + 1 if again.failed else 0
-            if record not in again.failed:
-                del result.failed[record]
+            result.failed |= {each: error for each, error in again.failed.items() if each == record}
             result.blocked |= again.blocked
 
     def _deliver(self, records: Sequence[NamedRecord]) -> tuple[Delivered, set[str]]:
@@ -172,20 +178,31 @@ class _Part:
             self._run.reset()
         return result, names
 
-    def _settle(self, due: Sequence[HintedRecord], result: Delivered) -> None:
+    def _settle(self, due: Sequence[HintedRecord], result: Delivered, untried: Collection[NamedRecord]) -> None:
         now = self._clock.now()
-        failed = [self._failed(hint, result, now) for hint in due if hint.record in result.failed]
-        left = {hint.record for hint in due if hint.record in result.blocked} - result.failed.keys()
-        blocked = [replace(hint, due_at=now + SOON) for hint in due if hint.record in left]
-        done = [hint for hint in due if hint.record not in result.failed and hint.record not in left]
+        again, done = list[HintedRecord](), list[HintedRecord]()
+        for hint in due:
+            if hint.record in untried:
+                again.append(_untried(hint, now))
+            elif hint.record in result.failed:
+                again.append(_failed(hint, result.failed[hint.record], now))
+            elif hint.record in result.blocked:
+                again.append(replace(hint, due_at=now + SOON))
+            else:
+                done.append(hint)
 
         def settle(tx: Transaction) -> None:
             tx.inbox.fetched(done)
-            tx.inbox.again([*failed, *blocked])
+            tx.inbox.again(again)
 
         self._state.apply(settle)
 
-    @staticmethod
-    def _failed(hint: HintedRecord, result: Delivered, now: datetime) -> HintedRecord:
-        pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(hint.attempts, _DOUBLED))
-        return replace(hint, due_at=now + pause, attempts=hint.attempts + 1, error=result.failed[hint.record])
+
+def _untried(hint: HintedRecord, now: datetime) -> HintedRecord:
+    """Return the hint, which counts no attempt, with a pause as long as it has waited: the source may be away."""
+    return replace(hint, due_at=now + min(LONGEST_UNTRIED, max(FIRST_PAUSE, now - hint.last_at)))
+
+
+def _failed(hint: HintedRecord, error: str, now: datetime) -> HintedRecord:
+    pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(hint.attempts, _DOUBLED))
+    return replace(hint, due_at=now + pause, attempts=hint.attempts + 1, error=error)

@@ -86,7 +86,19 @@ class HintedRecord:
 _FIELDS = tuple(hints.c[name] for name in HintedRecord.__slots__)
 _NEW = (*NamedRecord._fields, "number", "first_at", "last_at", "due_at", "attempts")
 _RECEIVED = tuple(column.name for column in webhooks.c)
-_RECEIVE = sql_statements.Bulk(lambda insert: insert(webhooks).on_conflict_do_nothing(), _RECEIVED)
+
+
+def _receive(insert: Any) -> Insert:
+    statement = insert(webhooks)
+    changes = {name: statement.excluded[name] for name in ("received_at", "topic", "problem")}
+    keys = [column.name for column in webhooks.primary_key]
+    received: Insert = statement.on_conflict_do_update(
+        index_elements=keys, set_=changes, where=webhooks.c.problem.is_not(None)
+    )
+    return received
+
+
+_RECEIVE = sql_statements.Bulk(_receive, _RECEIVED)
 
 
 def _hint(insert: Any) -> Insert:
@@ -102,9 +114,10 @@ def _hint(insert: Any) -> Insert:
 _HINT = sql_statements.Bulk(_hint, _NEW)
 _AMONG = sql_statements.ByKey(select(hints.c.key_hash).where(of_stream(hints)), hints.c.key_hash)
 _THIS = hints.c.stream == bindparam("of"), hints.c.key_hash == bindparam("this")
-_DONE = sql_statements.Bulk(delete(hints).where(*_THIS, hints.c.number == bindparam("fetched")))
+_SAME = *_THIS, hints.c.number == bindparam("fetched")  # without a new hint
+_DONE = sql_statements.Bulk(delete(hints).where(*_SAME))
 _AGAIN = sql_statements.Bulk(
-    update(hints).where(*_THIS).values(due_at=bindparam("later"), attempts=bindparam("failed"), error=bindparam("why"))
+    update(hints).where(*_SAME).values(due_at=bindparam("later"), attempts=bindparam("failed"), error=bindparam("why"))
 )
 _DELETE = DeleteByKey(hints)
 
@@ -116,7 +129,11 @@ class Inbox:
     # ---- received
 
     def receive(self, received: Sequence[ReceivedWebhook], *, at: datetime) -> None:
-        """Store webhooks and their records. A copy of a webhook that was received before changes nothing."""
+        """Store webhooks and their records.
+
+        A copy of a webhook that was received before changes nothing, except of one that could not be read: it replaces
+        that one, since the config may have been corrected.
+        """
         new = [each for each in received if self._is_new(each, at)]
         self.hint([record for each in new for record in each.records], at=at)
 
@@ -165,8 +182,9 @@ class Inbox:
         _DONE.run(self._connection, columns)
 
     def again(self, failed: Sequence[HintedRecord]) -> None:
+        """Store when *failed* are fetched again, except those with a new hint, which are due at once."""
         columns = sql_statements.by_column(
-            failed, of="stream", this="key_hash", later="due_at", failed="attempts", why="error"
+            failed, of="stream", this="key_hash", fetched="number", later="due_at", failed="attempts", why="error"
         )
         _AGAIN.run(self._connection, columns)
 

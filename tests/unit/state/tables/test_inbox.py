@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from tests.unit.state.samples import AT
 
 from crossdock.state import NamedRecord, ReceivedWebhook, State
@@ -29,6 +30,16 @@ def test_a_copy_of_a_webhook_changes_nothing(state: State) -> None:
     assert [(each.record, each.number, each.last_at) for each in found] == [(TWO, 1, AT), (ONE, 1, AT)]
 
 
+def test_a_copy_of_an_unreadable_webhook_replaces_it(state: State) -> None:
+    """Once the config is corrected, a webhook that is sent again gives its hints, and is listed no more."""
+    unreadable = replace(_received("a"), problem="/id is missing")
+    for received, number in ((unreadable, 0), (unreadable, 0), (_received("a", ONE), 1), (_received("a", ONE), 1)):
+        with state.begin() as tx:
+            tx.inbox.receive([received], at=AT)
+            assert [each.number for each in tx.inbox.due(AT, limit=5)] == [1] * number
+            assert len(tx.inbox.unreadable(limit=5)) == 1 - number
+
+
 def test_many_hints_for_a_record_are_one(state: State) -> None:
     """The number of a record grows with each hint, and it is due at once even after failures."""
     with state.begin() as tx:
@@ -43,17 +54,20 @@ def test_many_hints_for_a_record_are_one(state: State) -> None:
     assert (again.number, again.attempts, again.first_at, again.error) == (2, 0, AT, "unavailable")
 
 
-def test_a_hint_that_comes_while_the_record_is_fetched_stays(state: State) -> None:
-    """A record that was hinted at again since it was listed is fetched again."""
+@pytest.mark.parametrize("failed", [False, True])
+def test_a_hint_that_comes_while_the_record_is_fetched_stays(state: State, failed: bool) -> None:
+    """A record that was hinted at again since it was listed is fetched again at once, also if the fetch failed."""
     with state.begin() as tx:
         tx.inbox.hint([ONE, TWO], at=AT)
         listed = tx.inbox.due(AT, limit=5)
         tx.inbox.hint([ONE], at=LATER)
-        tx.inbox.fetched(listed)
-        assert [(each.record, each.number) for each in tx.inbox.due(LATER, limit=5)] == [(ONE, 2)]
-        assert tx.inbox.count() == 1
-        assert tx.inbox.among("shop.orders", [1, 2**128 - 1]) == {2**128 - 1}
-        tx.inbox.drop("shop.orders", [ONE.key_hash])
+        again = [replace(each, due_at=LATER + timedelta(hours=1), attempts=9, error="away") for each in listed]
+        tx.inbox.again(again) if failed else tx.inbox.fetched(listed)
+        (found,) = tx.inbox.due(LATER, limit=5)
+        assert (found.record, found.number, found.attempts, found.error) == (ONE, 2, 0, None)
+        assert tx.inbox.count() == (2 if failed else 1)
+        assert tx.inbox.among("shop.orders", [1, 2**128 - 1]) == ({1, 2**128 - 1} if failed else {2**128 - 1})
+        tx.inbox.drop("shop.orders", [ONE.key_hash, TWO.key_hash])
         assert tx.inbox.next_due() is None
 
 

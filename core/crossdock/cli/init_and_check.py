@@ -131,13 +131,12 @@ def _findings(loaded: Project) -> Iterator[tuple[str, Finding]]:
 
 def _declared(loaded: Project, connection: Connection) -> Iterator[Finding]:
     from crossdock.connector import Finding
-    from crossdock.values.author_code import AuthorCodeError
 
     try:
         if connection.webhooks is not None:
             yield _try(partial(_receive, connection), "the secrets of its webhooks can be used")
         target = connection.target(loaded.platform.tenant, SystemClock())
-    except AuthorCodeError as error:
+    except CrossdockError as error:
         yield Finding(ok=False, text=str(error))
         return
     if target is not None:

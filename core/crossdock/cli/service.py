@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from crossdock.cli.shared_options import interruptible, overrides
-from crossdock.errors import ConfigError
+from crossdock.errors import ConfigError, CrossdockError
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
@@ -226,7 +226,7 @@ def _hangups(
             fresh = _chosen(project.load(*files), options)
             if receiver is not None:
                 receiver.replace(_endpoints(fresh), fresh.open_state)
-        except ConfigError as error:
+        except CrossdockError as error:
             LOGGER.error("SIGHUP: the config was not reloaded: %s", error)
             return None
         LOGGER.info("SIGHUP: watching %s", ", ".join(fresh.jobs) or "webhooks")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
@@ -12,8 +14,9 @@ import click
 import pytest
 from tests.unit.cli.conftest import CommandLine, Result
 
-from crossdock.cli.service import ListenAddress, address_option
-from crossdock.errors import ConfigError
+from crossdock.cli import service
+from crossdock.cli.service import ListenAddress, ServiceOptions, _hangups, address_option
+from crossdock.errors import ConfigError, UnavailableError
 from crossdock.sandbox import SandboxServer
 
 DESK = """\
@@ -164,3 +167,18 @@ def test_subscriptions_are_registered_listed_and_removed(erp: CommandLine) -> No
     assert "yes" in erp.run("listen", "list", "erp").out
     assert json.loads(erp.run("listen", "remove", "erp", "--json").out) == [subscription]
     assert erp.run("listen", "list", "erp", "--json").json == []
+
+
+def test_a_reload_that_fails_leaves_the_service_with_its_config(
+    desk: CommandLine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After SIGHUP any error of what the config names, such as one of a connector, is logged, and nothing changes."""
+
+    def fails(_path: Path) -> None:
+        raise UnavailableError("the vault of the secrets is away")
+
+    monkeypatch.setattr(service, "load", fails)
+    with _hangups(desk.config, ServiceOptions("text"), None) as reloaded:
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert reloaded() is None
+    assert "the config was not reloaded: the vault of the secrets is away" in caplog.text

@@ -9,9 +9,18 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.inbox.depot import endpoint, new_secret, raw, signed
+from tests.unit.inbox.depot import DepotSettings, endpoint, new_secret, raw, signed
 
-from crossdock.errors import ConfigError
+from crossdock import Connector
+from crossdock.config.project.connector_instances import Connection
+from crossdock.errors import (
+    ConfigError,
+    CrossdockError,
+    RefusedError,
+    RemoteError,
+    UnauthorizedError,
+    UnavailableError,
+)
 from crossdock.platform.webhooks import WebhookError, signed_headers
 from crossdock.services.inbox.endpoint import MOST_HINTS
 from crossdock.state import ReceivedWebhook
@@ -84,6 +93,19 @@ def test_an_exception_of_the_connector_shows_no_data(tmp_path: Path) -> None:
     assert problem.endswith("test_endpoint.py: '(data)'")
 
 
+@pytest.mark.parametrize("kind", [ConfigError, RefusedError, RemoteError, UnauthorizedError, UnavailableError])
+def test_an_error_that_a_connector_raises_on_purpose_is_kept(tmp_path: Path, kind: type[CrossdockError]) -> None:
+    """A webhook whose hints raise an error of crossdock is unreadable, with its message; the server has not failed."""
+
+    def raises(webhook: Webhook) -> Iterator[Hint]:
+        raise kind("this shop is not ours")
+
+    secret = new_secret()
+    received = endpoint(tmp_path, secret, hints=raises).accept(BODY, raw(signed(secret, BODY)))
+    assert received is not None
+    assert (received.problem, received.records) == ("this shop is not ours", ())
+
+
 def test_a_topic_may_be_a_member_of_the_body(tmp_path: Path) -> None:
     """A vendor that names the topic in the body has it there."""
     secret, body = new_secret(), b'{"type": "order.created", "keys": []}'
@@ -140,3 +162,14 @@ def test_no_forged_webhook_is_taken(
     with pytest.raises(WebhookError) as refused:
         endpoint(tmp_path_factory.mktemp("secrets"), new_secret()).accept(body, headers)
     assert refused.value.status in {400, 401, 413}
+
+
+@pytest.mark.parametrize("error", [RemoteError("the vault is away"), ConfigError("no secret"), ValueError("no")])
+def test_webhooks_that_cannot_be_declared_stop_no_run(error: Exception) -> None:
+    """A connector whose declaration of webhooks fails is an error of what receives them; runs know of no webhooks."""
+
+    def declared(_settings: DepotSettings) -> None:
+        raise error
+
+    connector = Connector("depot", "Depot", DepotSettings, lambda _: (), webhooks=declared)
+    assert not Connection("depot", connector, DepotSettings(), ())._receives_webhooks

@@ -14,7 +14,7 @@ from crossdock.config.project.member_flows import MemberFlow, two_way_member
 from crossdock.config.project.stream_declarations import check_column_names, check_declaration
 from crossdock.config.project.stream_overrides import configurable, overridden
 from crossdock.connector import Connector, Context, Settings, Stream
-from crossdock.errors import ConfigError
+from crossdock.errors import ConfigError, CrossdockError
 from crossdock.mapping.resource_types import ResourceType
 from crossdock.mapping.stream_facts import PLATFORM, Destinations
 from crossdock.platform.platform_config import Profile
@@ -98,7 +98,7 @@ class Connection:
         """Whether it declares webhooks. A failing declaration is an error of ``listen``, not of a run."""
         try:
             return self.webhooks is not None
-        except AuthorCodeError:
+        except CrossdockError:
             return False
 
     def target(self, account: str, clock: Clock) -> ApiTarget | None:

@@ -10,7 +10,7 @@ from uuid import uuid4
 from crossdock.config.project.connector_instances import Connection
 from crossdock.config.project.webhook_hints import hints_of
 from crossdock.delta.row_preparation import MAX_KEY_BYTES
-from crossdock.errors import ConfigError, ConnectorError, RecordError
+from crossdock.errors import ConfigError, CrossdockError, RecordError
 from crossdock.platform.webhooks import Delivery, WebhookVerifier
 from crossdock.printable import is_storable, printable
 from crossdock.runs.named_records import named
@@ -65,7 +65,7 @@ class Endpoint:
             records = self._records(webhook)
         except RecordError as error:
             problem = f"{error.pointer}: {error.message}" if error.pointer else error.message
-        except ConnectorError as error:
+        except CrossdockError as error:  # an author may raise any of them on purpose
             problem = error.message
         shown = None if problem is None else printable(problem)[:_MAX_PROBLEM]
         name, topic = self._connection.name, printable(topic)[:_MAX_TOPIC]

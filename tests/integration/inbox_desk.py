@@ -13,7 +13,7 @@ from crossdock.config.project.project import Project
 from crossdock.runs.named_records import named
 from crossdock.runs.state_session import Session, open_session
 from crossdock.services.inbox.hint_worker import HintWorker, Worked
-from crossdock.state import HintedRecord, RunRecord
+from crossdock.state import HintedRecord, PendingApproval, RunRecord
 from crossdock.values.progress import Silent
 from crossdock.webhooks import Webhooks
 
@@ -49,6 +49,10 @@ class InboxDesk:
     def hints(self, session: Session) -> list[HintedRecord]:
         with session.state.look() as tx:
             return tx.inbox.listed(limit=1_000)
+
+    def approval(self, session: Session) -> PendingApproval | None:
+        with session.state.look() as tx:
+            return tx.snapshots.get("b.customers")
 
     def work(self, session: Session) -> None:
         """Deliver what is due, and end at once when nothing is: the clock of the bench passes while it waits."""

@@ -12,6 +12,7 @@ import pytest
 from tests.chaos.mappings import open_bench
 from tests.integration.inbox_desk import InboxDesk
 
+from crossdock.cli import approve
 from crossdock.runs.named_records import named
 from crossdock.runs.open_run import OpenRun
 from crossdock.runs.state_session import Session
@@ -264,6 +265,37 @@ def stop_at_the_limits(desk: InboxDesk, deletions: int) -> None:
         assert limit < deletions
         assert 0 < len(desk.effects()) <= limit
         assert {hint.error is None for hint in desk.hints(session)} == {False}
+
+
+def test_deletions_beyond_the_limits_wait_for_one_approval(desk: InboxDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No record that exceeds a limit is deleted, others are delivered, and the run asks for all of them together."""
+    for number in range(100):
+        desk.customers.put(f"C{number}", name="Ada")
+    gone = [f"C{number}" for number in range(12)]
+    with desk.session() as session:
+        _nightly(desk, session)
+        desk.effects()
+        desk.customers.put("C50", name="Bob")
+        for key in gone:
+            del desk.customers.items[key]
+        for keys, number in ((["C50", *gone[:8]], 8), (gone[8:], 12)):
+            desk.hint(session, "customers", *keys)
+            desk.work(session)
+            assert {hint.error is None for hint in desk.hints(session)} == {False}
+            (run, *_), pending = desk.runs(session), desk.approval(session)
+            assert run.status == "incomplete"
+            assert [(each.advice or "").endswith(f" {number}") for each in run.messages] == [True]
+            assert pending is not None
+            assert pending.number == number
+        assert desk.effects() == [("update", "b:C50")]
+        _nightly(desk, session)
+        monkeypatch.setattr(approve, "SystemClock", lambda: desk.bench.clock)
+        with session.state.begin() as tx:
+            approve._approve(desk.project, tx, "b.customers", len(gone))
+        desk.work(session)
+        assert sorted(desk.effects()) == sorted(("delete", f"b:{key}") for key in gone)
+        assert (desk.hints(session), desk.approval(session)) == ([], None)
+        assert {(run.status, run.messages) for run in desk.runs(session)} == {("done", ())}
 
 
 def test_a_run_tells_of_how_many_changes_no_webhook_has_told(desk: InboxDesk) -> None:

@@ -58,7 +58,9 @@ def _approve(loaded: Project, tx: Transaction, stream: str, number: int) -> Pend
         raise ConfigError(f"nothing of {stream} needs approval", hint="'crossdock approve' lists what does")
     if pending.number != number:
         raise ConfigError(f"to be approved: {_summary(pending)}, not {number:,}")
-    tx.snapshots.approve(pending, at=SystemClock().now())
+    now = SystemClock().now()
+    tx.snapshots.approve(pending, at=now)
+    tx.inbox.hasten(stream, pending.key_hashes, at=now)
     return tx.snapshots.get(stream) or pending
 
 

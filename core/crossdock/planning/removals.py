@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import NamedTuple
 
 import polars as pl
 
@@ -92,11 +93,14 @@ def decide_deleted(
     *,
     at: datetime,
     before: int = 0,
+    fetched: Sequence[int] | None = None,
 ) -> Removals:
     """Decide about *deleted*, the key hashes of known records that the source names as deleted, *source* first.
 
     Args:
         before: How many records the run has deleted already, which count for the limits.
+        fetched: The key hashes of the records that were fetched by key, if only these were read. Others that wait for
+            approval are then asked for together with these, and count for the limits if they are to be fetched again.
     """
     if bound.stream.on_gone == "nothing" or deleted.is_empty():
         return Removals(terms=Counter({"ignored": len(deleted)}))
@@ -112,7 +116,9 @@ def decide_deleted(
         if not removable.is_empty():
             has_lists = bound.stream.lists_existing or bound.stream.rereads_gone
             past = tx.snapshots.latest(bound.name, 1) if has_lists else []
-            found = _within_limits(tx, bound, removable, source, unsettled, at, before=before, past=past)
+            asked, waiting = ([], 0) if fetched is None else _asked(tx, bound, fetched)
+            earlier = _Earlier(before + waiting, asked, past)
+            found = _within_limits(tx, bound, removable, source, unsettled, at, earlier)
     terms["ignored"] += 0 if found.removed else len(removable)
     return replace(found, source=source, terms=terms, unsettled=bool(terms["carried_on"]))
 
@@ -124,7 +130,7 @@ def _proved(
     reason = blocker(tx, bound, found, without_key)
     if reason is None:
         past = tx.snapshots.latest(bound.name, 1, without=found.completeness.export())
-        return _within_limits(tx, bound, removable, found.source, found.unsettled, at, past=past)
+        return _within_limits(tx, bound, removable, found.source, found.unsettled, at, _Earlier(past=past))
     message = f"{_gone(len(removable))} and not removed: {reason.message}"
     if reason.ends_by_itself:
         return Removals(warning=f"{found.source}: {message}", unproved=True)
@@ -135,6 +141,20 @@ def _proved(
         return Removals(removed=tuple(removable.sort().to_list()))
     hint = f"{reason.hint}; {_how_to_approve(bound, wanted)}"
     return Removals(withheld=wanted, refusal=RefusedError(message, where=found.source, hint=hint), unproved=True)
+
+
+class _Earlier(NamedTuple):
+    """What counts besides the records at hand.
+
+    Attributes:
+        number: How many other records count for the limits.
+        asked: The key hashes of other records, for which the approval is asked as well.
+        past: The previous snapshot, so that a repeated run has the same limit; empty without any.
+    """
+
+    number: int = 0
+    asked: Sequence[int] = ()
+    past: Sequence[PastSnapshot] = ()
 
 
 def _wanted(bound: BoundStream, key_hashes: Sequence[int], at: datetime) -> PendingApproval:
@@ -149,21 +169,16 @@ def _within_limits(
     source: str,
     unsettled: Sequence[Intent],
     at: datetime,
-    *,
-    before: int = 0,
-    past: Sequence[PastSnapshot] = (),
+    earlier: _Earlier,
 ) -> Removals:
     """Remove all of *removable* or none, after checking the limits and the approval.
 
     Records whose delete was held back do not count again.
-
-    Args:
-        past: The previous snapshot, so that a repeated run has the same limit; empty without any.
     """
     held_back = _held_back(tx, bound)
     fresh = [each for each in removable.to_list() if each not in held_back]
-    wanted = _wanted(bound, fresh, at)
-    excess = _excess(tx, bound, before + len(fresh), past) if fresh else None
+    wanted = _wanted(bound, [*fresh, *earlier.asked], at)
+    excess = _excess(tx, bound, earlier.number + len(fresh), earlier.past) if fresh else None
     if excess is None or _is_approved(tx, bound, wanted, unsettled):
         return Removals(removed=tuple(removable.sort().to_list()))
     return Removals(withheld=wanted, refusal=_refusal(tx, bound, wanted, excess, source))
@@ -257,6 +272,23 @@ def _is_approved(tx: Transaction, bound: BoundStream, wanted: PendingApproval, u
     removing = {intent.identity.key_hash for intent in unsettled if intent.step == "remove"}
     rejected = {each.key_hash for each in tx.dead_letters.facts(bound.name) if each.step == "remove"}
     return present <= removing | rejected
+
+
+def _asked(tx: Transaction, bound: BoundStream, fetched: Sequence[int]) -> tuple[list[int], int]:
+    """Return the records without *fetched* whose removal waits for approval, and how many count for the limits."""
+    pending = tx.snapshots.get(bound.name)
+    if pending is None or pending.what != _wanted(bound, (), pending.since).what:
+        return [], 0
+    others = sorted({*pending.key_hashes} - {*fetched})
+    return others, 0 if pending.approved_at else len(tx.inbox.among(bound.name, others))
+
+
+def still_withheld(tx: Transaction, bound: BoundStream) -> RefusedError | None:
+    """Return the error of a stream with hints for records whose removal waits for approval; None without any."""
+    pending = tx.snapshots.get(bound.name)
+    if pending is None or pending.approved_at or not tx.inbox.among(bound.name, pending.key_hashes):
+        return None
+    return RefusedError(f"{_gone(pending.number)} and not removed", hint=_how_to_approve(bound, pending))
 
 
 def _refusal(tx: Transaction, bound: BoundStream, wanted: PendingApproval, excess: str, source: str) -> RefusedError:

@@ -118,17 +118,19 @@ class GoneRecords:
             self._deleted = found.deleted if self._deleted is None else pl.concat([self._deleted, found.deleted])
         return superseded
 
-    def of_marks(self, unsettled: Sequence[Intent], before: int = 0) -> Removals:
+    def of_marks(self, unsettled: Sequence[Intent], before: int = 0, fetched: Sequence[int] | None = None) -> Removals:
         """Decide about the records that the source names as deleted, once everything is read.
 
         Args:
-            before: How many records the run has deleted already.
+            before, fetched: As for `decide_deleted`.
         """
         if self._deleted is None:
             return Removals()
         deleted, self._deleted = self._deleted, None
         at = self._bound.context.run.clock.now()
-        return decide_deleted(self._state, self._bound, deleted, self._source, unsettled, at=at, before=before)
+        return decide_deleted(
+            self._state, self._bound, deleted, self._source, unsettled, at=at, before=before, fetched=fetched
+        )
 
     @property
     def list_is_due(self) -> bool:

@@ -47,11 +47,13 @@ class Delivered:
 
     Attributes:
         failed: Why a record could not be fetched or delivered.
+        withheld: Those of them whose removal needs approval.
         blocked: Another operation on the record must be settled first, or it waits for a record that was not fetched
             because the fetch of others failed.
     """
 
     failed: dict[NamedRecord, str] = field(default_factory=dict)
+    withheld: set[NamedRecord] = field(default_factory=set)
     blocked: set[NamedRecord] = field(default_factory=set)
 
 
@@ -132,6 +134,11 @@ class NamedRecords:
         errors, read = self._run.report.errors, self._inputs.get(record.stream)
         target = self._streams[record.stream].scope.target
         error = errors.get(record.stream) or errors.get(target) or errors.get("")
+        if read is not None and error is not None and error is read.removals.refusal:
+            if record.key_hash not in read.withheld:
+                error = None  # it is not gone
+            else:
+                result.withheld.add(record)
         if error is not None:
             result.failed[record] = str(error)
         elif read is not None and record.key_hash in read.blocked:
@@ -269,7 +276,13 @@ class FetchedInput(StreamInput):
         continued.
         """
         self._tally.count("ignored", self._gone.take(self._scan, found))
-        return self._gone.of_marks(unsettled, self._tally.records["deleted"])
+        return self._gone.of_marks(unsettled, self._tally.records["deleted"], self.named)
+
+    @property
+    def withheld(self) -> Collection[int]:
+        """The key hashes of the records whose removal needs approval, also of those that other parts have fetched."""
+        pending = self.removals.withheld
+        return () if pending is None else {*pending.key_hashes}
 
     def update_candidates(self) -> UpdateCandidates:
         """Return no candidates: the limits compare what changed with what was listed."""
@@ -280,9 +293,15 @@ class FetchedInput(StreamInput):
         return FailureCount(self._bound, None)
 
     def finish(self) -> None:
-        """Remove resolved dead letters, and store which records are not final."""
+        """Remove resolved dead letters, and store which records are not final and which removals need approval."""
         assert self._delta is not None
-        if self._scan.keyless or self._delta.cured or self._delta.unmoved or self._followed.has_news:
+        with self._state.look() as tx:
+            asked = self.removals.withheld or tx.snapshots.get(self._bound.name)
+        if self._scan.keyless or self._delta.cured or self._delta.unmoved or self._followed.has_news or asked:
             with self._state.begin() as tx:
                 self._clear_resolved(tx)
                 self._followed.store(tx, is_done=not self._delta.blocked)
+                if self.removals.withheld is not None:
+                    tx.snapshots.ask(self.removals.withheld)
+                else:
+                    tx.snapshots.settle(self._bound.name, {*self.named}.difference(self.blocked))

@@ -370,7 +370,7 @@ class StreamInput:
         if withheld is not None:
             tx.snapshots.ask(withheld)
         elif (self._scan.sources or listed) and not self.has_more:
-            tx.snapshots.forget(self._bound.name)
+            self._forget_approval(tx)
         if self._delta.blocked or self.removals.unsettled:
             return False
         is_unproved = self.removals.unproved
@@ -378,6 +378,13 @@ class StreamInput:
             rows = self._rows if self._gone.listed_rows is None else self._gone.listed_rows
             remember_snapshot(tx, self._bound, rows, self._completeness, self._run_id, unproved=is_unproved)
         return listed or not (withheld or is_unproved)  # a list of existing records is read in each run
+
+    def _forget_approval(self, tx: Transaction) -> None:
+        """Ask for nothing any more, unless for removals that webhooks have told of and that this input may not show."""
+        name = self._bound.name
+        pending = tx.snapshots.get(name)
+        if pending is not None and not tx.inbox.among(name, pending.key_hashes):
+            tx.snapshots.forget(name)
 
 
 def keep_names(bound: BoundStream, state: State) -> None:

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
 
+from crossdock.planning.removals import still_withheld
 from crossdock.runs.named_records import Delivered, NamedRecords
 from crossdock.runs.open_run import OpenRun
 from crossdock.runs.refused_runs import Attempt
@@ -91,6 +92,7 @@ class HintWorker:
         attempt = Attempt(job=JOB, continues=True)
         run = OpenRun(session, self._progress(), self._interrupt, "live", attempt=attempt)
         with run.opened(session.project.fetching):
+            run.report.messages.forget_errors()  # of earlier work; what still fails is found again
             part, before = _Part(session, run, self._clock, self._interrupt), replace(run.report.counters)
             began = idle_since = self._clock.monotonic()
             while not self._is_over(began):
@@ -102,6 +104,7 @@ class HintWorker:
                     self._news.wait(min(IDLE_S - idle_s, part.next_due_s()))
                 else:
                     break
+            part.report_withheld()
         sent = run.report.counters
         requests, throttled = sent.requests - before.requests, sent.throttled - before.throttled
         self._on_end(Worked(part.fetched, part.failed, requests, throttled))
@@ -136,18 +139,26 @@ class _Part:
             if hint.stream not in self._able:
                 result.failed[hint.record] = f"the config has no stream {hint.stream} that can fetch named records"
         self.fetched += len(due) - len(untried)
-        self.failed += len(result.failed)
+        self.failed += sum(hint.record in result.failed for hint in due)
         if not self._interrupt.is_set():  # otherwise stopped records are due again at once
             self._settle(due, result, untried)
         return True
+
+    def report_withheld(self) -> None:
+        """Report removals that need approval as errors of the run."""
+        with self._state.look() as tx:
+            found = [(bound.name, still_withheld(tx, bound)) for bound in self._run.streams]
+        for name, error in found:
+            if error is not None:
+                self._run.report.messages.fail(name, error)
 
     def _delivered(self, records: Sequence[NamedRecord]) -> tuple[Delivered, set[NamedRecord]]:
         """Deliver *records*, and return the results and those that failed only together with others."""
         result, errors = self._deliver(records)
         untried = set[NamedRecord]()
-        if len(result.failed) > 1 and errors <= self._able:  # the error of a target is that of all its records
-            by_stream = attrgetter("stream")
-            for name, group in groupby(sorted(result.failed, key=by_stream), key=by_stream):
+        failed, by_stream = result.failed.keys() - result.withheld, attrgetter("stream")
+        if len(failed) > 1 and errors <= self._able:  # the error of a target is that of all its records
+            for name, group in groupby(sorted(filter(failed.__contains__, records), key=by_stream), key=by_stream):
                 if name not in self._run.refused:
                     untried.update(self._one_by_one(list(group), result))
         return result, untried

@@ -119,6 +119,7 @@ _DONE = sql_statements.Bulk(delete(hints).where(*_SAME))
 _AGAIN = sql_statements.Bulk(
     update(hints).where(*_SAME).values(due_at=bindparam("later"), attempts=bindparam("failed"), error=bindparam("why"))
 )
+_HASTEN = sql_statements.Bulk(update(hints).where(*_THIS).values(due_at=bindparam("now")))
 _DELETE = DeleteByKey(hints)
 
 
@@ -187,6 +188,10 @@ class Inbox:
             failed, of="stream", this="key_hash", fetched="number", later="due_at", failed="attempts", why="error"
         )
         _AGAIN.run(self._connection, columns)
+
+    def hasten(self, stream: str, key_hashes: Sequence[int], *, at: datetime) -> None:
+        """Have those of these records be fetched *at* this time that are to be fetched anyway."""
+        _HASTEN.run(self._connection, {"this": key_hashes}, {"of": stream, "now": at})
 
     def drop(self, stream: str, key_hashes: Sequence[int]) -> None:
         _DELETE.run(self._connection, stream, key_hashes)

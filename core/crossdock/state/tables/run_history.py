@@ -94,11 +94,11 @@ class Runs:
         return int(result.inserted_primary_key[0])
 
     def reopen(self, *, business_date: str, job: str) -> RunRecord | None:
-        """Continue the last run of *job* if it is of this date and has reached its end."""
+        """Continue the last run of *job* if it is of this date and has reached its end, for all streams or for some."""
         query = select(runs.c.id).where(runs.c.job == job).order_by(runs.c.id.desc()).limit(1)
         newest = self._connection.execute(query).scalar()
         last = None if newest is None else self.get(newest)
-        if last is None or last.business_date != business_date or last.status not in COMPLETED:
+        if last is None or last.business_date != business_date or not _has_ended(last):
             return None
         self._connection.execute(
             update(runs).where(runs.c.id == last.id).values(status="running", finished_at=None, duration_ms=None)
@@ -273,3 +273,9 @@ class FullLists:
 
     def put(self, stream: str, *, at: datetime) -> None:
         sql_statements.upsert(self._connection, full_lists, [{"stream": stream, "read_at": at}])
+
+
+def _has_ended(run: RunRecord) -> bool:
+    """Return whether the run was neither killed nor stopped by an error, though streams may have been."""
+    stopped = any(each.level == "error" and not each.stream for each in run.messages)
+    return run.status in COMPLETED or (run.status == "incomplete" and not stopped)

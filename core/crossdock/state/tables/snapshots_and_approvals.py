@@ -133,6 +133,15 @@ class SnapshotHistory:
     def approve(self, pending: PendingApproval, *, at: datetime) -> None:
         self._put(replace(pending, approved_at=at))
 
+    def settle(self, stream: str, key_hashes: Iterable[int]) -> None:
+        """Remove these records from what waits for approval or is approved."""
+        known = self.get(stream)
+        left = {*known.key_hashes}.difference(key_hashes) if known else set()
+        if known and left and len(left) < known.number:
+            self._put(replace(known, keys=packed(left)))
+        elif not left:
+            self.forget(stream)
+
     def forget(self, stream: str) -> None:
         self._connection.execute(delete(pending_removals).where(pending_removals.c.stream == stream))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ import pytest
 from tests.unit.inbox.depot import SCHEME, endpoint, new_secret, signed
 
 from crossdock.errors import ConfigError, StateError
-from crossdock.services.inbox import receiver
+from crossdock.services.inbox import receiver, webhook_writer
 from crossdock.services.inbox.receiver import Receiver, RefusedCounts
 from crossdock.services.inbox.webhook_writer import WebhookWriter
 from crossdock.state import Pin, State, StateUrl, create
@@ -195,6 +196,56 @@ def test_a_state_that_is_away_is_told_so_that_the_sender_tries_again(tmp_path: P
         is_away.clear()
         assert opened.send(name="msg_1").status_code == 200
         assert opened.keys() == [("1", 1)]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_was_refused_is_not_stored_later(
+    tmp_path: Path, state_url: StateUrl, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fails: bool
+) -> None:
+    """A webhook that has waited too long is answered 503 and dropped; only one that is being stored may still be."""
+    begun, goes_on, failures = threading.Event(), threading.Event(), [StateError("it is locked")] * fails
+
+    def open_state() -> State:
+        begun.set()
+        goes_on.wait(60)
+        if failures:
+            raise failures.pop()
+        return State(state_url, PIN)
+
+    monkeypatch.setattr(receiver, "STORED_WITHIN_S", 0.05)
+    with stage(tmp_path, state_url, open_state) as opened:
+        assert opened.send(b'{"keys": [["1"]]}').status_code == 503
+        assert begun.wait(60)
+        assert opened.send(b'{"keys": [["2"]]}').status_code == 503
+        monkeypatch.setattr(receiver, "STORED_WITHIN_S", 60)
+        goes_on.set()
+        assert opened.send(b'{"keys": [["3"]]}').status_code == 200
+        assert opened.keys() == [("1", 1), ("3", 1)][fails:]
+        gc.collect()
+    assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
+
+
+def test_many_large_webhooks_that_wait_are_refused(
+    tmp_path: Path, state_url: StateUrl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the records of waiting webhooks take too much memory, further ones are answered 503 at once."""
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def open_state() -> State:
+        begun.set()
+        goes_on.wait(60)
+        return State(state_url, PIN)
+
+    monkeypatch.setattr(receiver, "STORED_WITHIN_S", 60)
+    monkeypatch.setattr(webhook_writer, "QUEUED_BYTES", 1)
+    with stage(tmp_path, state_url, open_state) as opened, ThreadPoolExecutor(1) as pool:
+        first = pool.submit(opened.send, b'{"keys": [["1"]]}')
+        assert begun.wait(60)
+        assert opened.send(b'{"keys": [["2"]]}').status_code == 503
+        goes_on.set()
+        assert first.result(60).status_code == 200
+        assert opened.send(b'{"keys": [["3"]]}').status_code == 200
+        assert opened.keys() == [("1", 1), ("3", 1)]
 
 
 def test_a_port_that_is_taken_is_told(each: Stage) -> None:

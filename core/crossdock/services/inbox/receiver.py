@@ -75,9 +75,10 @@ class Receiver:
             self._refused("", "unknown_connection")
             return problem(404, "No connection of this name receives webhooks.")
         try:
-            with self._bodies.body() as held:
-                body = await _body(request, endpoint.max_body_bytes, held)
-            received = endpoint.accept(body, request.scope["headers"])
+            with self._bodies.body() as held:  # no variable keeps the body while its records are being stored
+                received = endpoint.accept(
+                    await _body(request, endpoint.max_body_bytes, held), request.scope["headers"]
+                )
         except WebhookError as error:
             self._refused(name, error.reason)
             headers = {"connection": "close"} if error.reason == "too_large" else None
@@ -91,9 +92,8 @@ class Receiver:
         return Response() if received is None else await self._store(name, received)
 
     async def _store(self, name: str, received: ReceivedWebhook) -> Response:
-        stored = asyncio.wrap_future(self._writer.put(received))
-        try:
-            await asyncio.wait_for(asyncio.shield(stored), STORED_WITHIN_S)
+        try:  # a webhook that is late is given up, unless it is being stored at this moment
+            await asyncio.wait_for(asyncio.wrap_future(self._writer.put(received)), STORED_WITHIN_S)
         except (CrossdockError, TimeoutError):
             self._refused(name, "not_stored")
             detail = "The webhook could not be stored now. Send it again."

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from datetime import timedelta
-from typing import NamedTuple
 
 from crossdock.errors import CrossdockError, StateError
 from crossdock.state import ReceivedWebhook, State
@@ -16,14 +15,27 @@ from crossdock.state.tables.inbox import REMOVED_AT_ONCE
 from crossdock.values.clock import Clock
 
 TOGETHER = 500  # webhooks in one transaction
+TOGETHER_BYTES = 8 << 20  # of their records, besides the last one's
 KEPT = timedelta(days=14)  # longer than any sender sends copies
 FORGET_EVERY_S = 600.0
 QUEUED = 2_000  # further webhooks are refused, so that their senders try again
+QUEUED_BYTES = 64 << 20  # of their records, besides the last one's
+_RECORD_BYTES = 250  # of the objects for one record, besides its key
 
 
-class _Waiting(NamedTuple):
-    received: ReceivedWebhook
-    stored: Future[None]
+class _Waiting:
+    """A webhook until it is stored, or its sender has got another answer.
+
+    Attributes:
+        size: About the bytes that it takes.
+    """
+
+    __slots__ = ("received", "size", "stored")
+
+    def __init__(self, received: ReceivedWebhook) -> None:
+        self.received: ReceivedWebhook | None = received
+        self.size = sum(_RECORD_BYTES + len(record.key) for record in received.records)
+        self.stored = Future[None]()
 
 
 class WebhookWriter:
@@ -37,6 +49,7 @@ class WebhookWriter:
     def __init__(self, open_state: Callable[[], State], clock: Clock, on_hint: Callable[[], None]) -> None:
         self._open, self._clock, self._on_hint = open_state, clock, on_hint
         self._queue: queue.Queue[_Waiting | None] = queue.Queue(QUEUED)
+        self._held, self._lock = 0, threading.Lock()  # bytes of the webhooks that wait
         self._state: State | None = None
         self._is_other = False  # the open state is outdated
         self._forgot_at: float | None = None
@@ -44,13 +57,27 @@ class WebhookWriter:
         self._thread.start()
 
     def put(self, received: ReceivedWebhook) -> Future[None]:
-        """Store *received*. The future is done once it is on the disk, or has an error."""
-        waiting = _Waiting(received, Future())
+        """Store *received*. The future is done once it is on the disk, or has an error.
+
+        A webhook whose future is cancelled before its transaction begins is not stored.
+        """
+        waiting = _Waiting(received)
+        with self._lock:
+            is_full = self._held >= QUEUED_BYTES
+            self._held += waiting.size
+        waiting.stored.add_done_callback(lambda _: self._release(waiting))
         try:
+            if is_full:
+                raise queue.Full
             self._queue.put_nowait(waiting)
         except queue.Full:
             waiting.stored.set_exception(StateError("too many webhooks wait to be stored"))
         return waiting.stored
+
+    def _release(self, waiting: _Waiting) -> None:
+        waiting.received = None  # a cancelled one stays in the queue
+        with self._lock:
+            self._held -= waiting.size
 
     def use(self, open_state: Callable[[], State]) -> None:
         self._open, self._is_other = open_state, True
@@ -68,19 +95,22 @@ class WebhookWriter:
         self._close_state()
 
     def _next(self) -> tuple[list[_Waiting], bool]:
-        """Return all waiting webhooks; False at the end."""
+        """Return the waiting webhooks, as many as are stored together; False at the end."""
         first = self._queue.get()
         together = [] if first is None else [first]
         goes_on = first is not None
         with suppress(queue.Empty):
-            while goes_on and len(together) < TOGETHER:
+            while goes_on and len(together) < TOGETHER and sum(each.size for each in together) < TOGETHER_BYTES:
                 item = self._queue.get_nowait()
                 goes_on = item is not None
                 together += [item] if item is not None else []
         return together, goes_on
 
-    def _store(self, together: list[_Waiting]) -> None:
-        received, at = [each.received for each in together], self._clock.now()
+    def _store(self, waiting: list[_Waiting]) -> None:
+        together = [each for each in waiting if each.stored.set_running_or_notify_cancel()]
+        received, at = [each.received for each in together if each.received is not None], self._clock.now()
+        if not received:
+            return
         if self._is_other:
             self._is_other = False
             self._close_state()

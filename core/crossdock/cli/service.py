@@ -98,7 +98,7 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
     from crossdock.services.observability.trace_export import traced
     from crossdock.services.scheduler import stderr_log
     from crossdock.services.scheduler.daemon import Daemon
-    from crossdock.services.scheduler.monitored_scheduler import Service, Webhooks
+    from crossdock.services.scheduler.monitored_scheduler import Service, Webhooks, report_refused
     from crossdock.services.scheduler.scheduler import WorkerPool
     from crossdock.values.clock import SystemClock
 
@@ -127,6 +127,7 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
                 if not worker.wake():
                     daemon.wake()
 
+            stack.callback(report_refused, refused, metrics)  # of the last seconds
             receiver = stack.enter_context(_receiving(loaded, options.listen, refused, on_hint))
         reloaded = stack.enter_context(_hangups(config, options, receiver))
         if loaded.jobs:

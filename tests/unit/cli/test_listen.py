@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
+import re
 import signal
 import socket
+import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import click
+import httpx
 import pytest
 from tests.unit.cli.conftest import CommandLine, Result
 
 from crossdock.cli import service
 from crossdock.cli.service import ListenAddress, ServiceOptions, _hangups, address_option
+from crossdock.config.project import project
 from crossdock.errors import ConfigError, UnavailableError
 from crossdock.sandbox import SandboxServer
+from crossdock.services.scheduler.daemon import Daemon
 
 DESK = """\
   desk:
@@ -182,3 +188,22 @@ def test_a_reload_that_fails_leaves_the_service_with_its_config(
         os.kill(os.getpid(), signal.SIGHUP)
         assert reloaded() is None
     assert "the config was not reloaded: the vault of the secrets is away" in caplog.text
+
+
+def test_what_was_refused_in_the_last_seconds_is_logged(
+    desk: CommandLine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A webhook that is refused just before the end of the service is counted in the log."""
+
+    def run(*_: object) -> None:
+        address = re.search(r"http://\S+/webhooks/", caplog.text)
+        assert address
+        assert httpx.post(f"{address[0]}shop", content=b"{}", trust_env=False).status_code == 404
+
+    for owner, name in ((Daemon, "run"), (gc, "freeze"), (sys, "setswitchinterval")):
+        monkeypatch.setattr(owner, name, run if owner is Daemon else lambda *_: None)
+    caplog.set_level("INFO")
+    desk.run("init")
+    options = ServiceOptions("text", listen=ListenAddress("127.0.0.1", 0), runs_jobs=False)
+    assert service.serve(project.load(desk.config), desk.config, options) == 0
+    assert "webhooks: 1 not processed (unknown_connection)" in caplog.text

@@ -126,6 +126,17 @@ def test_bytes_that_are_no_text_are_refused(each: Stage) -> None:
         assert _raw_status(each, fields) in {400, 401}, signature
 
 
+def test_what_is_no_http_is_counted_and_not_logged(each: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    """Somebody without a secret cannot fill the log, whatever is sent."""
+    parts = urlsplit(each.base_url)
+    for _ in range(3):
+        with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=30) as connection:
+            connection.sendall(b"\x16\x03\x01\x02\x00\r\n\r\n")  # as TLS begins
+            assert b" 400 " in connection.recv(1_000)
+    assert each.refused.take() == {("", "not_http"): 3}
+    assert [record for record in caplog.records if record.levelname != "INFO"] == []
+
+
 def _raw_status(each: Stage, fields: list[tuple[bytes, bytes]], length: int = len(BODY)) -> int:
     """The status of a request whose header has these bytes."""
     parts = urlsplit(each.base_url)

@@ -68,6 +68,10 @@ class Receiver:
         self._endpoints = endpoints
         self._writer.use(open_state)
 
+    def malformed(self) -> None:
+        """Count a request that is not HTTP."""
+        self._refused("", "not_http")
+
     async def _receive(self, request: Request) -> Response:
         name = request.path_params["connection"]
         endpoint = self._endpoints.get(name)
@@ -149,5 +153,7 @@ def serve(receiver: Receiver, host: str, port: int) -> Iterator[str]:
         reason = (error.strerror or type(error).__name__).partition(" (while ")[0]  # which repeats the address
         return ConfigError(f"cannot listen: {reason}", where=f"{host}:{port}", hint=hint)
 
-    with serve_in_thread(receiver.app, _LIMITS, host, port, name="receiver", refused=refused) as base_url:
+    with serve_in_thread(
+        receiver.app, _LIMITS, host, port, name="receiver", refused=refused, malformed=receiver.malformed
+    ) as base_url:
         yield base_url

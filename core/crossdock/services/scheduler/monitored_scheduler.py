@@ -49,6 +49,14 @@ class Webhooks:
     refused: RefusedCounts
 
 
+def report_refused(refused: RefusedCounts, metrics: Metrics) -> None:
+    """Log and measure how many webhooks were not processed since the last call."""
+    for (connection, reason), number in refused.take().items():
+        of = f" of {connection}" if connection else ""
+        LOGGER.warning("webhooks%s: %s not processed (%s)", of, f"{number:,}", reason)
+        metrics.refused(connection, reason, number)
+
+
 class Service:
     """Runs the jobs of a project. Calls must not overlap.
 
@@ -147,10 +155,7 @@ class Service:
         with suppress(CrossdockError), self.project.look() as tx:  # a state that cannot be read was reported above
             failing = sum(number for _, number in tx.inbox.failing())
             self._metrics.inbox(tx.inbox.count() - failing, failing)
-        for (connection, reason), number in self._webhooks.refused.take().items():
-            of = f" of {connection}" if connection else ""
-            LOGGER.warning("webhooks%s: %s not processed (%s)", of, f"{number:,}", reason)
-            self._metrics.refused(connection, reason, number)
+        report_refused(self._webhooks.refused, self._metrics)
 
     def _step(self) -> bool:
         """Do the next thing. Return False if there is nothing to do."""

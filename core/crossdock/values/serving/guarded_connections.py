@@ -6,6 +6,8 @@ h11 is chosen explicitly, not by what is installed, so that requests are parsed 
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import ClassVar, Literal
@@ -15,6 +17,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from crossdock.values.serving.problem_responses import problem
 
+_DEFECTS = logging.getLogger("crossdock.serving")
+_DEFECTS.setLevel(logging.ERROR)  # uvicorn warns of each malformed request, with which anybody could fill the log
 _Awaited = tuple[Literal["header section", "body"], object]  # and the request cycle before it or its own
 
 
@@ -35,6 +39,7 @@ class GuardedConnection(H11Protocol):
     """
 
     limits: ClassVar[ConnectionLimits]
+    malformed: Callable[[], None]  # called for each request that is not HTTP
     opened_at: float  # by the clock of the event loop
     _awaited: _Awaited | None = None
     _request_timer: asyncio.TimerHandle | None = None
@@ -42,6 +47,7 @@ class GuardedConnection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
+        self.logger = _DEFECTS
         transport.set_write_buffer_limits(0)  # writing is paused exactly while data waits for the client
         self.opened_at = self.loop.time()
         self._make_room()
@@ -103,6 +109,7 @@ class GuardedConnection(H11Protocol):
         return None  # uvicorn has a timeout for idle connections
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002  the signature is uvicorn's
+        self.malformed()
         self._refuse(HTTPStatus.BAD_REQUEST, "This is not a valid HTTP/1.1 request (RFC 9112).")
 
     def _time_out(self, part: str, limit_s: float) -> None:

@@ -36,7 +36,14 @@ class ServerLimits:
 
 @contextmanager
 def serve_in_thread(
-    app: ASGIApp, limits: ServerLimits, host: str, port: int, *, name: str, refused: Callable[[OSError], ConfigError]
+    app: ASGIApp,
+    limits: ServerLimits,
+    host: str,
+    port: int,
+    *,
+    name: str,
+    refused: Callable[[OSError], ConfigError],
+    malformed: Callable[[], None] = lambda: None,
 ) -> Iterator[str]:
     """Serve *app* and yield the base address.
 
@@ -44,12 +51,13 @@ def serve_in_thread(
         host: An IP address or name of this machine; ``0.0.0.0`` for all addresses.
         port: 0 for a free one.
         refused: Makes the error of an address that is not available.
+        malformed: Called for each request that is not HTTP, in the thread of the server.
 
     Raises:
         ConfigError: If the address is not available.
     """
     with _listener(host, port, refused) as listener:
-        server = _Server(app, limits)
+        server = _Server(app, limits, malformed)
         thread = threading.Thread(target=server.run, args=([listener],), name=name, daemon=True)
         thread.start()
         try:
@@ -63,9 +71,12 @@ def serve_in_thread(
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, app: ASGIApp, limits: ServerLimits) -> None:
+    def __init__(self, app: ASGIApp, limits: ServerLimits, malformed: Callable[[], None]) -> None:
         backlog, stops_within_s = limits.accepted_at_once, limits.stops_within_s
-        super().__init__(config(app, limits.clients, backlog=backlog, timeout_graceful_shutdown=stops_within_s))
+        made = config(
+            app, limits.clients, malformed=malformed, backlog=backlog, timeout_graceful_shutdown=stops_within_s
+        )
+        super().__init__(made)
         self.is_up, self._queued = threading.Event(), limits.queued
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

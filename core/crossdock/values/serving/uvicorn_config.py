@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import uvicorn
@@ -12,13 +13,23 @@ from crossdock.values.serving.problem_responses import problem
 
 
 def config(
-    app: ASGIApp, limits: ConnectionLimits, protocol: type[GuardedConnection] = GuardedConnection, **more: Any
+    app: ASGIApp,
+    limits: ConnectionLimits,
+    protocol: type[GuardedConnection] = GuardedConnection,
+    *,
+    malformed: Callable[[], None] = lambda: None,
+    **more: Any,
 ) -> uvicorn.Config:
-    """Make the configuration for *app*, without logs; *more* is passed to uvicorn."""
+    """Make the configuration for *app*, without logs of requests.
+
+    Args:
+        malformed: Called for each request that is not HTTP.
+        more: Is passed to uvicorn.
+    """
     return uvicorn.Config(
         _unambiguous(app),
         interface="asgi3",
-        http=type(protocol.__name__, (protocol,), {"limits": limits}),
+        http=type(protocol.__name__, (protocol,), {"limits": limits, "malformed": staticmethod(malformed)}),
         log_config=None,
         access_log=False,
         lifespan="off",

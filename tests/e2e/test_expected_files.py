@@ -42,7 +42,7 @@ class Nights:
     def __init__(self, site: Site, receiver: Receiver) -> None:
         self.site, self._receiver = site, receiver
         self.clock = ManualClock(datetime.now(UTC).replace(hour=1, minute=0, second=0, microsecond=0))
-        notifier = Notifier(NotifyConfig.model_validate({"webhook": {"url": receiver.url}}), self.clock)
+        self.notifier = Notifier(NotifyConfig.model_validate({"webhook": {"url": receiver.url}}), self.clock)
         loaded = project.load(site.config)
         self.metrics = Metrics(self.clock)
         self.service = Service(
@@ -50,7 +50,7 @@ class Nights:
             self.clock,
             threading.Event(),
             self.metrics,
-            notifier=notifier,
+            notifier=self.notifier,
             trace=lambda _: None,
             workers=WorkerPool(Inline()),
         )
@@ -247,7 +247,7 @@ def test_expectations_are_checked_with_the_config(site: Site) -> None:
 def test_an_unchanged_export_ends_the_wait(nights: Nights) -> None:
     """A run that waits for a snapshot goes on when it is exported again; without it, it fails once, after the wait."""
     nights.site.edit("mode: snapshot", "mode: snapshot\n        wait: {for: 1h}")
-    nights.service.reload(project.load(nights.site.config))
+    nights.service.reload(project.load(nights.site.config), nights.notifier)
     path = nights.site.export("PROD_1.csv", rows(4))
     assert nights.night()["status"] == "done"
     newer = path.stat().st_mtime + 60
@@ -262,7 +262,7 @@ def test_an_unchanged_export_ends_the_wait(nights: Nights) -> None:
 def test_a_stream_that_may_go_without_its_file_requires_none(nights: Nights) -> None:
     """``wait: {then: without}`` keeps its meaning for a snapshot in a job."""
     nights.site.edit("mode: snapshot", "mode: snapshot\n        wait: {for: 1m, then: without}")
-    nights.service.reload(project.load(nights.site.config))
+    nights.service.reload(project.load(nights.site.config), nights.notifier)
     nights.site.export("PROD_1.csv", rows(4))
     assert nights.night()["status"] == "done"
     assert nights.night()["status"] == "done"

@@ -6,6 +6,8 @@ import json
 
 import pytest
 from tests.e2e.warehouse import Site
+from tests.integration.notifications.receivers import Receiver
+from tests.servers import served
 
 JOBS = """\
 jobs:
@@ -37,3 +39,16 @@ def test_nothing_due_is_logged_as_json(site: Site) -> None:
     entry = json.loads(line)
     assert (entry["job"], entry["business_date"]) == ("nightly", "2026-03-01")
     assert "nothing is due" in entry["message"]
+
+
+@pytest.mark.parametrize("content", ['SKU;NAME;PRICE\nP1;"Bolt;1.50\n', "SKU;NAME;PRICE\nP1;Bolt;x\n"])
+def test_people_are_told_later_of_what_they_could_not_be_told(site: Site, content: str) -> None:
+    """By the next run that is started, also if nothing is to be run again, and only once."""
+    with served(Receiver()) as hook:
+        hook.statuses = [503, 503, 204]
+        site.config.write_text(f"{site.config.read_text()}notify: {{webhook: {{url: '{hook.url}'}}}}\n")
+        site.export("PROD_1.csv", content)
+        for _ in range(3):
+            site.run("schedule", "--once", "latest", "--job", "nightly")
+    sent = [json.loads(post.body)["data"]["run"] for post in hook.posts]
+    assert sent == [1, 1, 1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, suppress
 from datetime import date, datetime, timedelta
 from functools import partial
@@ -23,8 +23,8 @@ from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings
 from crossdock.services.notifications.events import Event, ScheduledRunEnded
 from crossdock.services.observability.trace_export import traced
-from crossdock.services.scheduler import run_events, stderr_log
-from crossdock.services.scheduler.single_runs import apply_retention, notified
+from crossdock.services.scheduler import run_events, stderr_log, untold_runs
+from crossdock.services.scheduler.single_runs import apply_retention, notified, sender
 from crossdock.services.scheduler.stderr_log import LogFormat, RunLog
 from crossdock.state import DueRun, ScheduledRun
 from crossdock.values.clock import SystemClock
@@ -99,6 +99,8 @@ class _Once:
                 bars = stack.enter_context(terminal_output.progress(wanted=not self._as_json))
                 timings = Timings(self._clock, bars)
             interrupt = stack.enter_context(interruptible_service(self._log_format))
+            send = sender(self._loaded, self._clock)
+            self._log_problems(untold_runs.tell_untold(self._loaded, send, self._clock, older_than=timedelta()), log)
             earlier = self._known(at)
             try:
                 done = self._run(at, log, timings, interrupt, earlier)
@@ -134,6 +136,8 @@ class _Once:
                 )
                 return None
             check_clock(self._loaded.platform, self._clock, self._loaded.probed[0])
+            send = sender(self._loaded, self._clock)
+            self._log_problems(untold_runs.tell_killed(self._loaded, send, self._clock, self._job), log)
             with run_events.deadline_watched(session, due_run, self._clock, partial(self._notify, log=log)):
                 report = runner.run_scheduled(session, due_run, progress=timings, interrupt=interrupt, again=True)
             if report is None:
@@ -160,7 +164,11 @@ class _Once:
         self._notify(event, log)
 
     def _notify(self, event: Event, log: RunLog) -> None:
-        for problem in notified(self._loaded, event, self._clock):
+        self._log_problems(notified(self._loaded, event, self._clock), log)
+
+    @staticmethod
+    def _log_problems(problems: Iterable[str], log: RunLog) -> None:
+        for problem in problems:
             stderr_log.LOGGER.error("notification failed: %s", problem, extra=log.facts)
 
 

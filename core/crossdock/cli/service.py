@@ -150,8 +150,8 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
     return 0
 
 
-def _reload_of(service: Service, fresh: Project | None) -> Callable[[], None] | None:
-    return None if fresh is None else partial(service.reload, fresh)
+def _reload_of(service: Service, fresh: _Reloaded | None) -> Callable[[], None] | None:
+    return None if fresh is None else partial(service.reload, fresh.project, fresh.notifier)
 
 
 def _chosen(loaded: Project, options: ServiceOptions) -> Project:
@@ -205,10 +205,15 @@ def _notifier(loaded: Project) -> Notifier | None:
     return None if loaded.notify is None else Notifier(loaded.notify, SystemClock())
 
 
+class _Reloaded(NamedTuple):
+    project: Project
+    notifier: Notifier | None
+
+
 @contextmanager
 def _hangups(
     config: Path, options: ServiceOptions, receiver: Receiver | None
-) -> Iterator[Callable[[], Project | None]]:
+) -> Iterator[Callable[[], _Reloaded | None]]:
     """Return the reloaded config after SIGHUP. An invalid one is logged and ignored."""
     from crossdock.config.project import project
     from crossdock.services.scheduler.stderr_log import LOGGER
@@ -219,19 +224,20 @@ def _hangups(
     def ask(_number: int, _frame: FrameType | None) -> None:
         asked.set()
 
-    def reloaded() -> Project | None:
+    def reloaded() -> _Reloaded | None:
         if not asked.is_set():
             return None
         asked.clear()
         try:
             fresh = _chosen(project.load(*files), options)
+            notifier = _notifier(fresh)
             if receiver is not None:
                 receiver.replace(_endpoints(fresh), fresh.open_state)
         except CrossdockError as error:
             LOGGER.error("SIGHUP: the config was not reloaded: %s", error)
             return None
         LOGGER.info("SIGHUP: watching %s", ", ".join(fresh.jobs) or "webhooks")
-        return fresh
+        return _Reloaded(fresh, notifier)
 
     before = signal.signal(signal.SIGHUP, ask)
     try:

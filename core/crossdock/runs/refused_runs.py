@@ -8,7 +8,7 @@ from datetime import datetime
 
 from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, StateBusyError
-from crossdock.state import DueRun, State, Transaction
+from crossdock.state import DueRun, State, Transaction, UntoldRun
 from crossdock.values.clock import Clock
 from crossdock.values.run_messages import RunMessage
 
@@ -47,19 +47,20 @@ def record(project: Project, clock: Clock, error: CrossdockError, attempt: Attem
         return
     with suppress(CrossdockError):
         if state is not None:
-            _write(state, clock, error, attempt)
+            _write(state, project, clock, error, attempt)
             return
         with closing(project.open_state()) as opened:
-            _write(opened, clock, error, attempt)
+            _write(opened, project, clock, error, attempt)
 
 
-def _write(state: State, clock: Clock, error: CrossdockError, attempt: Attempt) -> None:
+def _write(state: State, project: Project, clock: Clock, error: CrossdockError, attempt: Attempt) -> None:
     now, due_run, message = clock.now(), attempt.due_run, RunMessage.of_error("", error)
     day, job = attempt.business_date(now), attempt.job_name
 
     def write(tx: Transaction) -> None:
         run_id = tx.runs.refuse(message, business_date=day, at=now, job=job, command=attempt.command)
-        if due_run is not None:
-            tx.scheduled_runs.refuse(due_run, run_id, at=now, busy=isinstance(error, StateBusyError))
+        busy = isinstance(error, StateBusyError)
+        if due_run is not None and tx.scheduled_runs.refuse(due_run, run_id, at=now, busy=busy):
+            tx.scheduled_runs.is_to_tell(UntoldRun(run_id, due_run.job, due_run.due), project.own_recipients)
 
     state.apply(write)

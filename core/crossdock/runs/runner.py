@@ -91,7 +91,8 @@ def run_scheduled(
     """
     job = session.project.jobs[due_run.job]
     with session.state.begin() as tx:
-        if not tx.scheduled_runs.begin(due_run, at=session.clock.now(), again=again):
+        recipients = session.project.recipients
+        if not tx.scheduled_runs.begin(due_run, at=session.clock.now(), again=again, recipients=recipients):
             return None
     patience = Patience(due_run.due, job.schedule.zone)
     run = OpenRun(session, progress, interrupt, patience=patience, attempt=Attempt(due_run))

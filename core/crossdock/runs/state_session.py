@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import date
 from functools import partial
 from pathlib import Path
 
@@ -166,7 +167,10 @@ def _opened(
 ) -> Session:
     targets = project.targets(clock)
     with state.begin() as tx:
-        tx.runs.abandon(at=clock.now())
+        for run in tx.runs.abandon(at=clock.now()):
+            if run.job is not None:
+                day = date.fromisoformat(run.business_date)
+                tx.scheduled_runs.killed(run.id, run.job, day, project.own_recipients)
         earlier = {name: found for name in targets if (found := tx.buckets.get(name)) is not None}
     session = Session(project, state, clock, targets, width, earlier, stack, percent)
     platform = session.targets[PLATFORM]

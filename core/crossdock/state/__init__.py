@@ -21,7 +21,7 @@ from crossdock.state.tables.migrations import Migration, MigrationPart, Migratio
 from crossdock.state.tables.record_version import RecordIdentity, Step
 from crossdock.state.tables.removed_input_digests import Digests
 from crossdock.state.tables.run_history import RunRecord, RunResult
-from crossdock.state.tables.scheduled_runs import DueRun, ScheduledRun, SkippedRun
+from crossdock.state.tables.scheduled_runs import DueRun, Recipients, ScheduledRun, SkippedRun, UntoldRun
 from crossdock.state.tables.scope import Scope
 from crossdock.state.tables.snapshots_and_approvals import PastSnapshot, PendingApproval
 from crossdock.state.tables.waiting_records import Wait, WaitingCount, WaitingRecord
@@ -52,6 +52,7 @@ __all__ = [
     "PendingApproval",
     "Pin",
     "ReceivedWebhook",
+    "Recipients",
     "RecordIdentity",
     "RunKind",
     "RunRecord",
@@ -65,6 +66,7 @@ __all__ = [
     "Step",
     "Transaction",
     "Unchanged",
+    "UntoldRun",
     "Wait",
     "WaitingCount",
     "WaitingRecord",

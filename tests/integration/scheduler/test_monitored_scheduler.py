@@ -16,7 +16,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.conftest import PIN
 from tests.integration.notifications.receivers import Receiver
-from tests.integration.scheduler.scheduled_runs_race import BEGIN, Inline, job, project
+from tests.integration.scheduler.scheduled_runs_race import BEGIN, Inline, KilledError, job, project
 from tests.servers import served
 from tests.waiting import eventually
 
@@ -25,6 +25,7 @@ from crossdock.config.project.project import Project, load
 from crossdock.config.schedules.job_config import JobConfig
 from crossdock.errors import StateBusyError
 from crossdock.runs import runner
+from crossdock.runs.open_run import OpenRun
 from crossdock.runs.run_report import Report
 from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.observability.metrics import Metrics
@@ -79,17 +80,30 @@ class ServiceCase:
         self.project: Project = project(self.url, folder, jobs)
         if config is not None:
             self.project = replace(load(config), jobs=jobs)
-        self.service_metrics, self._interrupt = Metrics(self.clock), threading.Event()
-        notifier = Notifier(NotifyConfig.model_validate({"webhook": {"url": receiver.url}, "when": WHEN}), self.clock)
+        notify = NotifyConfig.model_validate({"webhook": {"url": receiver.url}, "when": WHEN})
+        self.project = replace(self.project, notify=notify)
+        self.notifier, self._executor = Notifier(notify, self.clock), executor or Inline()
+        self.restart()
+
+    def restart(self) -> None:
+        """Another process takes the place of the one before."""
+        self.service_metrics, self.interrupt = Metrics(self.clock), threading.Event()
         self.service = Service(
             self.project,
             self.clock,
-            self._interrupt,
+            self.interrupt,
             self.service_metrics,
-            notifier=notifier,
+            notifier=self.notifier,
             trace=lambda _: None,
-            workers=WorkerPool(executor or Inline()),
+            workers=WorkerPool(self._executor),
         )
+
+    def is_killed(self) -> None:
+        """Its process ends in the next look, and another one is started."""
+        with pytest.raises(KilledError):
+            self.service.look()
+        self.service.close()
+        self.restart()
 
     def looks(self, *before: Before) -> None:
         """Let it look, and again after each of these was done and a second has passed; then close it."""
@@ -268,6 +282,134 @@ def test_people_are_told_later_of_what_they_could_not_be_told(
     assert runs[0] == runs[1] < runs[2]
 
 
+NOON = {"nightly": job("UTC", schedule={"at": "12:00"})}
+A_DAY_S = 86_400.0
+
+
+@pytest.fixture
+def nightly(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> ServiceCase:
+    """A service with one job that is due once a day; it has run once."""
+    monkeypatch.setenv("KEY", "k")
+    (tmp_path / "c.yaml").write_text(CONFIG.format(base_url=PIN.base_url, tenant=PIN.tenant), encoding="utf-8")
+    case = ServiceCase(tmp_path, receiver, caplog, config=tmp_path / "c.yaml", jobs=NOON)
+    case.service.look()
+    case.clock.advance(1)
+    case.service.look()
+    case.clock.advance(A_DAY_S)
+    return case
+
+
+def killed(*_: object) -> None:
+    raise KilledError
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"), [("SKU;PRICE\nP1;x\n", "night.degraded"), ('SKU;PRICE\nP1;"1\n', "night.failed")]
+)
+def test_people_are_told_of_a_run_whose_process_was_killed_after_its_end(
+    nightly: ServiceCase, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, text: str, kind: str
+) -> None:
+    """By the process that takes its place, once."""
+    (nightly.folder / "1.csv").write_text(text, encoding="utf-8")
+    with monkeypatch.context() as patch:
+        patch.setattr(Notifier, "notify", killed)
+        nightly.is_killed()
+    nightly.service.look()
+    assert notifications(receiver) == [], "the process may still be telling people"
+    for _ in range(3):
+        nightly.clock.advance(40)
+        nightly.service.look()
+    assert [each for each, _ in notifications(receiver)] == [kind]
+    nightly.looks()
+
+
+def test_people_are_told_of_each_failure_when_the_channel_works_again(nightly: ServiceCase, receiver: Receiver) -> None:
+    """Without another run, some minutes after the attempt that failed, and after a restart at once."""
+    (nightly.folder / "1.csv").write_text('SKU;PRICE\nP1;"1\n', encoding="utf-8")
+    receiver.statuses = [503, 503, 503, 503, 204]
+    nightly.service.look()
+    for seconds in (60, 120, 130, 60):
+        nightly.clock.advance(seconds)
+        nightly.service.look()
+    assert len(receiver.posts) == 4, "the first pause is five minutes"
+    nightly.looks()
+    nightly.restart()
+    nightly.looks(nothing)
+    assert [each for each, _ in notifications(receiver)] == ["night.failed"] * 5
+    assert len({exact_json.loads(post.body)["data"]["run"] for post in receiver.posts}) == 1
+
+
+def test_people_are_told_once_of_a_run_whose_process_is_killed_at_each_attempt(
+    nightly: ServiceCase, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the second attempt, which may be killed as well, and when it is over."""
+    with monkeypatch.context() as patch:
+        patch.setattr(OpenRun, "_finish", killed)
+        for _ in range(4):
+            nightly.is_killed()
+    ((kind, error),) = notifications(receiver)
+    assert kind == "night.failed"
+    assert "the process was killed" in error
+    assert "It is tried again." in error
+    nightly.looks()
+    assert [each for each, _ in notifications(receiver)] == ["night.failed", "night.recovered"]
+
+
+def test_a_reloaded_config_names_new_recipients(nightly: ServiceCase, receiver: Receiver) -> None:
+    """Those of the config before get nothing more."""
+    (nightly.folder / "1.csv").write_text("SKU;PRICE\nP1;x\n", encoding="utf-8")
+    with served(Receiver()) as other:
+        notify = NotifyConfig.model_validate({"webhook": {"url": other.url}})
+        nightly.service.reload(replace(nightly.project, notify=notify), Notifier(notify, nightly.clock))
+        nightly.looks()
+        assert [each for each, _ in notifications(other)] == ["night.degraded"]
+    assert receiver.posts == []
+
+
+@pytest.mark.parametrize(("after_s", "looks"), [(5.0, 1), (7_200.0, 11)])
+def test_a_service_that_starts_without_its_state_tells_people(
+    nightly: ServiceCase, receiver: Receiver, after_s: float, looks: int
+) -> None:
+    """At once of a run that is due then, and after five minutes of one that was due hours before."""
+    nightly.service.close()
+    nightly.lose_state()
+    nightly.clock.advance(after_s)
+    nightly.restart()
+    for number in range(1, looks + 1):
+        assert len(receiver.posts) == 0, number
+        nightly.service.look()
+        nightly.clock.advance(30)
+    assert [each for each, _ in notifications(receiver)] == ["night.failed"]
+    nightly.looks(nothing)
+    assert len(receiver.posts) == 1
+
+
+def test_people_are_told_of_a_run_that_fails_because_runs_must_not_overlap(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is also logged, and it is in the list of runs."""
+    monkeypatch.setenv("KEY", "k")
+    jobs = {"nightly": job("UTC", schedule={"every": "1h", "catch_up": "all"}, overlap="forbid")}
+    case = ServiceCase(tmp_path, receiver, caplog, jobs=jobs)
+    deliver = OpenRun.deliver
+
+    def slow(run: OpenRun, *args: Any, **settings: Any) -> None:
+        case.clock.advance(3_700)
+        deliver(run, *args, **settings)
+
+    case.service.look()
+    case.clock.advance(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(OpenRun, "deliver", slow)
+        case.service.look()
+    case.clock.advance(60)
+    case.looks()
+    assert any("nightly for 2025-03-01: failed: due while the run" in line for line in case.log)
+    assert any(kind == "night.failed" and "due while the run" in error for kind, error in notifications(receiver))
+
+
 def test_a_service_with_runs_in_progress_keeps_the_lease(
     tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -297,6 +439,8 @@ def test_a_service_with_runs_in_progress_keeps_the_lease(
                 pass
         finally:
             go_on.set()
+    case.interrupt.set()
+    case.looks()
 
 
 def test_a_service_whose_state_is_back_is_ready(case: ServiceCase, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ from crossdock.platform.platform_config import Profile
 from crossdock.reading.sources.looks import ExpectsLooks
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import ResourceName
-from crossdock.state import Pin, Scope, SharedBucket, State, StateUrl, Transaction, create, parse_url
+from crossdock.state import Pin, Recipients, Scope, SharedBucket, State, StateUrl, Transaction, create, parse_url
 from crossdock.state.upkeep.removable_rows import Ages
 from crossdock.values import config_file
 from crossdock.values.clock import Clock, SystemClock
@@ -46,6 +46,7 @@ class Project:
     Attributes:
         path: The file; the first one if there are *overrides*.
         folder: Where relative paths in it begin; None for that of *path*.
+        in_fleet: Whether a fleet tells its recipients of the runs as well.
         shared_bucket: The platform's bucket in the database of ``platform.rate.shared``; default: that of the tenant.
     """
 
@@ -62,6 +63,17 @@ class Project:
     shared_bucket: str | None = None
     overrides: tuple[Path, ...] = ()
     folder: Path | None = None
+    in_fleet: bool = False
+
+    @property
+    def own_recipients(self) -> tuple[Recipients, ...]:
+        """Who is told of runs that could not begin or were killed; the scheduler of a fleet sees these itself."""
+        return () if self.notify is None else ("own",)
+
+    @property
+    def recipients(self) -> tuple[Recipients, ...]:
+        """Who is told of scheduled runs that have ended."""
+        return (*self.own_recipients, "fleet") if self.in_fleet else self.own_recipients
 
     # ---- streams
 

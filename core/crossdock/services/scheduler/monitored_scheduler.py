@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from crossdock.config.project.project import Project
 from crossdock.config.schedules.due_times import Due, due
+from crossdock.config.schedules.job_config import JobConfig
 from crossdock.config.schedules.schedule_config import Schedule
 from crossdock.errors import ClockError, CrossdockError
 from crossdock.mapping.stream_facts import PLATFORM
@@ -24,9 +25,9 @@ from crossdock.services.inbox.receiver import RefusedCounts
 from crossdock.services.notifications.events import Event, RunOverdue, ScheduledRunEnded
 from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.observability.metrics import Metrics
-from crossdock.services.scheduler import run_events
+from crossdock.services.scheduler import run_events, untold_runs
 from crossdock.services.scheduler.retention_task import RetentionTask
-from crossdock.services.scheduler.scheduler import FinishedRun, Scheduler, WorkerPool
+from crossdock.services.scheduler.scheduler import ON_TIME, FinishedRun, Scheduler, WorkerPool
 from crossdock.services.scheduler.stderr_log import LOGGER, RunLog
 from crossdock.state import DueRun
 from crossdock.values.clock import Clock
@@ -34,6 +35,9 @@ from crossdock.values.run_messages import RunMessage
 
 RETENTION_S = 30.0  # between attempts to remove what is old
 REPORT_S = 10.0  # refused webhooks, in the log
+A_DAY = timedelta(days=1)
+FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=5), timedelta(days=1)
+"""Between attempts to tell people of a run, after a channel failed. Each pause is twice the one before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,7 @@ class Service:
 
     Args:
         interrupt: Once it is set, no run starts and those in flight stop early.
-        notifier: None if the config names no recipients.
+        notifier: Sends to the recipients of *project*; None if it names none.
         trace: Called with the timings of each run that has ended.
         webhooks: None if none are received.
 
@@ -90,10 +94,12 @@ class Service:
         self._scheduler = Scheduler(project, clock, self._run, self._ended, workers, hint_worker)
         self._retention = RetentionTask(clock)
         self._logs: dict[str, RunLog] = {}  # by job, of runs that have started
-        self._fresh: Project | None = None  # takes effect once no run is in progress
-        self._looked_at = clock.now()
+        self._fresh: tuple[Project, Notifier | None] | None = None  # takes effect once no run is in progress
+        self._started = clock.now()
+        self._looked_at: datetime | None = None  # successfully
         self._late: set[tuple[str, Due]] = set()  # runs that did not start in time, and were reported
         self._reported_lost: set[str] = set()  # jobs whose notification about the unusable state was sent
+        self._pause, self._tell_at = FIRST_PAUSE, clock.now()  # when people are told again of what they were not told
         metrics.found("config")
 
     def _use(self, project: Project) -> None:
@@ -130,6 +136,7 @@ class Service:
             self._metrics.found("clock")
             self._looked_at, self._reported_lost = now, set()
             self._report_waiting(now)
+            self._tell_untold(now)
         for job, instant in self._scheduler.next_due().items():
             self._metrics.due(job, instant)
 
@@ -137,9 +144,9 @@ class Service:
         if not self.busy and not self._interrupt.is_set():
             self._retention.run(self.project)
 
-    def reload(self, project: Project) -> None:
+    def reload(self, project: Project, notifier: Notifier | None) -> None:
         """Use another config from the first `look` at which no run is in progress. None starts until then."""
-        self._fresh = project
+        self._fresh = project, notifier
         if self._webhooks is not None:
             self._webhooks.hint_worker.stop()
 
@@ -162,7 +169,8 @@ class Service:
         if self._fresh is not None and not self.busy:
             for job in self.project.jobs:
                 self._metrics.due(job, None)
-            self._use(self._fresh)
+            fresh, self._notifier = self._fresh
+            self._use(fresh)
             self._fresh = None
             self._scheduler.reload(self.project)
         return self._scheduler.tick(may_start=self._fresh is None and not self._interrupt.is_set())
@@ -170,12 +178,23 @@ class Service:
     def _report_loss(self, error: CrossdockError, now: datetime) -> None:
         """Report the first due run of each job while the state cannot be used, or the clocks differ."""
         for name, job in self.project.jobs.items():
-            one = next(due(job.schedule, self._looked_at, now), None)
-            if one is not None and name not in self._reported_lost:
-                self._reported_lost.add(name)
+            one = next(due(job.schedule, self._unknown_since(job, now), now), None)
+            if one is not None and name not in self._reported_lost and now >= self._tell_at:
                 refused_runs.record(self.project, self._clock, error, Attempt(job=name))
                 event = run_events.could_not_start(name, one, RunMessage.of_error("", error))
-                self._notify(event, RunLog(name, one.business_date))
+                if self._notify(event, RunLog(name, one.business_date)):
+                    self._reported_lost.add(name)
+
+    def _unknown_since(self, job: JobConfig, now: datetime) -> datetime:
+        """Return since when it is unknown what has run.
+
+        A service that has just started takes those runs as missed that it would start itself, and after some minutes,
+        which the database may need after a start of the machine, those of a day that it would catch up.
+        """
+        if self._looked_at is not None:
+            return self._looked_at
+        catches_up = job.schedule.catch_up != "none" and now - self._started >= run_events.LATE
+        return self._started - (A_DAY if catches_up else ON_TIME)
 
     def _report_waiting(self, now: datetime) -> None:
         """Report each run once that cannot start in time, or not for some time because another process runs."""
@@ -204,6 +223,7 @@ class Service:
                 log.say(event.summary, logging.WARNING)
                 self._notify(event, log)
 
+        self._log_problems(untold_runs.tell_killed(self.project, self._send, self._clock, due_run.job), log)
         self._metrics.began(due_run.job)
         timings = log.timings(self._clock)
         try:
@@ -230,9 +250,32 @@ class Service:
         log.ended(event)
         self._notify(run_events.compared_if_readable(self.project, event, ended.due.instant), log)
 
-    def _notify(self, event: Event, log: RunLog) -> None:
-        problems = self._notifier.notify(event) if self._notifier else []
+    def _tell_untold(self, now: datetime) -> None:
+        """Tell people of ended runs that they were not told of: by a killed process, or because a channel failed."""
+        if now < self._tell_at:
+            return
+        problems = untold_runs.tell_untold(self.project, self._send, self._clock)
+        self._log_problems(problems)
+        self._told(now, are_told=not problems)
+
+    def _told(self, now: datetime, *, are_told: bool) -> None:
+        self._tell_at = now if are_told else now + self._pause
+        self._pause = FIRST_PAUSE if are_told else min(2 * self._pause, LONGEST_PAUSE)
+
+    def _notify(self, event: Event, log: RunLog) -> bool:
+        """Return whether people were told. What they were not told of a run that the state has is sent later."""
+        if isinstance(event, ScheduledRunEnded):
+            problems: Sequence[str] = untold_runs.tell(self.project, self._send, event, self._clock)
+            self._told(self._clock.now(), are_told=not problems)
+        else:
+            problems = self._send(event)
+        self._log_problems(problems, log)
+        return not problems
+
+    def _send(self, event: Event) -> Sequence[str]:
+        return self._notifier.notify(event) if self._notifier else ()
+
+    @staticmethod
+    def _log_problems(problems: Sequence[str], log: RunLog | None = None) -> None:
         for problem in problems:
-            LOGGER.error("notification failed: %s", problem, extra=log.facts)
-        if self._notifier and isinstance(event, ScheduledRunEnded):
-            run_events.remember_notification(self.project, event, delivered=not problems)
+            LOGGER.error("notification failed: %s", problem, extra=log.facts if log is not None else None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -79,27 +79,16 @@ def compared(
     previous = previous_run(tx, event.job, due) if earlier is None else previous_of(tx, earlier)
     if previous is None:
         return event
-    unnotified = tx.scheduled_runs.unnotified().get(event.job)
-    repeated = (unnotified is None or unnotified >= due) and previous.is_repeated_by(due, event.status, event.open)
+    repeated = previous.is_repeated_by(due, event.status, event.open)
     if earlier is not None and earlier.status == event.status and earlier.run_id is not None:
         repeated = repeated or error_texts(tx.runs.messages(earlier.run_id)) == error_texts(event.messages) != []
-    return replace(event, previous=previous.status, repeated=repeated)
+    return replace(event, previous=previous.status, repeated=repeated and not _follows_untold(tx, event, due))
 
 
-def remember_notification(project: Project, event: ScheduledRunEnded, *, delivered: bool) -> None:
-    """Store whether people know about *event*, so that the next run like it is not a repetition if they do not.
-
-    Without a state that can be written, it is not stored.
-    """
-    with suppress(CrossdockError):
-        with project.look() as tx:
-            found = tx.scheduled_runs.unnotified()
-        kept = {job: due for job, due in found.items() if job != event.job}
-        if not delivered and event.due is not None:
-            kept[event.job] = event.due
-        if kept != found:
-            with closing(project.open_state()) as state, state.begin() as tx:
-                tx.scheduled_runs.keep_unnotified(kept)
+def _follows_untold(tx: Transaction, event: ScheduledRunEnded, due: datetime) -> bool:
+    """Return whether someone may not know of an earlier run of the job: then *event* is no repetition for them."""
+    found = [*tx.scheduled_runs.untold("own"), *tx.scheduled_runs.untold("fleet")]
+    return any(each.job == event.job and each.run_id != event.run_id and each.due <= due for each in found)
 
 
 def overdue(name: str, job: JobConfig, at: Due, now: datetime, expected_end: datetime) -> RunOverdue | None:

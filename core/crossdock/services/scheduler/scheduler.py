@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from contextlib import ExitStack
@@ -17,7 +18,7 @@ from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
 from crossdock.services.inbox.hint_worker import JOB, HintWorker
 from crossdock.services.scheduler.due_jobs import DueJob, DueJobs
-from crossdock.services.scheduler.stderr_log import LOGGER
+from crossdock.services.scheduler.stderr_log import LOGGER, RunLog
 from crossdock.state import DueRun, ScheduledRun, State, Transaction
 from crossdock.values.clock import Clock
 from crossdock.writing.targets.platform_access import check_clock
@@ -275,6 +276,7 @@ class Scheduler:
         except CrossdockError as error:
             self._failed(plan.job, start, error)
             return False
+        _log_failed(plan)
         self._running[plan.job] = _Running(start, self._workers.executor.submit(self._run, opened, due_run))
         return True
 
@@ -291,16 +293,18 @@ class Scheduler:
 
         def write(tx: Transaction) -> None:
             for plan in plans:
-                tx.scheduled_runs.skip(plan.skipped, at=now)
+                tx.scheduled_runs.skip(plan.skipped, at=now, recipients=self._project.recipients)
 
         if self._session is not None:
             self._session.state.apply(write)
-            return
-        try:
-            with state.exclusive(this_process()):
-                state.apply(write)
-        except StateBusyError:
-            return  # the process that is running writes them, or a later call does
+        else:
+            try:
+                with state.exclusive(this_process()):
+                    state.apply(write)
+            except StateBusyError:
+                return  # the process that is running writes them, or a later call does
+        for plan in plans:
+            _log_failed(plan)
 
     def _open_session(self, attempt: Attempt) -> Session:
         if self._session is None:
@@ -320,3 +324,9 @@ class Scheduler:
         if self._state is not None:
             self._state.close()
             self._state = None
+
+
+def _log_failed(plan: DueJob) -> None:
+    for each in plan.skipped:
+        if each.status == "failed":
+            RunLog(each.job, each.business_date).say(f"failed: {each.note}", logging.ERROR)

@@ -6,20 +6,33 @@ import threading
 
 from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError
-from crossdock.services.notifications.events import Event
+from crossdock.services.notifications.events import Event, ScheduledRunEnded
 from crossdock.services.notifications.notifier import Notifier
+from crossdock.services.scheduler import untold_runs
 from crossdock.services.scheduler.retention_task import RetentionTask
+from crossdock.services.scheduler.untold_runs import Send
 from crossdock.values.clock import Clock
 
 
 def notified(loaded: Project, event: Event, clock: Clock) -> tuple[str, ...]:
-    """Send *event* to the recipients of the config. Return a sentence for each channel that failed."""
+    """Send *event* to the recipients of the config, and what they were not told before.
+
+    Returns:
+        A sentence for each channel that failed.
+    """
+    send = sender(loaded, clock)
+    return tuple(untold_runs.tell(loaded, send, event, clock) if isinstance(event, ScheduledRunEnded) else send(event))
+
+
+def sender(loaded: Project, clock: Clock) -> Send:
+    """Return what sends an event to the recipients of the config, if there are any."""
     if loaded.notify is None:
-        return ()
+        return lambda _: ()
     try:
-        return tuple(Notifier(loaded.notify, clock).notify(event))
+        return Notifier(loaded.notify, clock).notify
     except CrossdockError as error:  # a secret that is missing on this host
-        return (str(error),)
+        problem = str(error)
+        return lambda _: (problem,)
 
 
 def apply_retention(loaded: Project, clock: Clock, interrupt: threading.Event) -> None:

@@ -123,18 +123,24 @@ class Runs:
         return run_id
 
     def follows_refusal(self, run_id: int) -> bool:
+        """Return whether the run before it, of the same job and date, could not begin or was killed."""
         before, this = runs.alias(), select(runs).where(runs.c.id == run_id).subquery()
         same = before.c.job == this.c.job, before.c.business_date == this.c.business_date
         query = select(before.c.status, before.c.tally).where(before.c.id < run_id, *same)
         last = self._connection.execute(query.order_by(before.c.id.desc()).limit(1)).first()
-        return last is not None and (last.status, last.tally) == ("failed", None)
+        return last is not None and last.status in {"failed", "incomplete"} and last.tally is None
 
-    def abandon(self, *, at: datetime) -> None:
-        """Mark all running runs as incomplete. Only the holder of the run lease may do so."""
-        for run_id in self._connection.execute(select(runs.c.id).where(runs.c.status == "running")).scalars().all():
+    def abandon(self, *, at: datetime) -> list[RunRecord]:
+        """Mark all running runs as incomplete, and return them. Only the holder of the run lease may do so."""
+        found = [
+            RunRecord(**row)
+            for row in self._connection.execute(select(*_LISTED).where(runs.c.status == "running")).mappings()
+        ]
+        for run_id in (each.id for each in found):
             self._say(run_id, (*self.messages(run_id), UNRECORDED))
             changes = {"status": "incomplete", "finished_at": at}
             self._connection.execute(update(runs).where(runs.c.id == run_id).values(changes))
+        return found
 
     def count_requests(self, run_id: int, *, requests: int, throttled: int) -> None:
         """Store how many requests the run has sent so far, so that the number is known if the run is killed."""

@@ -7,7 +7,7 @@ write.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from statistics import median
@@ -18,11 +18,14 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, delete, func, in
 from crossdock.state.db import run_lease, sql_statements
 from crossdock.state.db.schema import jobs, meta, runs
 from crossdock.state.db.schema import scheduled_runs as table
-from crossdock.state.tables.run_history import COMPLETED, UNRECORDED
+from crossdock.state.tables.run_history import COMPLETED, UNRECORDED, Runs
 from crossdock.values import exact_json
+from crossdock.values.run_messages import RunMessage
 
 Status = Literal["running", "done", "degraded", "incomplete", "failed", "skipped"]
-_UNNOTIFIED = "unnotified_runs"
+Recipients = Literal["own", "fleet"]
+"""Whom the config of the state names, and whom that of the fleet names in which the state is."""
+_UNTOLD = "untold"  # begins the names of marks, each a row of its own: several processes set and remove them
 RECENT = 5  # scheduled runs from which the duration of the next one is estimated
 
 
@@ -81,6 +84,15 @@ class DueRun:
     skipped: Sequence[SkippedRun] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class UntoldRun:
+    """An ended scheduled run about which recipients are to be told, or were perhaps not told."""
+
+    run_id: int
+    job: str
+    due: datetime
+
+
 _FIELDS = tuple(table.c[name] for name in ScheduledRun.__slots__)
 _ADD_JOB = sql_statements.inserting(jobs, ("name", "since", "paused"), unless="name")
 
@@ -134,13 +146,16 @@ class ScheduledRuns:
         query = select(*_FIELDS).where(table.c.job == job, table.c.business_date == business_date.isoformat())
         return self._rows(query.order_by(table.c.due))
 
-    def begin(self, due_run: DueRun, *, at: datetime, again: bool = False) -> bool:
+    def begin(
+        self, due_run: DueRun, *, at: datetime, again: bool = False, recipients: Sequence[Recipients] = ()
+    ) -> bool:
         """Begin a scheduled run, or begin it again, and finish the runs that it skips. Return False if it is finished.
 
         Args:
             again: Count only a run that is ``done`` as finished.
+            recipients: As for `skip`.
         """
-        self.skip(due_run.skipped, at=at)
+        self.skip(due_run.skipped, at=at, recipients=recipients)
         known = self.get(due_run.job, due_run.due, due_run.business_date)
         is_over = known is not None and known.finished and not (again and known.status != "done")
         if self.is_forgotten(due_run) if known is None else is_over:
@@ -158,15 +173,15 @@ class ScheduledRuns:
         values = {"status": status, "run_id": run_id, "note": note, "finished_at": at}
         self._connection.execute(update(table).where(_is(due_run)).values(values))
 
-    def refuse(self, due_run: DueRun, run_id: int, *, at: datetime, busy: bool) -> None:
-        """Record that an attempt could not begin. The run *run_id* has the reason.
+    def refuse(self, due_run: DueRun, run_id: int, *, at: datetime, busy: bool) -> bool:
+        """Record that an attempt could not begin. The run *run_id* has the reason. Return whether that is news.
 
         Args:
             busy: Another process uses the state, which may be executing this very run.
         """
         known = self.get(due_run.job, due_run.due, due_run.business_date)
         if (known is None and self.is_forgotten(due_run)) or (known is not None and known.status == "done"):
-            return
+            return False
         if known is None:
             values = {"status": "running", "attempts": 1, "started_at": at, "run_id": run_id}
             self._connection.execute(insert(table).values(**_key(due_run), **values))
@@ -174,11 +189,20 @@ class ScheduledRuns:
             self.finish(due_run, "failed", run_id, None, at=at)
         elif not busy or known.run_id is not None:
             self._connection.execute(update(table).where(_is(due_run)).values(run_id=run_id))
+        else:
+            return False
+        return known is None or known.run_id != run_id
 
-    def skip(self, skipped: Sequence[SkippedRun], *, at: datetime) -> None:
-        """Record scheduled runs as not executed. One that was begun and killed is not run again."""
+    def skip(self, skipped: Sequence[SkippedRun], *, at: datetime, recipients: Sequence[Recipients] = ()) -> None:
+        """Record scheduled runs as not executed. One that was begun and killed is not run again.
+
+        Args:
+            recipients: Who is to be told of those that count as failed.
+        """
         for each in skipped:
             known = self.get(each.job, each.due, each.business_date)
+            if each.status == "failed" and (known is None or not known.finished):
+                self._fail(each, at, recipients)
             if known is None:
                 values = {"status": each.status, "attempts": 0, "note": each.note, "finished_at": at}
                 self._connection.execute(insert(table).values(**_key(each), **values))
@@ -186,15 +210,39 @@ class ScheduledRuns:
                 why = "was killed" if known.run_id is None else "could not begin"
                 self.finish(each, each.status, known.run_id, f"{why}; {each.note}", at=at)
 
-    def unnotified(self) -> dict[str, datetime]:
-        """Return when the run of each job was due whose last notification was not delivered."""
-        found = self._connection.execute(select(meta.c.value).where(meta.c.name == _UNNOTIFIED)).scalar()
-        return {job: datetime.fromisoformat(due) for job, due in (exact_json.loads(found) if found else {}).items()}
+    def _fail(self, skipped: SkippedRun, at: datetime, recipients: Sequence[Recipients]) -> None:
+        """Store a run with the reason. It is not that of the row, as it was not executed: see `previous`."""
+        message = RunMessage("error", "", skipped.note, "not_started")
+        day = skipped.business_date.isoformat()
+        run_id = Runs(self._connection).refuse(message, business_date=day, at=at, job=skipped.job)
+        self.is_to_tell(UntoldRun(run_id, skipped.job, skipped.due), recipients)
 
-    def keep_unnotified(self, found: Mapping[str, datetime]) -> None:
-        """Replace what `unnotified` returns."""
-        value = exact_json.dumps({job: due.isoformat() for job, due in found.items()}).decode()
-        sql_statements.upsert(self._connection, meta, [{"name": _UNNOTIFIED, "value": value}])
+    def untold(self, recipients: Recipients) -> list[UntoldRun]:
+        """Return the runs of which *recipients* may not know, oldest first."""
+        begin = f"{_UNTOLD}.{recipients}."
+        query = select(meta.c.name, meta.c.value).where(meta.c.name.startswith(begin, autoescape=True))
+        found = [
+            (int(name.removeprefix(begin)), exact_json.loads(value)) for name, value in self._connection.execute(query)
+        ]
+        runs_in_order = sorted(found, key=lambda each: each[0])
+        return [UntoldRun(run, each["job"], datetime.fromisoformat(each["due"])) for run, each in runs_in_order]
+
+    def is_to_tell(self, run: UntoldRun, recipients: Iterable[Recipients]) -> None:
+        """Store that *recipients* do not know of *run* yet."""
+        value = exact_json.dumps({"job": run.job, "due": run.due.isoformat()}).decode()
+        rows = [{"name": _mark(each, run.run_id), "value": value} for each in recipients]
+        sql_statements.upsert(self._connection, meta, rows)
+
+    def told(self, run_ids: Iterable[int], recipients: Recipients) -> None:
+        """Store that *recipients* know of these runs, or need not know."""
+        for some in sql_statements.chunks([_mark(recipients, each) for each in run_ids]):
+            self._connection.execute(delete(meta).where(meta.c.name.in_(some)))
+
+    def killed(self, run_id: int, job: str, business_date: date, recipients: Iterable[Recipients]) -> None:
+        """Let *recipients* be told that the process of the run was killed, at the first attempt of a scheduled run."""
+        for run in self.of_date(job, business_date):
+            if not run.finished and run.run_id is None and run.attempts == 1:
+                self.is_to_tell(UntoldRun(run_id, job, run.due), recipients)
 
     def end_until(self, job: str, due: datetime) -> None:
         """Treat all unrecorded scheduled runs of *job* that were due until then as finished."""
@@ -251,6 +299,10 @@ class ScheduledRuns:
     def _rows(self, query: Select[Any]) -> list[ScheduledRun]:
         found = (dict(row) for row in self._connection.execute(query).mappings())
         return [ScheduledRun(**{**row, "business_date": date.fromisoformat(row["business_date"])}) for row in found]
+
+
+def _mark(recipients: Recipients, run_id: int) -> str:
+    return f"{_UNTOLD}.{recipients}.{run_id}"
 
 
 def _key(due_run: DueRun | SkippedRun) -> dict[str, Any]:

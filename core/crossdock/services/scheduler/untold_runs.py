@@ -1,0 +1,168 @@
+"""Runs that people were perhaps not told of: the process was killed after their end, or a channel failed.
+
+The transaction that ends a run marks it, and the mark is removed once every channel has accepted the message. So people
+are told at least once, and a second time if the process is killed between the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing, suppress
+from dataclasses import replace
+from datetime import date, datetime, timedelta
+
+from crossdock.config.project.project import Project
+from crossdock.errors import CrossdockError
+from crossdock.services.notifications.events import Event, ScheduledRunEnded, kinds
+from crossdock.services.scheduler import run_events
+from crossdock.state import Recipients, Transaction, UntoldRun
+from crossdock.state.tables.run_history import COMPLETED, UNRECORDED
+from crossdock.values.clock import Clock
+from crossdock.values.run_messages import RunMessage
+from crossdock.values.tally import NOTHING_OPEN
+
+Send = Callable[[Event], Sequence[str]]
+"""Sends an event if it is selected, and returns a sentence for each channel that failed."""
+
+IN_PROGRESS = timedelta(seconds=30)  # people may still be told by the process that executed it: see `Notifier.notify`
+_MOST = 20  # messages in a row; the others follow at the next call
+_AGAIN = "It is tried again."
+
+
+def tell(project: Project, send: Send, event: ScheduledRunEnded, clock: Clock) -> list[str]:
+    """Send what people were not told before, then *event*. Return a sentence for each channel that failed."""
+
+    def is_left(old: ScheduledRunEnded) -> bool:
+        return old.run_id != event.run_id and not _covers(event, old)
+
+    problems = tell_untold(project, send, clock, is_left)
+    found = send(event)
+    _remember(project, event, delivered=not found)
+    return list(dict.fromkeys([*problems, *found]))
+
+
+def tell_killed(project: Project, send: Send, clock: Clock, job: str) -> list[str]:
+    """Send the event of a run of *job* whose process was killed, as the process of its next attempt may be killed."""
+
+    def is_wanted(event: ScheduledRunEnded) -> bool:
+        return event.job == job and any(each.code == UNRECORDED.code for each in event.messages)
+
+    return tell_untold(project, send, clock, is_wanted, older_than=timedelta())
+
+
+def tell_untold(
+    project: Project,
+    send: Send,
+    clock: Clock,
+    is_wanted: Callable[[ScheduledRunEnded], bool] = lambda _: True,
+    *,
+    older_than: timedelta = IN_PROGRESS,
+) -> list[str]:
+    """Send the events of runs that people were perhaps not told of, oldest first, until a channel fails.
+
+    A state that cannot be used is reported elsewhere.
+
+    Args:
+        is_wanted: Whether an event is sent now.
+        older_than: How long ago the runs have ended.
+
+    Returns:
+        A sentence for each channel that failed.
+    """
+    seen = set[int]()
+    with suppress(CrossdockError):
+        while len(seen) < _MOST:
+            event = _next(project, clock.now() - older_than, seen)
+            if event is None:
+                break
+            if is_wanted(event):
+                if problems := send(event):
+                    return list(problems)
+                _remember(project, event, delivered=True)
+    return []
+
+
+def _next(project: Project, ended_before: datetime, seen: set[int]) -> ScheduledRunEnded | None:
+    """Return the next event, compared anew: the message before may have made it a repetition."""
+    with project.look() as tx:
+        for run in tx.scheduled_runs.untold("own"):
+            if run.run_id not in seen:
+                seen.add(run.run_id)
+                event = event_of(tx, project, run, ended_before)
+                if event is not None:
+                    return event
+    return None
+
+
+def event_of(tx: Transaction, project: Project, run: UntoldRun, ended_before: datetime) -> ScheduledRunEnded | None:
+    """Return the event of an ended run, from what the state has of it; None if the run is gone or ended later."""
+    record = tx.runs.get(run.run_id)
+    if record is None or record.finished_at is None or record.finished_at > ended_before:
+        return None
+    day, job = date.fromisoformat(record.business_date), project.jobs.get(run.job)
+    event = ScheduledRunEnded(
+        job=run.job,
+        business_date=day,
+        due=run.due if job is None else run.due.astimezone(job.schedule.zone),
+        run_id=run.run_id,
+        status=record.status,  # type: ignore[arg-type]  # of an ended run
+        seconds=record.duration.total_seconds() if record.duration is not None else 0.0,
+        requests=record.requests,
+        messages=tuple(_messages(tx, run, day, record.messages)),
+        previous=None,
+        open=record.open or NOTHING_OPEN,
+    )
+    return run_events.compared(tx, event, run.due)
+
+
+def _messages(tx: Transaction, run: UntoldRun, day: date, messages: Iterable[RunMessage]) -> Iterable[RunMessage]:
+    """Add to the message of a killed process that its run is tried again, if it is."""
+    known = tx.scheduled_runs.get(run.job, run.due, day)
+    is_open = known is not None and not known.finished
+    return (replace(each, advice=_AGAIN) if is_open and each == UNRECORDED else each for each in messages)
+
+
+def remember(tx: Transaction, recipients: Recipients, event: ScheduledRunEnded, *, delivered: bool) -> None:
+    """Store whether *recipients* know of *event*."""
+    if event.run_id is None or event.due is None:
+        return
+    if not delivered:
+        tx.scheduled_runs.is_to_tell(UntoldRun(event.run_id, event.job, event.due), [recipients])
+        return
+    tx.scheduled_runs.told([event.run_id, *_covered(tx, recipients, event)], recipients)
+
+
+def _remember(project: Project, event: ScheduledRunEnded, *, delivered: bool) -> None:
+    """Do the same, if the state can be written."""
+    with suppress(CrossdockError):
+        with project.look() as tx:
+            is_marked = any(each.run_id == event.run_id for each in tx.scheduled_runs.untold("own"))
+            is_stored = is_marked != delivered and not (delivered and _covered(tx, "own", event))
+        if not is_stored:
+            with closing(project.open_state()) as state, state.begin() as tx:
+                remember(tx, "own", event, delivered=delivered)
+
+
+def _covered(tx: Transaction, recipients: Recipients, event: ScheduledRunEnded) -> list[int]:
+    """Return the earlier runs about which *event* says all that people need to know, and those that are forgotten."""
+    found = []
+    for run in tx.scheduled_runs.untold(recipients):
+        record = tx.runs.get(run.run_id)
+        if record is None or (run.job == event.job and _says_it_all(event, run.run_id, run.due, record.status)):
+            found.append(run.run_id)
+    return found
+
+
+def _covers(event: ScheduledRunEnded, old: ScheduledRunEnded) -> bool:
+    if old.job != event.job or old.run_id is None or old.due is None:
+        return False
+    return _says_it_all(event, old.run_id, old.due, old.status)
+
+
+def _says_it_all(event: ScheduledRunEnded, old_run: int, old_due: datetime, old_status: str) -> bool:
+    """Return whether *event* has the open records of an earlier degraded run, or is the next attempt that failed."""
+    if event.run_id is None or old_run >= event.run_id or not kinds(event):
+        return False
+    if event.status == "degraded":
+        return old_status == "degraded"
+    return event.status not in COMPLETED and old_status not in COMPLETED and old_due == event.due

@@ -117,6 +117,9 @@ class Said:
     def lost(self, tenant: str, reason: str) -> None:
         self.all.append(f"{tenant} lost: {reason}")
 
+    def untold(self, tenant: str, event: ScheduledRunEnded) -> None:
+        self.all.append(f"{tenant} untold: {event.run_id}")
+
     def found(self, part: str, problem: str | None) -> None:
         if problem is not None:
             self.all.append(f"{part}: {problem}")
@@ -260,6 +263,16 @@ def test_a_run_that_takes_long_is_asked_about_now_and_then(fleet: Fleet) -> None
     fleet.executor.end("a", ended())
     assert fleet.later(60) == []
     assert fleet.said.all == ["a began", "a done"]
+
+
+def test_a_run_whose_process_is_killed_again_is_reported_once(fleet: Fleet) -> None:
+    """At the second lost call, as its process is perhaps killed at each attempt."""
+    fleet.scheduler.put(tenant("a"), [unended()])
+    for lost in range(1, 5):
+        assert fleet.later(60) == ["a"]
+        fleet.executor.end("a", RuntimeError("killed"))
+        fleet.work()
+        assert sum("a failed: its process was killed" in each for each in fleet.said.all) == (lost > 1)
 
 
 def test_an_answer_that_cannot_be_read_is_a_problem_of_the_executor(fleet: Fleet) -> None:

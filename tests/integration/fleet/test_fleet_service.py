@@ -220,6 +220,48 @@ def test_a_scheduler_that_stands_by_notifies_of_nothing(fleet: Fleet, receiver: 
     assert len(receiver.posts) == 1
 
 
+def test_a_failure_that_the_leader_has_collected_outlives_it(fleet: Fleet, receiver: Receiver) -> None:
+    """The scheduler that takes over tells people of it; the one after that knows that they were told."""
+    fleet.stage.configure(
+        fleet={"database": "sqlite:///fleet.db"},
+        notify={"webhook": {"url": f"http://127.0.0.1:{receiver.server_address[1]}/hook"}},
+    )
+    invoices = fleet.stage.folder / "out" / "t000" / "INV1.csv"
+    invoices.write_text(invoices.read_text() + "9;C7;P0;1;1.5\n")
+    first = fleet.service()
+    looked(first, 3)
+    first._notices._events.clear()  # as when its process is killed: the lease is free some time later
+    first._resources.close()
+    for _ in range(2):
+        service = fleet.service()
+        looked(service, 3)
+        fleet.clock.advance(grouped_notices.AT_LEAST.total_seconds())
+        service.look()
+        eventually(lambda: len(receiver.posts) == 1)
+        eventually(lambda: service._notices._sending is None or service._notices._sending[1].done())  # noqa: B023
+        looked(service, 3)
+        service.close()
+    (event,) = json.loads(receiver.posts[0].body)["data"]["events"]
+    assert (event["tenant"], event["kinds"], event["run"]) == ("t000", ["degraded"], 1)
+
+
+def test_a_broken_config_found_before_leading_is_reported(fleet: Fleet, receiver: Receiver) -> None:
+    """Once the database of the fleet is there."""
+    fleet.stage.configure(
+        fleet={"database": "sqlite:///fleet.db"},
+        notify={"webhook": {"url": f"http://127.0.0.1:{receiver.server_address[1]}/hook"}},
+    )
+    database = fleet.stage.folder / "fleet.db"
+    database.mkdir()
+    fleet.stage.config("t000").write_text("state: [", encoding="utf-8")
+    service = fleet.service()
+    looked(service, 3)
+    database.rmdir()
+    looked(service, 3)
+    service.close()
+    assert "t000: (all jobs) failed for " in json.loads(receiver.posts[0].body)["text"]
+
+
 def test_a_cluster_that_is_away_makes_runs_late_and_loses_none(fleet: Fleet, receiver: Receiver) -> None:
     """It is reported once, and the runs take place when it is back."""
     fleet.stage.configure(

@@ -9,10 +9,11 @@ from typing import cast
 import pytest
 
 from crossdock.services.fleet.grouped_notices import AT_LEAST, AT_MOST, GroupedNotices
-from crossdock.services.notifications.events import Event, RunWaiting
+from crossdock.services.notifications.events import Event, RunWaiting, ScheduledRunEnded
 from crossdock.services.notifications.notifier import Notifier
 
 NOW = datetime(2026, 11, 24, 3, tzinfo=UTC)
+ENDED = ScheduledRunEnded("nightly", date(2026, 11, 24), NOW, 7, "failed", 1.0, 1, (), None)
 EVENT = RunWaiting("nightly", date(2026, 11, 24), NOW, "no workers")
 
 
@@ -21,18 +22,24 @@ class Recorder:
 
     def __init__(self, *, selects: bool = True, problem: str = "") -> None:
         self.groups: list[tuple[list[str], int]] = []
-        self._selects, self._problem = selects, problem
+        self._selects, self.problem = selects, problem
 
     def is_selected(self, event: Event) -> bool:
         return self._selects
 
     def notify_group(self, events: Sequence[tuple[str, Event]], tenants: int) -> list[str]:
         self.groups.append(([tenant for tenant, _ in events], tenants))
-        return [self._problem] if self._problem else []
+        return [self.problem] if self.problem else []
 
 
-def notices(recorder: Recorder | None) -> GroupedNotices:
-    return GroupedNotices(cast("Notifier | None", recorder))
+class Notices(GroupedNotices):
+    def settle(self) -> None:
+        """Wait for what is being sent."""
+        self._thread.submit(lambda: None).result()
+
+
+def notices(recorder: Recorder | None) -> Notices:
+    return Notices(cast("Notifier | None", recorder))
 
 
 @pytest.mark.parametrize(("is_idle", "wait"), [(True, AT_LEAST), (False, AT_MOST)])
@@ -57,6 +64,29 @@ def test_what_is_left_at_the_end_is_sent() -> None:
     group.add("acme", EVENT, NOW)
     group.close(tenants=1)
     assert recorder.groups == [(["acme"], 1)]
+
+
+def test_what_could_not_be_sent_is_sent_again() -> None:
+    """After a pause, with what has happened since; then the runs are those of which people know."""
+    recorder = Recorder(problem="the mail server did not answer")
+    group, at = notices(recorder), NOW
+    group.add("acme", ENDED, at)
+    for _ in range(3):
+        at += AT_LEAST
+        group.flush(at, tenants=9, is_idle=True)
+        group.settle()
+    group.add("bolt", EVENT, at)
+    assert group.delivered() == {}
+    recorder.problem = ""
+    for _ in range(10):
+        at += AT_LEAST
+        group.flush(at, tenants=9, is_idle=True)
+        group.settle()
+    assert recorder.groups == [(["acme"], 9), (["acme", "bolt"], 9)]
+    assert group.delivered() == {"acme": [7]}
+    group.add("acme", ENDED, at, is_news=False)
+    group.close(tenants=9)
+    assert len(recorder.groups) == 2, "it was not collected again"
 
 
 @pytest.mark.parametrize("recorder", [None, Recorder(selects=False)])

@@ -20,7 +20,9 @@ from crossdock.services.fleet.fleet_schedule import DueCall, FleetSchedule
 from crossdock.services.fleet.run_slots import SLOW_S, Place, RunSlots
 from crossdock.services.fleet.scheduled_call import CallResult, RunFacts, ScheduledCall, SharedLimit
 from crossdock.services.fleet.tenants import Tenant
+from crossdock.services.notifications.events import ScheduledRunEnded
 from crossdock.services.observability.metrics import Part
+from crossdock.services.scheduler.untold_runs import IN_PROGRESS, pause_after
 from crossdock.state.fleet_database import JobFacts
 from crossdock.values.author_code import guarded, text_of
 from crossdock.values.clock import Clock
@@ -28,6 +30,7 @@ from crossdock.values.run_messages import RunMessage
 
 SOONEST, LATEST = timedelta(seconds=2), timedelta(minutes=5)
 """The first and the longest pause before a failed call is repeated. Each pause is twice the one before."""
+LOST_TO_REPORT = 2  # lost calls of one run, after which people are told
 
 
 class Listener(Protocol):
@@ -47,6 +50,9 @@ class Listener(Protocol):
 
     def lost(self, tenant: str, reason: str) -> None:
         """A call was lost with its worker, and will be repeated."""
+
+    def untold(self, tenant: str, event: ScheduledRunEnded) -> None:
+        """A run has ended some time ago, and its notification may not have been sent."""
 
     def found(self, part: Part, problem: str | None) -> None:
         """A part, such as the executor, can be used, or *problem* says why not."""
@@ -84,6 +90,7 @@ class Running:
 @dataclass(slots=True)
 class _Tries:
     number: int = 0
+    lost: int = 0
     reported: tuple[object, str] | None = None
 
     def reported_of(self, at: object) -> str | None:
@@ -92,6 +99,14 @@ class _Tries:
     def pause(self) -> timedelta:
         self.number += 1
         return min(LATEST, SOONEST * (1 << min(self.number - 1, 10)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A look at the state of a tenant, because of its notifications: when, and of which runs people were told."""
+
+    at: datetime
+    told: frozenset[int] = frozenset()
 
 
 class FleetScheduler:
@@ -122,6 +137,8 @@ class FleetScheduler:
         self.waiting: dict[str, DueCall] = {}
         self.running: dict[str, Running] = {}
         self._tries: dict[str, _Tries] = {}
+        self._looks: dict[str, _Look] = {}
+        self._untold: dict[str, int] = {}  # by tenant, how often its people could not be told of its runs
         self._executor: Executor | None = None
         self._resources = ExitStack()
         self._executor_tries = _Tries()
@@ -148,6 +165,17 @@ class FleetScheduler:
         self._tries.pop(name, None)
         if (before := self._tenants.pop(name, None)) is not None:
             self._credentials[before.credential].discard(name)
+
+    def look_at(self, name: str, told: Iterable[int] = (), *, after: timedelta = timedelta()) -> None:
+        """Look at the state of a tenant, for runs of which people may not know.
+
+        Args:
+            told: The runs of which the recipients of the fleet were told.
+        """
+        before = self._looks.get(name)
+        runs = frozenset(told) | (before.told if before is not None else frozenset())
+        at = self._clock.now() + after
+        self._looks[name] = _Look(at if before is None else min(at, before.at), runs)
 
     def step(self, *, may_start: bool = True) -> bool:
         """Report what has ended, decide what is due, and start runs. Return False if there was nothing to do."""
@@ -180,9 +208,17 @@ class FleetScheduler:
             if result is not None:
                 self._take(name, running.call, result)
                 continue
-            self._listener.lost(name, _reason(running.future))
-            self._retry(name)
+            self._lost(name, running.call, _reason(running.future))
         return bool(ended)
+
+    def _lost(self, name: str, call: DueCall, reason: str) -> None:
+        tries = self._tries.setdefault(name, _Tries())
+        tries.lost += 1
+        self._listener.lost(name, reason)
+        if tries.lost == LOST_TO_REPORT:
+            text = f"its process was killed, or its executor lost it, {tries.lost} times: {reason}"
+            self._report(name, call, RunMessage("error", "", text, "unrecorded"), ())
+        self._retry(name, call)
 
     @staticmethod
     def _has_ended(running: Running) -> bool:
@@ -214,8 +250,13 @@ class FleetScheduler:
             self._executor_failed(result.error or "")
         else:
             self._listener.found("executor", None)
+        for event in result.untold:
+            self._listener.untold(name, event)
+        self._look_again(name, is_told=not result.problems)
         if result.run is not None:
             self._listener.ended(name, result.run, result.problems)
+        if result.outcome == "ended_before" and any(facts.is_untold for facts in result.jobs):
+            self.look_at(name, after=IN_PROGRESS)  # its process may have been killed before it told people
         if result.outcome in {"ended", "ended_before", "looked", "paused"}:
             self._tries.pop(name, None)
             return
@@ -225,7 +266,7 @@ class FleetScheduler:
                 tries.reported = call.at, error
                 message = result.message or RunMessage("error", "", error, "not_started")
                 self._report(name, call, message, result.problems)
-        self._retry(name)
+        self._retry(name, call)
 
     def _report(self, name: str, call: DueCall, message: RunMessage, problems: Iterable[str]) -> None:
         if call.job is None or call.at is None:
@@ -233,8 +274,18 @@ class FleetScheduler:
         else:
             self._listener.failed(name, call.job, call.at, message, problems)
 
-    def _retry(self, name: str) -> None:
+    def _look_again(self, name: str, *, is_told: bool) -> None:
+        """Let the tenant's own people be told again later, if a channel failed."""
+        if is_told:
+            self._untold.pop(name, None)
+            return
+        self._untold[name] = self._untold.get(name, 0) + 1
+        self.look_at(name, after=pause_after(self._untold[name]))
+
+    def _retry(self, name: str, call: DueCall) -> None:
         pause = self._tries.setdefault(name, _Tries()).pause()
+        if call.told:
+            self.look_at(name, call.told, after=pause)
         self.schedule.again(name, self._clock.now() + pause)
 
     def _decide(self, now: datetime) -> None:
@@ -244,6 +295,10 @@ class FleetScheduler:
             call = self.schedule.call(name, now)
             if call is not None:
                 self.waiting[name] = call
+        self._looks = {name: look for name, look in self._looks.items() if name in self._tenants}
+        for name in [name for name, look in self._looks.items() if look.at <= now]:
+            if name not in self.running and name not in self.waiting:
+                self.waiting[name] = DueCall(name, told=tuple(sorted(self._looks.pop(name).told)))
 
     def _start(self, now: datetime) -> bool:
         if not self.waiting or (self._executor_again is not None and now < self._executor_again):
@@ -298,6 +353,8 @@ class FleetScheduler:
             if shared
             else None,
             notify=tenant.has_own_notify,
+            is_grouped=tenant.is_grouped,
+            told=call.told,
             reported=self._tries.get(tenant.name, _Tries()).reported_of(call.at),
         )
 

@@ -70,6 +70,7 @@ class FleetService:
         """Load what has changed, report what has ended, and start what is due. A failure is logged and reported."""
         self._metrics.beat()
         if self._interrupt.is_set():
+            self._notices.send(tenants=self._number)  # the runs in progress may take longer than there is time
             self._scheduler.close()
             self._write()
             return
@@ -77,6 +78,8 @@ class FleetService:
         if self._leader is None:
             self._lead()
         self._report_broken()
+        for tenant, runs in self._notices.delivered().items():
+            self._scheduler.look_at(tenant, runs)
         while self._scheduler.step(may_start=self._leader is not None):
             self._metrics.beat()
             self._write()
@@ -111,6 +114,10 @@ class FleetService:
             LOGGER.info("%s: %s %s", tenant.name, "watching" if is_new else "changed, watching", ", ".join(tenant.jobs))
             self._scheduler.put(tenant, self._facts.get(tenant.name, {}).values())
         self._broken |= changes.broken
+        self._broken = {name: error for name, error in self._broken.items() if name in self._files.broken}
+        if self._leader is None:
+            for name, error in changes.broken.items():
+                LOGGER.error("%s: its config cannot be used: %s", name, error)
         tenants = self._files.tenants.values()
         if not self._number:
             LOGGER.warning("there is no config of a tenant")
@@ -118,13 +125,11 @@ class FleetService:
         self.schedules = {str(number): schedule for number, schedule in enumerate(distinct)}
 
     def _report_broken(self) -> None:
-        """Report configs that cannot be used. A scheduler on standby only logs them."""
-        for name, error in self._broken.items():
-            if self._leader is not None:
+        """Report configs that cannot be used, as soon as this scheduler leads."""
+        if self._leader is not None:
+            for name, error in self._broken.items():
                 self._reports.broken(name, f"its config cannot be used: {error}")
-            else:
-                LOGGER.error("%s: its config cannot be used: %s", name, error)
-        self._broken = {}
+            self._broken = {}
 
     @property
     def _number(self) -> int:
@@ -157,6 +162,8 @@ class FleetService:
             LOGGER.info("leading a fleet of %s tenant%s", f"{len(tenants):,}", "s" * (len(tenants) != 1))
             for name, tenant in tenants.items():
                 self._scheduler.put(tenant, self._facts.get(name, {}).values())
+                if any(facts.is_untold for facts in self._facts.get(name, {}).values()):
+                    self._scheduler.look_at(name)
             self._facts = {}
 
     def _write(self) -> None:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 
-from crossdock.services.notifications.events import Event
+from crossdock.services.notifications.events import Event, ScheduledRunEnded, kinds
 from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.scheduler.stderr_log import LOGGER
+from crossdock.services.scheduler.untold_runs import pause_after
 
 AT_LEAST, AT_MOST = timedelta(minutes=1), timedelta(minutes=15)
 """How long events are collected: at least, and at most while runs are in progress."""
 
 
+Told = tuple[str, Event]  # by the name of the tenant
+
+
 class GroupedNotices:
-    """Collects events and sends them from a thread, so that a slow channel delays nothing.
+    """Collects events and sends them from a thread, so that a slow channel delays nothing. What could not be sent is
+    sent again.
 
     Args:
         notifier: None if the config names no recipients.
@@ -22,37 +27,81 @@ class GroupedNotices:
 
     def __init__(self, notifier: Notifier | None) -> None:
         self._notifier = notifier
-        self._events: list[tuple[str, Event]] = []
+        self._events: list[Told] = []
         self._since: datetime | None = None
+        self._collected: set[tuple[str, int]] = set()  # the runs whose events were collected, each with its tenant
         self._thread = ThreadPoolExecutor(1, "notices")
+        self._sending: tuple[list[Told], Future[bool]] | None = None
+        self._failures, self._again = 0, datetime.min.replace(tzinfo=UTC)
+        self._delivered: list[tuple[str, int]] = []
 
-    def add(self, tenant: str, event: Event, now: datetime) -> None:
-        if self._notifier is not None and self._notifier.is_selected(event):
+    def add(self, tenant: str, event: Event, now: datetime, *, is_news: bool = True) -> None:
+        """Collect *event* if it is selected.
+
+        Args:
+            is_news: Whether it has just happened; otherwise it is left out if it was collected before.
+        """
+        run_id = event.run_id if isinstance(event, ScheduledRunEnded) else None
+        if self._notifier is None or (not is_news and run_id is not None and (tenant, run_id) in self._collected):
+            return
+        if self._notifier.is_selected(event):
             self._events.append((tenant, event))
             self._since = self._since or now
+            if run_id is not None:
+                self._collected.add((tenant, run_id))
+        elif run_id is not None and (kinds(event) or not is_news):  # without kinds, the worker has removed the mark
+            self._delivered.append((tenant, run_id))
 
     def flush(self, now: datetime, *, tenants: int, is_idle: bool) -> None:
-        """Send the collected events, if the first is old enough.
+        """Send the collected events, if the first is old enough and no channel has just failed.
 
         Args:
             tenants: The number of tenants.
             is_idle: Whether no run is in progress, and none waits.
         """
-        if self._since is None or now - self._since < (AT_LEAST if is_idle else AT_MOST):
-            return
-        self._send(tenants)
+        self._take(now)
+        is_time = self._since is not None and now - self._since >= (AT_LEAST if is_idle else AT_MOST)
+        if is_time and now >= self._again and self._sending is None:
+            self.send(tenants=tenants)
+
+    def delivered(self) -> dict[str, list[int]]:
+        """Return the runs of each tenant of which people know, or need not know, since the last call."""
+        found: dict[str, list[int]] = {}
+        for tenant, run_id in self._delivered:
+            found.setdefault(tenant, []).append(run_id)
+        self._delivered = []
+        return found
 
     def close(self, *, tenants: int) -> None:
         """Send the collected events, and wait until they are sent. The notifier bounds that time."""
-        if self._events:
-            self._send(tenants)
+        self.send(tenants=tenants)
         self._thread.shutdown()
 
-    def _send(self, tenants: int) -> None:
+    def send(self, *, tenants: int) -> None:
+        """Send the collected events now."""
+        if not self._events:
+            return
         events, self._events, self._since = self._events, [], None
-        self._thread.submit(self._deliver, events, tenants)
+        self._sending = events, self._thread.submit(self._deliver, events, tenants)
 
-    def _deliver(self, events: list[tuple[str, Event]], tenants: int) -> None:
+    def _take(self, now: datetime) -> None:
+        """Take the outcome of what was sent. Events that a channel has not accepted are collected again."""
+        if self._sending is None or not self._sending[1].done():
+            return
+        (events, future), self._sending = self._sending, None
+        if future.result():
+            self._failures = 0
+            ended = ((tenant, event) for tenant, event in events if isinstance(event, ScheduledRunEnded))
+            self._delivered += [(tenant, event.run_id) for tenant, event in ended if event.run_id is not None]
+        else:
+            self._failures += 1
+            self._events, self._since = [*events, *self._events], now - AT_MOST
+            self._again = now + pause_after(self._failures)
+
+    def _deliver(self, events: list[Told], tenants: int) -> bool:
+        """Return whether every channel has accepted the message."""
         assert self._notifier is not None  # else there are no events
-        for problem in self._notifier.notify_group(events, tenants):
+        problems = self._notifier.notify_group(events, tenants)
+        for problem in problems:
             LOGGER.error("notification failed: %s", problem)
+        return not problems

@@ -12,7 +12,7 @@ from crossdock.services.fleet.fleet_schedule import DueCall
 from crossdock.services.fleet.fleet_scheduler import FleetScheduler
 from crossdock.services.fleet.grouped_notices import GroupedNotices
 from crossdock.services.fleet.scheduled_call import RunFacts
-from crossdock.services.notifications.events import RunOverdue, RunWaiting
+from crossdock.services.notifications.events import RunOverdue, RunWaiting, ScheduledRunEnded
 from crossdock.services.observability.metrics import Metrics, Part
 from crossdock.services.scheduler import run_events
 from crossdock.services.scheduler.stderr_log import LOGGER, RunLog
@@ -50,6 +50,9 @@ class RunReports:
             metrics.opened(stream, counts)
         metrics.ended(event.job, event.status, event.seconds)
         self._notices.add(tenant, event, self._clock.now())
+
+    def untold(self, tenant: str, event: ScheduledRunEnded) -> None:
+        self._notices.add(tenant, event, self._clock.now(), is_news=False)
 
     def failed(self, tenant: str, job: str, at: Due, message: RunMessage, problems: Iterable[str]) -> None:
         advice = f"{message.advice}\n  " if message.advice else ""

@@ -57,6 +57,8 @@ class ScheduledCall(_Text):
         skipped: Runs that are recorded as skipped, with their notes.
         shared_limit: None if the tenant has its credential to itself.
         notify: Whether the tenant is notified separately.
+        is_grouped: Whether the recipients of the fleet are notified of its runs, by the scheduler.
+        told: The ended runs of which they were notified.
         reported: The reported reason why the last call for this run could not start it.
     """
 
@@ -70,6 +72,8 @@ class ScheduledCall(_Text):
     skipped: tuple[SkippedRun, ...] = ()
     shared_limit: SharedLimit | None = None
     notify: bool = False
+    is_grouped: bool = False
+    told: tuple[int, ...] = ()
     reported: str | None = None
 
     @property
@@ -101,6 +105,7 @@ class CallResult(_Text):
         message: The same for a run that could not start, with its parts.
         jobs: The facts in the state about all jobs of the tenant.
         problems: Sentences about notifications that were not sent.
+        untold: Earlier runs of which the recipients of the fleet may not know.
     """
 
     outcome: Outcome
@@ -109,6 +114,7 @@ class CallResult(_Text):
     run: RunFacts | None = None
     jobs: tuple[JobFacts, ...] = ()
     problems: tuple[str, ...] = ()
+    untold: tuple[ScheduledRunEnded, ...] = ()
 
 
 def version_of(text: str) -> str:

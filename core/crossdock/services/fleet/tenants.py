@@ -77,6 +77,7 @@ class Tenant:
         credential: Identifies the address and the credential of the platform; equal for tenants that share them.
         shares_limit: Whether its own config has the address of the platform's bucket.
         has_own_notify: Whether it is notified separately.
+        is_grouped: Whether the recipients of the fleet are notified of its runs.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Tenant:
     credential: str
     shares_limit: bool
     has_own_notify: bool
+    is_grouped: bool = False
 
 
 def tenant_name(path: Path) -> str:
@@ -123,6 +125,7 @@ def load_tenant(path: Path, base: Base) -> Tenant:
         _credential(loaded.platform),
         loaded.platform.rate.shared is not None,
         loaded.notify is not None and "notify" in config_file.read(path).data,
+        base.notify is not None,
     )
 
 

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from datetime import datetime
 
 from crossdock.config.project import project as projects
 from crossdock.config.project.project import Project
@@ -19,16 +20,17 @@ from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings
 from crossdock.services.fleet.scheduled_call import VERSION, CallResult, RunFacts, ScheduledCall, version_of
 from crossdock.services.fleet.tenants import digest_of
-from crossdock.services.notifications.events import ScheduledRunEnded
+from crossdock.services.notifications.events import ScheduledRunEnded, kinds
 from crossdock.services.observability.trace_export import traced
-from crossdock.services.scheduler import run_events, stderr_log
-from crossdock.services.scheduler.single_runs import apply_retention, notified
+from crossdock.services.scheduler import run_events, stderr_log, untold_runs
+from crossdock.services.scheduler.single_runs import apply_retention, notified, sender
 from crossdock.state import DueRun, Transaction
 from crossdock.state.fleet_database import JobFacts
 from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.run_messages import RunMessage
 from crossdock.writing.targets.platform_access import check_clock
 
+MOST_UNTOLD = 100  # runs in one result; the others follow when people were told of these
 _INTERRUPT = threading.Event()
 _CALLS = threading.Condition()
 _in_progress = 0
@@ -74,6 +76,7 @@ def _result(call: ScheduledCall) -> CallResult:
         if digest_of(call.files) != call.digest:
             return CallResult(outcome="changed", error="the config on this worker differs from the scheduler's")
         loaded = _with_shared_limit(projects.load(*call.files), call)
+        loaded = replace(loaded, notify=loaded.notify if call.notify else None, in_fleet=call.is_grouped)
         due_run = call.due_run
         return _looked(loaded, call) if due_run is None else _begun(loaded, call, due_run, SystemClock())
     except StateBusyError as error:
@@ -95,50 +98,72 @@ def _with_shared_limit(loaded: Project, call: ScheduledCall) -> Project:
 
 
 def _looked(loaded: Project, call: ScheduledCall) -> CallResult:
-    now = SystemClock().now()
+    clock = SystemClock()
+    now, recipients = clock.now(), loaded.recipients
     if call.skipped:
         with loaded.alone() as state:
-            state.apply(lambda tx: tx.scheduled_runs.skip(call.skipped, at=now))
-            return CallResult(outcome="looked", jobs=state.apply(lambda tx: _facts(tx, loaded)))
+            state.apply(lambda tx: tx.scheduled_runs.skip(call.skipped, at=now, recipients=recipients))
+    problems = untold_runs.tell_untold(loaded, sender(loaded, clock), clock)
     with closing(loaded.open_state()) as state:
-        return CallResult(outcome="looked", jobs=state.apply(lambda tx: _facts(tx, loaded)))
+        state.apply(lambda tx: tx.scheduled_runs.told(call.told, "fleet"))
+        untold = state.ask(lambda tx: _untold(tx, loaded, now))
+        jobs = state.apply(lambda tx: _facts(tx, loaded))
+    return CallResult(outcome="looked", jobs=jobs, problems=tuple(problems), untold=untold)
 
 
 def _begun(loaded: Project, call: ScheduledCall, due_run: DueRun, clock: Clock) -> CallResult:
     """Return the result of a run. People are also notified once for each new error if it could not begin."""
     try:
-        return _run(loaded, call, due_run, clock)
+        return _run(loaded, due_run, clock)
     except StateBusyError:
         raise
     except Exception as error:  # noqa: BLE001  as above
         result = _failed(as_crossdock_error(error))
-    if not call.notify or result.error == call.reported or result.message is None:
+    if not call.notify or result.message is None:
         return result
+    if result.error == call.reported:
+        problems = untold_runs.tell_untold(loaded, sender(loaded, clock), clock)
+        return result.model_copy(update={"problems": tuple(problems)})
     event = run_events.could_not_start(due_run.job, Due(due_run.due, due_run.business_date), result.message)
     event = run_events.compared_if_readable(loaded, event, due_run.due)
     return result.model_copy(update={"problems": notified(loaded, event, clock)})
 
 
-def _run(loaded: Project, call: ScheduledCall, due_run: DueRun, clock: Clock) -> CallResult:
-    problems: tuple[str, ...] = ()
+def _run(loaded: Project, due_run: DueRun, clock: Clock) -> CallResult:
     with state_session.open_session(loaded, clock, attempt=Attempt(due_run, waits=True)) as session:
         state = session.state
         if due_run.job in state.ask(lambda tx: tx.scheduled_runs.paused()):
             return CallResult(outcome="paused", jobs=state.apply(lambda tx: _facts(tx, loaded)))
         check_clock(loaded.platform, clock, loaded.probed[0])
+        problems = tuple(untold_runs.tell_killed(loaded, sender(loaded, clock), clock, due_run.job))
         timings = Timings(clock)
         with traced(stderr_log.warn) as trace:
             report = runner.run_scheduled(session, due_run, progress=timings, interrupt=_INTERRUPT)
             trace(timings)
-        jobs = state.apply(lambda tx: _facts(tx, loaded))
         if report is None:
-            return CallResult(outcome="ended_before", jobs=jobs)
+            now = clock.now()
+            untold = state.ask(lambda tx: _untold(tx, loaded, now))
+            jobs = state.apply(lambda tx: _facts(tx, loaded))
+            return CallResult(outcome="ended_before", jobs=jobs, problems=problems, untold=untold)
         event = run_events.ended(due_run.job, Due(due_run.due, due_run.business_date), report)
         event = state.ask(lambda tx: run_events.compared(tx, event, due_run.due))
-    if call.notify and not _INTERRUPT.is_set():
-        problems = notified(loaded, event, clock)
+        if not kinds(event):  # nobody is to be told of it
+            state.apply(lambda tx: untold_runs.remember(tx, "fleet", event, delivered=True))
+    if not _INTERRUPT.is_set():
+        problems = (*problems, *notified(loaded, event, clock))
     apply_retention(loaded, clock, _INTERRUPT)
-    return CallResult(outcome="ended", run=_run_facts(report, event), jobs=jobs, problems=problems)
+    with loaded.look() as tx:
+        jobs, untold = _facts(tx, loaded), _untold(tx, loaded, clock.now(), but=event.run_id)
+    return CallResult(outcome="ended", run=_run_facts(report, event), jobs=jobs, problems=problems, untold=untold)
+
+
+def _untold(
+    tx: Transaction, loaded: Project, now: datetime, *, but: int | None = None
+) -> tuple[ScheduledRunEnded, ...]:
+    """Return the ended runs, without *but*, of which the recipients of the fleet may not know."""
+    found = [each for each in tx.scheduled_runs.untold("fleet") if each.run_id != but]
+    events = (untold_runs.event_of(tx, loaded, each, now) for each in found[:MOST_UNTOLD])
+    return tuple(event for event in events if event is not None)
 
 
 def _run_facts(report: Report, event: ScheduledRunEnded) -> RunFacts:
@@ -154,6 +179,8 @@ def _run_facts(report: Report, event: ScheduledRunEnded) -> RunFacts:
 
 def _facts(tx: Transaction, loaded: Project) -> tuple[JobFacts, ...]:
     paused, now = tx.scheduled_runs.paused(), SystemClock().now()
+    untold = [*tx.scheduled_runs.untold("own"), *tx.scheduled_runs.untold("fleet")]
+    jobs = {each.job for each in untold}
     return tuple(
         JobFacts(
             name,
@@ -161,6 +188,7 @@ def _facts(tx: Transaction, loaded: Project) -> tuple[JobFacts, ...]:
             name in paused,
             (tx.scheduled_runs.expected_seconds_and_requests(name) or (None,))[0],
             tx.scheduled_runs.last_finished(name),
+            name in jobs,
         )
         for name in loaded.jobs
     )

@@ -36,8 +36,6 @@ from crossdock.values.run_messages import RunMessage
 RETENTION_S = 30.0  # between attempts to remove what is old
 REPORT_S = 10.0  # refused webhooks, in the log
 A_DAY = timedelta(days=1)
-FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=5), timedelta(days=1)
-"""Between attempts to tell people of a run, after a channel failed. Each pause is twice the one before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +97,7 @@ class Service:
         self._looked_at: datetime | None = None  # successfully
         self._late: set[tuple[str, Due]] = set()  # runs that did not start in time, and were reported
         self._reported_lost: set[str] = set()  # jobs whose notification about the unusable state was sent
-        self._pause, self._tell_at = FIRST_PAUSE, clock.now()  # when people are told again of what they were not told
+        self._failures, self._tell_at = 0, clock.now()  # when people are told again of what they were not told
         metrics.found("config")
 
     def _use(self, project: Project) -> None:
@@ -259,8 +257,8 @@ class Service:
         self._told(now, are_told=not problems)
 
     def _told(self, now: datetime, *, are_told: bool) -> None:
-        self._tell_at = now if are_told else now + self._pause
-        self._pause = FIRST_PAUSE if are_told else min(2 * self._pause, LONGEST_PAUSE)
+        self._failures = 0 if are_told else self._failures + 1
+        self._tell_at = now if are_told else now + untold_runs.pause_after(self._failures)
 
     def _notify(self, event: Event, log: RunLog) -> bool:
         """Return whether people were told. What they were not told of a run that the state has is sent later."""

@@ -25,8 +25,15 @@ Send = Callable[[Event], Sequence[str]]
 """Sends an event if it is selected, and returns a sentence for each channel that failed."""
 
 IN_PROGRESS = timedelta(seconds=30)  # people may still be told by the process that executed it: see `Notifier.notify`
+FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=5), timedelta(days=1)
+"""Between attempts to tell people of a run, after a channel failed. Each pause is twice the one before."""
 _MOST = 20  # messages in a row; the others follow at the next call
 _AGAIN = "It is tried again."
+
+
+def pause_after(failures: int) -> timedelta:
+    """Return the pause after so many failures in a row."""
+    return min(LONGEST_PAUSE, FIRST_PAUSE * (1 << min(failures - 1, 10)))
 
 
 def tell(project: Project, send: Send, event: ScheduledRunEnded, clock: Clock) -> list[str]:

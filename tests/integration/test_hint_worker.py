@@ -288,6 +288,10 @@ def test_deletions_beyond_the_limits_wait_for_one_approval(desk: InboxDesk, monk
             assert pending is not None
             assert pending.number == number
         assert desk.effects() == [("update", "b:C50")]
+        returned = gone.pop(0)
+        desk.customers.put(returned, name="Ada")
+        desk.hint(session, "customers", returned)
+        desk.work(session)
         _nightly(desk, session)
         monkeypatch.setattr(approve, "SystemClock", lambda: desk.bench.clock)
         with session.state.begin() as tx:

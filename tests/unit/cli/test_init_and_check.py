@@ -11,6 +11,8 @@ from urllib.request import urlopen
 import pytest
 from tests.unit.cli.conftest import CONFIG, CommandLine
 
+from crossdock.config.project.connector_instances import Connection
+from crossdock.errors import RemoteError
 from crossdock.sandbox import SandboxServer
 from crossdock.sandbox.openapi_document import document
 
@@ -144,3 +146,14 @@ def test_an_openapi_document_is_compared_without_a_connection(command_line: Comm
     path.write_text("{}", encoding="utf-8")
     result = command_line.run("check", "--openapi", str(path))
     assert (result.code, "is not an OpenAPI 3.0 or 3.1 document" in result.err) == (2, True)
+
+
+def test_webhooks_that_cannot_be_declared_are_a_finding(site: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error that a connector raises on purpose in its declaration of webhooks ends no check."""
+
+    def declared(_: Connection) -> None:
+        raise RemoteError("the vault is away")
+
+    monkeypatch.setattr(Connection, "webhooks", property(declared))
+    _, found = checked(site)
+    assert (False, "the vault is away") in found.values()

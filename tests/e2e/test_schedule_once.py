@@ -41,7 +41,9 @@ def test_nothing_due_is_logged_as_json(site: Site) -> None:
     assert "nothing is due" in entry["message"]
 
 
-@pytest.mark.parametrize("content", ['SKU;NAME;PRICE\nP1;"Bolt;1.50\n', "SKU;NAME;PRICE\nP1;Bolt;x\n"])
+@pytest.mark.parametrize(
+    "content", ['SKU;NAME;PRICE\nP1;"Bolt;1.50\n', "SKU;NAME;PRICE\nP1;Bolt;x\n"], ids=["failed", "degraded"]
+)
 def test_people_are_told_later_of_what_they_could_not_be_told(site: Site, content: str) -> None:
     """By the next run that is started, also if nothing is to be run again, and only once."""
     with served(Receiver()) as hook:

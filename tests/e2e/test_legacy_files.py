@@ -128,7 +128,7 @@ def test_a_sheet_is_synced(tmp_path: Path, platform: SandboxServer) -> None:
     site = project(tmp_path, platform, {"items": stream("items", {"kind": "sheet"}, ["SKU"])})
     for number, delivered in ((1, 2), (2, 0)):
         workbook, file = Workbook(), BytesIO()
-        for row in (["SKU", "PRICE"], ["0017", 1.5], ["0018", 2]):
+        for row in (["SKU", "PRICE"], ["0027", 1.5], ["0028", 2]):
             workbook.worksheets[0].append(row)
         workbook.save(file)
         (tmp_path / "out" / f"items_{number}.xlsx").write_bytes(file.getvalue())

@@ -179,7 +179,7 @@ class Verification:
 
     def _keep_contributions(self, comparison: LiveComparison, resource: str) -> None:
         """Verify the contributions to records that the platform no longer has. They are sent again to a record that is
-        created again.
+        created again; not to one that a forgotten run has created again, which may have later ones.
         """
         after: tuple[str, int] | None = None
         while True:
@@ -189,11 +189,14 @@ class Verification:
                 return
             after = page[-1][0].namespace, page[-1][1].key_hash
             kept = [each for each in page if each[0].is_contribution and not comparison.is_unsettled(*each)]
-            self._state.apply(partial(self._verified, kept))
+            self._state.apply(partial(self._keep, kept))
 
-    def _verified(self, kept: Sequence[tuple[Scope, Binding]], tx: Transaction) -> None:
-        for scope, binding in kept:
-            tx.bindings.verified(scope, [binding])
+    def _keep(self, found: Sequence[tuple[Scope, Binding]], tx: Transaction) -> None:
+        for scope, binding in found:
+            if tx.bindings.ids(scope.whole, [binding.key_hash]):
+                tx.bindings.bury(scope, [binding.key_hash], at=self._now())
+            else:
+                tx.bindings.verified(scope, [binding])
 
     # ---- look-ups at other targets
 

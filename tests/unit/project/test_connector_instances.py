@@ -84,6 +84,14 @@ def test_a_stream_without_a_name_is_refused(load_with: Load) -> None:
         load_with([Nameless()], "w: {kind: made}")
 
 
+def test_two_streams_of_one_name_are_refused(load_with: Load) -> None:
+    """They would share a cursor and the files that were read; the records of one were never delivered."""
+    other = InCode()
+    other.namespace = "old"
+    with pytest.raises(ConfigError, match=r"c.yaml:2:15: w.things: the connector has two streams of this name"):
+        load_with([InCode(), other], "w: {kind: made}")
+
+
 def test_an_unknown_resource_is_refused(load_with: Load) -> None:
     """The message has the stream, its place and the nearest resource."""
     stream = InCode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -271,6 +272,10 @@ def _targets(document: Document, sections: Mapping[str, Mapping[str, Any]], load
     return found
 
 
+def _name_of(stream: Stream[Any]) -> str:
+    return stream.name
+
+
 def _connection(
     document: Document, name: str, data: Mapping[str, Any], targets: Destinations, platform: Profile, load: _Load
 ) -> Connection:
@@ -293,6 +298,10 @@ def _connection(
             for stream in streams:
                 check_declaration(f"{name}.{getattr(stream, 'name', '')}", stream, targets)
                 _ = stream.resource_type, stream.fetches, stream.finds_deleted  # an author may compute them
+        if doubled := next((each for each, number in Counter(map(_name_of, streams)).items() if number > 1), None):
+            raise ConfigError(
+                f"{name}.{doubled}: the connector has two streams of this name, which share cursor and files"
+            )
     except ConfigError as error:
         raise ConfigError(error.message, where=document.where(section), hint=error.hint) from error
     settings, streams = overridden(document, section, data, settings, streams)

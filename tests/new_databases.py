@@ -14,14 +14,15 @@ from crossdock.testing.postgres_server import PostgresServer
 
 
 @contextmanager
-def new_databases(server: PostgresServer) -> Iterator[Callable[[], StateUrl]]:
-    """A function that creates an empty database and returns its address."""
+def new_databases(server: PostgresServer) -> Iterator[Callable[..., StateUrl]]:
+    """A function that creates a database and returns its address: a copy of the given one, or else an empty one."""
     first, numbers = parse_url(server.create_database(), Path()), count(1)
     address = first.set(drivername="postgresql").render_as_string()
 
-    def new() -> StateUrl:
+    def new(copied: StateUrl | None = None) -> StateUrl:
         name = f"new_{next(numbers)}"
-        connection.execute(f"CREATE DATABASE {name}".encode())
+        template = f" TEMPLATE {copied.database}" if copied else ""
+        connection.execute(f"CREATE DATABASE {name}{template}".encode())
         return first.set(database=name)
 
     with psycopg.connect(address, autocommit=True) as connection:

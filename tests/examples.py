@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import settings
 
-SHARE = 0.2
+SHARE = 0.1
 FEW, ALL = "crossdock", "all-examples"  # profiles of hypothesis
 
 

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.partners.shopify.order_lines import Line
 from tests.partners.shopify.search_terms import Filter, parsed
 from tests.partners.shopify.site import ORDERS_BY_CHANGE, Site
@@ -136,7 +137,7 @@ def test_two_opposite_bounds_never_overlap(at: int, bound: int, comparators: tup
     steps=st.lists(st.tuples(st.integers(0, 2), st.booleans(), st.integers(0, 30)), min_size=1, max_size=12),
     size=st.integers(1, 5),
 )
-@settings(max_examples=30)
+@settings(max_examples=examples(100))
 def test_pages_are_whole_whatever_happens_between_them(steps: list[tuple[int, bool, int]], size: int) -> None:
     """With many orders in one second, and changes between the pages, no order is missed, and none is there twice
     unless it changed."""

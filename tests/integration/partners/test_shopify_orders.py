@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.partners.shopify.order_lines import Discount, Line, Tax
 from tests.partners.shopify.orders import Order
 from tests.partners.shopify.site import Site
@@ -243,7 +244,7 @@ AMOUNTS = st.decimals(0, 500, places=2)
     rate=st.sampled_from([Decimal(1), Decimal("1.0857"), Decimal("163.27")]),
     shipping=AMOUNTS,
 )
-@settings(max_examples=20)
+@settings(max_examples=examples(100))
 def test_totals_add_up(
     prices: list[tuple[Decimal, int]], percentage: Decimal | None, tax: Tax, rate: Decimal, shipping: Decimal
 ) -> None:

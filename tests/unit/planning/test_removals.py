@@ -16,6 +16,7 @@ import polars as pl
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 from tests.conftest import PIN
+from tests.examples import examples
 from tests.hashes import HASHES
 
 from crossdock.config.project.connector_instances import BoundStream
@@ -242,7 +243,7 @@ HALF = ScheduledRun(dict.fromkeys(KEYS[:3], "x"), True, False, frozenset(), True
 
 
 @example([FULL, HALF, FULL, HALF], "delete")
-@settings(max_examples=5, deadline=None)  # `tests.long.test_properties` has more
+@settings(max_examples=examples(30), deadline=None)  # `tests.long.test_properties` has more
 @given(RUNS, ON_GONE)
 def test_runs_remove_what_plain_sets_would(scheduled_runs: list[ScheduledRun], on_gone: OnGone) -> None:
     """Records come, go and come back, runs are killed: exactly the permitted records are removed."""

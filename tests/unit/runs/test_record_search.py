@@ -8,6 +8,7 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.report_page import dead_letter, sqlite_state, waiting
 from tests.unit.state.samples import AT, binding, intent, start
 
@@ -100,7 +101,7 @@ def test_records_of_streams_that_are_not_configured_any_more_are_found(state: St
 KEYS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1, max_size=40)
 
 
-@settings(max_examples=10)  # each has a state of its own; `tests.long.test_properties` has more
+@settings(max_examples=examples(40))  # each has a state of its own; `tests.long.test_properties` has more
 @given(key=KEYS)
 def test_any_key_is_found_by_each_of_its_texts(key: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     """As in the source, in text form, and as an external id."""

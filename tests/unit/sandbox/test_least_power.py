@@ -14,6 +14,7 @@ from urllib.parse import quote_plus
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.unit.sandbox.raw import ACCOUNTS, BINS, CUSTOMERS, INVOICES, LOTS, ManualTime, Raw, exact
 
 from crossdock.sandbox import Sandbox, SandboxSettings
@@ -174,7 +175,7 @@ def test_forbidden_requests_have_no_effect_and_permitted_ones_pass(
     does_what_its_scopes_permit(world, data, scopes, own, slug)
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(80))
 @given(data=st.data(), scopes=SCOPES)
 def test_a_token_with_fewer_scopes_has_no_more_power_than_its_client(
     world: World, data: st.DataObject, scopes: list[str]

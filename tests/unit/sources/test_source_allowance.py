@@ -194,7 +194,7 @@ of_any_silent_bucket = given(
 )
 
 
-@settings(max_examples=10)
+@settings(max_examples=5)
 @of_any_bucket
 def test_any_bucket_is_read_without_many_refusals(**bucket: Any) -> None:
     """At most one request in ten is refused, in each of three runs."""
@@ -207,7 +207,7 @@ def is_read_without_many_refusals(rate: float, burst: int, latency_s: float, jit
     assert max(run.refused for run in runs) <= 40
 
 
-@settings(max_examples=4)
+@settings(max_examples=2)
 @of_any_silent_bucket
 def test_any_bucket_that_is_not_reported_is_used(**bucket: Any) -> None:
     """After 3,000 requests at least 80 %, in later runs too, and again after the limit has changed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.unit.state.samples import AT, SCOPE, binding, start
 
 from crossdock.state import (
@@ -26,7 +27,7 @@ def delivered(number: int, *, is_whole: bool) -> ExpectedDeliveries:
     return found
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(stored=numbers, written=numbers, deleted=numbers)
 def test_every_look_at_bindings_agrees(state: State, stored: list[int], written: list[int], deleted: list[int]) -> None:
     """Look-ups, the key index and the steps show what is written, hide what is deleted, and keep all else."""

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests import sqlite_steps
 from tests.conftest import PIN
+from tests.examples import examples
 from tests.unit.state.samples import AT, SCOPE, binding, start
 
 from crossdock.state import Accepted, Scope, State, parse_url
@@ -37,7 +38,7 @@ def test_bindings_come_back_as_they_went_in(state: State) -> None:
     assert min(state.known(SCOPE).rows()) == (2, 12, "2026")
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(kept=st.lists(hashes, max_size=30, unique=True), asked=st.lists(hashes, max_size=30), number=st.integers(1, 9))
 def test_look_ups_find_what_there_is(state: State, kept: list[int], asked: list[int], number: int) -> None:
     """Of any keys, some asked for twice, those of the scope are found and no others, with what was put last."""

@@ -6,6 +6,7 @@ import math
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.limit_estimate import LimitEstimate
@@ -13,7 +14,7 @@ from crossdock.pacing.token_bucket import Bucket
 from crossdock.state import State
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rate=st.floats(0.001, 1e6), burst=st.integers(1, 10**6), times=st.tuples(*[st.floats(0, 4e9)] * 3))
 def test_a_bucket_is_read_as_written(state: State, rate: float, burst: int, times: tuple[float, float, float]) -> None:
     """Rates and times keep every bit; the latest version of a name counts."""

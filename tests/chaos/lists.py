@@ -342,7 +342,7 @@ class Stage:
         self.patch.setattr(read_parts, "PART_ROWS", case.part_rows)
         api = Api(case, lambda: clock.now() + timedelta(seconds=case.ahead_s))
         read = self._project(case, api)
-        for _ in range(4 if case.removes and case.number else 0):
+        for _ in range(3 if case.removes and case.number else 0):
             self._sync(read, clock, api, honest=True)
         report = self._sync(read, clock, api, honest=False)
         self.told[report.exit_code] += 1

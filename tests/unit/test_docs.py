@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from shlex import split
 from typing import Any
@@ -145,11 +146,12 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
 
 
-def known_keys() -> set[str]:
+@cache
+def known_keys() -> frozenset[str]:
     """Every key of a config file, from its JSON Schema."""
     schema = config_schema({name: registry.load(name).settings for name in registry.available()})
     keys = {f"{SECTIONS[name]}{key}" for name, part in schema["$defs"].items() for key in part["properties"]}
-    return {*keys, *schema["properties"]}
+    return frozenset({*keys, *schema["properties"]})
 
 
 def test_the_reference_lists_every_config_key() -> None:

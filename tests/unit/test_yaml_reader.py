@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock.errors import ConfigError
+from crossdock.values import yaml_reader
 from crossdock.values.yaml_reader import MAX_DEPTH, MAX_KEY, MAX_TEXT, MAX_VALUES, parse
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
@@ -26,7 +27,6 @@ MERGES = "a: &a {}\n" + "".join(
         "billion laughs",
         "long text",
         "500 lists",
-        "many values",
         "NUL",
         "lone surrogate",
         "5,000 digits",
@@ -100,6 +100,14 @@ def test_what_is_no_config_is_refused_at_its_place(text: str, place: str, messag
     assert str(refused.value.where).startswith(place)
     assert message in refused.value.message
     assert len(str(refused.value)) < 300
+
+
+def test_keys_and_values_are_counted_while_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A config with more of them than the bound ends where it is passed; the case above has the real bound."""
+    monkeypatch.setattr(yaml_reader, "MAX_VALUES", 200)
+    parse("a: [" + "x," * 190 + "]", "c", {})
+    with pytest.raises(ConfigError, match="holds more than 200 keys and values"):
+        parse("a: [" + "x," * 200 + "]", "c", {})
 
 
 def test_what_people_write_is_read() -> None:

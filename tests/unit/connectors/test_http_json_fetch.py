@@ -55,6 +55,21 @@ class TestFetchingContract(Contract):
 
         return httpx.MockTransport(answer)
 
+    @pytest.mark.nightly
+    def test_keys_and_drafts_are_the_same_in_every_process(self) -> None:
+        """As of the streams of `TestContract`."""
+        super().test_keys_and_drafts_are_the_same_in_every_process()
+
+    @pytest.mark.nightly
+    def test_faults_of_the_network_lose_nothing_silently(self) -> None:
+        """As of the streams of `TestContract`."""
+        super().test_faults_of_the_network_lose_nothing_silently()
+
+    @pytest.mark.nightly
+    def test_a_sync_continues_after_any_batch(self) -> None:
+        """As of the streams of `TestContract`."""
+        super().test_a_sync_continues_after_any_batch()
+
 
 def test_a_record_is_fetched_as_it_is_pulled() -> None:
     """One request for each key, and the same rows."""

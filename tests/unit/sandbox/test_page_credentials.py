@@ -135,22 +135,22 @@ Many = tuple[Sandbox, list[str]]
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Many]:
-    """A sandbox with 500 keys, and their ids, oldest first."""
+    """A sandbox with 150 keys, and their ids, oldest first."""
     with Sandbox(tmp_path_factory.mktemp("many")) as sandbox:
-        yield sandbox, [sandbox.new_key("acme").split("_")[1] for _ in range(500)]
+        yield sandbox, [sandbox.new_key("acme").split("_")[1] for _ in range(150)]
 
 
-def test_500_keys_are_shown_on_pages(many: Many) -> None:
+def test_150_keys_are_shown_on_pages(many: Many) -> None:
     """50 on a page, newest first, and each of them on exactly one page."""
     sandbox, created = many
     person, shown = Person(sandbox), list[str]()
-    for number in range(1, 11):
+    for number in range(1, 4):
         text = person.get(f"/?page={number}").text
         page = assert_accessible(text)
         found = [str(each["href"]) for each in page.all("a") if str(each["href"]).startswith(f"{KEYS}/")]
         assert len(found) == 50
         shown += [each.rpartition("/")[2] for each in found]
-        assert ('rel="prev"' in text, 'rel="next"' in text) == (number > 1, number < 10)
+        assert ('rel="prev"' in text, 'rel="next"' in text) == (number > 1, number < 3)
     assert shown == created[::-1]
 
 

@@ -45,6 +45,7 @@ def empty(clock: Time) -> MemoryStore:
     return made
 
 
+@pytest.mark.nightly(but=["1", "20"])
 @pytest.mark.parametrize("percent", [1, 20, 99])
 def test_no_more_than_the_percentage_is_taken(percent: int) -> None:
     """In every span of time at most its part of the burst and of the rate is sent, and nearly that much is."""
@@ -68,7 +69,7 @@ def no_more_than_the_percentage_is_taken(percent: int, seconds: int) -> None:
 
 def test_others_use_the_rest() -> None:
     """A second client of the same bucket gets what the reduced one leaves."""
-    others_use_the_rest(work=5_000)
+    others_use_the_rest(work=2_500)
 
 
 def others_use_the_rest(work: int) -> None:

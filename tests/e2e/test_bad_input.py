@@ -201,6 +201,7 @@ def test_unknown_stream_leaves_no_run(site: Site) -> None:
 # ---- secrets
 
 
+@pytest.mark.nightly
 def test_missing_password_variable(site: Site) -> None:
     """A secret's variable that is not set is named, and nothing is reached; once it is set, all goes through."""
     site.init()
@@ -229,6 +230,7 @@ def test_missing_api_key_variable(site: Site) -> None:
     site.assert_everything_once()
 
 
+@pytest.mark.nightly(but=["nul"])
 @pytest.mark.parametrize("tail", [pytest.param("\n", id="line end"), pytest.param("\x00", id="nul")])
 def test_api_key_that_no_header_can_hold(site: Site, tail: str) -> None:
     """A key with a stray character in it is a wrong config, and is not quoted in the error."""
@@ -245,6 +247,7 @@ def test_api_key_that_no_header_can_hold(site: Site, tail: str) -> None:
     site.assert_everything_once()
 
 
+@pytest.mark.nightly(but=["readable by others"])
 @pytest.mark.parametrize(
     ("prepare", "says"),
     [
@@ -290,6 +293,7 @@ def test_missing_state(site: Site, command: str) -> None:
     assert not site.effects()
 
 
+@pytest.mark.nightly(but=["tenant"])
 @pytest.mark.parametrize("what", ["tenant", "platform"])
 def test_state_of_another_platform(site: Site, what: str) -> None:
     """A state made for another platform or tenant stops the run with exit 3 and names both."""
@@ -447,6 +451,7 @@ def test_bad_files_never_enter(site: Site) -> None:
     bad_files_never_enter(site, PLAIN_FILES)
 
 
+@pytest.mark.nightly
 def test_files_with_bad_trailers_never_enter(site: Site) -> None:
     """A file whose trailer is wrong is refused as a whole with exit 4 and its place; mended it is delivered."""
     bad_files_never_enter(site, {name: bad for name, bad in BAD_FILES.items() if bad.edit[0]})
@@ -615,6 +620,7 @@ def test_older_snapshots_beside_the_newest_are_left_alone(site: Site) -> None:
     assert [e["operation"] for e in site.effects()] == ["create", "create"]
 
 
+@pytest.mark.nightly
 def test_a_snapshot_may_return_to_an_earlier_content(site: Site) -> None:
     """A newer snapshot whose bytes are those of an older one is read: a price that falls back is a change."""
     site.edit(*SNAPSHOT[:2], within=SNAPSHOT[2])
@@ -718,6 +724,7 @@ def test_digits_of_another_script(site: Site) -> None:
     assert dead_letter(site, "products", "P1")["why"].startswith("bad_value: ")
 
 
+@pytest.mark.nightly
 def test_a_refused_record_that_comes_again_is_counted_and_not_sent(site: Site) -> None:
     """A dead letter that comes again unchanged in another file is rejected again, and the run does not look clean."""
     site.init()
@@ -732,6 +739,7 @@ def test_a_refused_record_that_comes_again_is_counted_and_not_sent(site: Site) -
     dead_letter(site, "invoices", "2")
 
 
+@pytest.mark.nightly(but=["empty"])
 @pytest.mark.parametrize("key", ["", '""'], ids=["empty", "quoted empty"])
 def test_a_row_without_key(site: Site, key: str) -> None:
     """A row that names no record is a dead letter key_missing with its line; mended it goes through."""
@@ -750,6 +758,7 @@ def test_a_row_without_key(site: Site, key: str) -> None:
     site.assert_everything_once()
 
 
+@pytest.mark.nightly
 def test_a_mended_row_without_key_leaves_the_list(site: Site) -> None:
     """A file that comes again under its name with the key filled in takes its dead letter away."""
     site.init()
@@ -821,6 +830,7 @@ def test_a_delivered_invoice_is_written_once(site: Site) -> None:
     site.assert_everything_once(everything)
 
 
+@pytest.mark.nightly
 def test_lines_in_another_order_are_no_change(site: Site) -> None:
     """A delivered invoice whose lines come in another order is unchanged."""
     site.init()
@@ -847,6 +857,7 @@ def test_the_last_of_a_key_wins(site: Site) -> None:
     assert sorted(e["body"]["name"] for e in site.effects()) == ["Bolt", "Nut"]
 
 
+@pytest.mark.nightly(but=["backwards"])
 @pytest.mark.parametrize("backwards", [False, True], ids=["forwards", "backwards"])
 def test_of_equally_new_rows_the_last_one_wins(site: Site, backwards: bool) -> None:
     """With order_by the newest row wins, wherever it stands, and between equally new ones that of the newer file."""
@@ -902,6 +913,7 @@ def test_an_odd_key_can_be_shown_as_it_is_written(site: Site) -> None:
 # ---- what is shown
 
 
+@pytest.mark.nightly(but=["text"])
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["text", "json"])
 def test_data_is_shown_on_request_alone(site: Site, form: list[str]) -> None:
     """``records list`` and ``show`` tell no data of a dead letter; ``show --raw`` does."""
@@ -916,6 +928,7 @@ def test_data_is_shown_on_request_alone(site: Site, form: list[str]) -> None:
     assert PERSON in raw.out
 
 
+@pytest.mark.nightly
 def test_data_of_a_waiting_record_is_shown_on_request_alone(site: Site) -> None:
     """``records show`` tells what a waiting record waits for, and its data only with --raw."""
     site.init()
@@ -947,6 +960,7 @@ def test_a_plan_keeps_personal_fields_to_itself(site: Site) -> None:
     assert (change["do"], change["key"], list(change["changes"])) == ("update", "C1", ["name"])
 
 
+@pytest.mark.nightly
 def test_runs_show_why_they_ended(site: Site) -> None:
     """``crossdock show`` tells the place of what was refused, without data."""
     site.init()

@@ -261,6 +261,7 @@ def test_platform_down_at_the_start(own: Platforms, tmp_path: Path) -> None:
         site.assert_everything_once()
 
 
+@pytest.mark.nightly
 def test_the_error_names_the_platform_once(site: Site) -> None:
     """A message tells the address once, and what failed in words."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -312,7 +313,7 @@ def test_a_gateway_that_answers_for_the_platform(site: Site, front: Front) -> No
     site.assert_everything_once()
 
 
-@pytest.mark.nightly(but=["cut body", "a redirect"])
+@pytest.mark.nightly(but=["cut body"])
 @pytest.mark.parametrize(
     "reply",
     [
@@ -349,6 +350,7 @@ def test_a_bucket_of_which_nothing_is_told(own: Platforms) -> None:
     assert site.names("customer") == sorted(f"wms:C{n}" for n in range(40))
 
 
+@pytest.mark.nightly(but=["nonsense"])
 @pytest.mark.parametrize("headers", [{}, {"retry-after": "soon"}], ids=["no header", "nonsense"])
 def test_429_without_a_useful_header(site: Site, front: Front, headers: dict[str, str]) -> None:
     """A 429 that does not say when to come back is a pause and no more."""
@@ -413,7 +415,7 @@ def test_a_second_attempt_that_overtakes_the_first(own: Platforms) -> None:
 # ---- without idempotency keys
 
 
-@pytest.mark.nightly(but=["customer"])
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["customer", "invoice"])
 def test_without_keys_a_lost_answer_is_parked(site: Site, front: Front, kind: str) -> None:
     """Without idempotency keys what may have happened is never sent again: it is in doubt until a person decides."""
@@ -444,7 +446,7 @@ def test_without_keys_a_lost_answer_is_parked(site: Site, front: Front, kind: st
         site.assert_everything_once()
 
 
-@pytest.mark.nightly(but=["True"])
+@pytest.mark.nightly
 @pytest.mark.parametrize("landed", [True, False])
 def test_without_keys_a_record_with_a_name_is_looked_up(site: Site, front: Front, *, landed: bool) -> None:
     """What may have happened is asked for by our name for it: it is sent again only when it is not there."""
@@ -463,6 +465,7 @@ def test_without_keys_a_record_with_a_name_is_looked_up(site: Site, front: Front
     assert sum(b"wms:C2" in seen.body for seen in front.seen) == (1 if landed else 2)
 
 
+@pytest.mark.nightly
 def test_a_person_says_what_became_of_an_invoice_in_doubt(site: Site, front: Front) -> None:
     """An invoice cannot be looked up: told what happened, crossdock binds it, or sends it, once."""
     site.edit(*NO_KEYS)
@@ -518,6 +521,7 @@ def test_without_keys_what_was_surely_not_sent_goes_again(site: Site, front: Fro
     assert site.listed("--state", "in-doubt") == []
 
 
+@pytest.mark.nightly
 def test_without_keys_a_429_is_no_doubt(site: Site, front: Front) -> None:
     """What was answered 429 was not done: when the run stops then, it is sent by the next one and not parked."""
     site.edit(*NO_KEYS)
@@ -532,6 +536,7 @@ def test_without_keys_a_429_is_no_doubt(site: Site, front: Front) -> None:
     assert site.names("customer") == ["wms:C1", "wms:C2"]
 
 
+@pytest.mark.nightly
 def test_without_keys_a_doubt_survives_a_platform_that_is_away(site: Site) -> None:
     """A run that finds a record in doubt and then no platform ends with exit 3 and balances."""
     with Front(site.platform.base_url) as front:
@@ -547,6 +552,7 @@ def test_without_keys_a_doubt_survives_a_platform_that_is_away(site: Site) -> No
     assert result.json["balanced"]
 
 
+@pytest.mark.nightly
 def test_without_keys_two_syncs_at_once_make_nothing_twice(site: Site, front: Front) -> None:
     """A second sync on the same state does not send what the first one is about to send."""
     site.edit(*NO_KEYS)

@@ -132,7 +132,7 @@ def failing(beside: Engine, table: str, action: str, *, after: int = 0, times: i
         connection.execute(text("DROP FUNCTION strike CASCADE"))
 
 
-@pytest.mark.nightly(but=["intents-3-53100", "bindings-2", "taken_files-1"])
+@pytest.mark.nightly(but=["intents-3-53100"])
 @pytest.mark.postgres
 @pytest.mark.parametrize(
     ("table", "after", "code", "hint"),
@@ -162,7 +162,7 @@ def test_a_server_that_refuses_to_write(
     assert_goes_on(site)
 
 
-@pytest.mark.nightly(but=["53300"])
+@pytest.mark.nightly
 @pytest.mark.postgres
 @pytest.mark.parametrize("code", ["53300", "57P01"])
 def test_a_server_that_is_short_of_something_for_long(site: Site, beside: Engine, code: str) -> None:
@@ -173,7 +173,7 @@ def test_a_server_that_is_short_of_something_for_long(site: Site, beside: Engine
     assert_goes_on(site)
 
 
-@pytest.mark.nightly(but=["intents"])
+@pytest.mark.nightly
 @pytest.mark.postgres
 @pytest.mark.parametrize("table", ["leases", "taken_files", "intents", "bindings"])
 def test_sessions_that_end_in_a_transaction(site: Site, beside: Engine, table: str) -> None:
@@ -205,7 +205,7 @@ def test_a_server_that_turns_into_a_standby(site: Site, beside: Engine) -> None:
     assert_goes_on(site)
 
 
-@pytest.mark.nightly(but=["intents-True"])
+@pytest.mark.nightly
 @pytest.mark.postgres
 @pytest.mark.parametrize("cut", [False, True])
 @pytest.mark.parametrize("table", ["scheduled_runs", "runs", "intents", "bindings"])
@@ -324,6 +324,7 @@ def test_a_file_that_cannot_be_written(
     assert_goes_on(site, SOME)
 
 
+@pytest.mark.nightly
 def test_a_disk_that_fails(site: Site) -> None:
     """A write that the system refuses, here since the file may not grow, ends the run with one sentence."""
     goes_on_after_a_failed_write(site, SOME)
@@ -343,6 +344,7 @@ def goes_on_after_a_failed_write(site: Site, invoices: str) -> None:
     assert_goes_on(site, invoices)
 
 
+@pytest.mark.nightly(but=["malformed"])
 @pytest.mark.parametrize("at", [0, 4096], ids=["no database", "malformed"])
 def test_a_damaged_file(site: Site, at: int) -> None:
     """The error says to restore a backup and declare it; the next run does the rest."""

@@ -68,7 +68,7 @@ def test_what_a_run_created_is_deleted_and_what_it_changed_restored(synced: Site
     assert synced.run("apply", plan).code == 4
 
 
-@pytest.mark.nightly(but=["as another file-append", "under its name-snapshot"])
+@pytest.mark.nightly(but=["as another file-append"])
 @pytest.mark.parametrize("mode", ["append", "snapshot"])
 @pytest.mark.parametrize("again", ["as another file", "under its name", "with another mapping"])
 def test_what_was_undone_is_delivered_only_if_it_is_sent_again(synced: Site, mode: str, again: str) -> None:
@@ -111,7 +111,7 @@ def test_what_others_changed_since_is_left_alone(synced: Site) -> None:
     assert sorted(held(synced, "product")) == ["wms:P1", "wms:P2", "wms:P3", "wms:P4"]
 
 
-@pytest.mark.nightly(but=["name"])
+@pytest.mark.nightly
 @pytest.mark.parametrize("member", ["name", "barcode"])
 def test_an_edit_before_the_plan_is_listed(synced: Site, member: str) -> None:
     """Also of a member that was never written: the plan promises nothing that apply would refuse."""
@@ -371,6 +371,7 @@ def test_unsettled_operations_come_first(site: Site, front: Front) -> None:
     assert "crossdock apply --resume" in refused.err
 
 
+@pytest.mark.nightly(but=["99-2"])
 @pytest.mark.parametrize(("run", "code", "said"), [("99", 2, "there is no run 99"), ("0", 2, "")])
 def test_an_unknown_run_is_named(synced: Site, run: str, code: int, said: str) -> None:
     """With how the runs are listed."""

@@ -83,7 +83,7 @@ def every_order_is_there_once(folder: Path, new_vendor: NewVendor, seed: int) ->
     assert vendor.created() == ONCE + Counter(f"shop:{key}" for key in MORE)
 
 
-@pytest.mark.nightly(but=["shipbob"])
+@pytest.mark.nightly
 def test_a_killed_sync_is_continued(tmp_path: Path, new_vendor: NewVendor) -> None:
     """After a SIGKILL in the middle of the orders, the next sync sends the rest, and none twice."""
     clock = SystemClock()

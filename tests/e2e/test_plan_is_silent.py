@@ -35,6 +35,7 @@ def test_the_first_day_is_planned_in_silence_and_then_done_as_planned(fresh: Sta
     assert fresh.sandbox.by_status().get("201") == len(fresh.sandbox.effects()) == 1_157
 
 
+@pytest.mark.nightly
 def test_the_guard_that_watches_a_plan_does_keep_the_platform_away(fresh: Stage, tmp_path: Path) -> None:
     """A command that does call the platform fails under the guard, and the guard notes its attempt."""
     before = fresh.sandbox.requests()

@@ -170,6 +170,7 @@ def test_a_scheduled_run_has_its_job(site: Site, receiver: Receiver) -> None:
     assert "sending wms.products" in {span.name for span in steps}
 
 
+@pytest.mark.nightly
 def test_the_service_exports_each_run(site: Site, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each run is a trace; they are sent while the service runs, and the rest at its end."""
     site.setenv(ENDPOINT, receiver.base)

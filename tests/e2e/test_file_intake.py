@@ -39,6 +39,7 @@ def archived(site: Site) -> dict[str, str]:
     return {path.name: path.read_text() for path in (site.out / "done").iterdir()}
 
 
+@pytest.mark.nightly(but=["folder"])
 def test_a_file_without_its_marker_is_not_there(intake: Site) -> None:
     """It is read once the marker is there, however old that is; a marker is never data."""
     declare(intake, 'ready: "{name}.done"')
@@ -185,6 +186,7 @@ def test_a_run_that_was_killed_before_the_move(intake: Site, monkeypatch: pytest
     assert len(intake.effects()) == 2
 
 
+@pytest.mark.nightly(but=["folder"])
 def test_an_unread_file_is_never_archived(intake: Site) -> None:
     """An older snapshot is not moved: it is named once with the reason, and no later night takes it for stale."""
     declare(intake, "archive: out/done", mode="snapshot")
@@ -203,6 +205,7 @@ def test_an_unread_file_is_never_archived(intake: Site) -> None:
     assert intake.sync("wms.products").code == 4
 
 
+@pytest.mark.nightly(but=["folder"])
 def test_what_follows_what_is_declared_or_refused(intake: Site) -> None:
     """A correction that nothing shows to be the newer file is refused with both names, until its form is declared."""
     declare(intake, "archive: out/done", mode="append")
@@ -227,6 +230,7 @@ def test_what_follows_what_is_declared_or_refused(intake: Site) -> None:
     assert archived(intake).keys() == {path.name for path in paths}
 
 
+@pytest.mark.nightly(but=["folder"])
 def test_a_late_delta_is_refused(intake: Site) -> None:
     """Its rows may be older than those that were taken in; with `order_by` the rows decide."""
     declare(intake)
@@ -244,6 +248,7 @@ def test_a_late_delta_is_refused(intake: Site) -> None:
     assert intake.sync("wms.products").code == 0
 
 
+@pytest.mark.nightly(but=["folder"])
 def test_content_that_comes_again_later_is_read(intake: Site) -> None:
     """A price that returns makes the same file; a copy whose name says nothing is not read, and named once."""
     prices = ["1", "2", "1"]
@@ -259,6 +264,7 @@ def test_content_that_comes_again_later_is_read(intake: Site) -> None:
     assert [str(effect["body"]["unitPrice"]) for effect in intake.effects()] == prices
 
 
+@pytest.mark.nightly(but=["folder"])
 def test_a_file_that_is_written_again_is_judged_like_any_other(intake: Site) -> None:
     """Also if it says what it said once: older by its name than another, it is refused, and not skipped as known."""
     declare(intake)
@@ -287,6 +293,7 @@ def test_content_that_comes_again_is_read_whatever_sorts_first(intake: Site, nig
     assert str(intake.effects()[-1]["body"]["unitPrice"]) == "1"
 
 
+@pytest.mark.nightly(but=["folder"])
 def test_files_of_several_streams_wait_for_all_of_them(intake: Site) -> None:
     """A file that one stream has not finished stays."""
     (intake.out / "done").mkdir()
@@ -332,6 +339,7 @@ def test_a_young_file_is_moved_by_a_later_run(intake: Site) -> None:
     assert archived(intake) == {"PROD_1.csv": PRODUCTS}
 
 
+@pytest.mark.nightly(but=["folder"])
 def test_check_looks_for_the_archive(intake: Site) -> None:
     """A missing folder is found before the first night."""
     declare(intake, "archive: out/done")
@@ -353,7 +361,7 @@ def put(site: Site, folder: str, content: str, day: int) -> Path:
     return path
 
 
-@pytest.mark.nightly(but=["folder-snapshot-derived", "sftp-append-declared"])
+@pytest.mark.nightly(but=["sftp-append-declared"])
 @pytest.mark.parametrize(
     "order", ["", '\n        order: {name: "{date:%Y/%m/%d}/PROD.csv"}'], ids=["derived", "declared"]
 )
@@ -380,6 +388,7 @@ def test_dated_folders(intake: Site, mode: str, order: str) -> None:
         assert "passed over 2025/12/31/PROD.csv: older than '2026/10/02/PROD.csv'" in late.out
 
 
+@pytest.mark.nightly(but=["folder"])
 def test_names_in_upper_and_lower_case(intake: Site) -> None:
     """A pattern and the form of the names match both if this is declared."""
     for name, rows in (("Prod_20260102.CSV", NEW), ("PROD_20260101.csv", "P3;Old;1\n")):

@@ -181,6 +181,47 @@ def test_bad_answers_end_their_stream_alone(shops: Shops) -> None:
     end_their_stream_alone(shops, AT_ONCE[::8])
 
 
+@pytest.mark.nightly(
+    but=[
+        "html",
+        "cut-json",
+        "utf-16-undeclared",
+        "latin-1-undeclared",
+        "nan",
+        "duplicate-members",
+        "very-deep",
+        "empty",
+        "partial-content",
+        "null",
+        "error-in-200",
+        "items-null",
+        "items-object",
+        "items-absent",
+        "same-page",
+        "next-on-other-host",
+        "next-is-object",
+        "expired-token",
+        "renewed-login",
+        "revoked-scope",
+        "not-found",
+        "other-host",
+        "to-http",
+        "redirect-nowhere",
+        "gzip-bomb",
+        "cut-body",
+        "short-length",
+        "no-answer",
+        "no-http",
+        "server-error",
+        "no-key",
+        "null-key",
+        "long-key",
+        "float-key",
+        "missing-member",
+        "odd-member",
+        "infinite-price",
+    ]
+)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_bad_answer(shop: Shops, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """A command that reads it ends with its exit code; one that helps no retry is requested once."""

@@ -190,7 +190,7 @@ TROUBLES = {
 }
 
 
-@pytest.mark.nightly(but=["names too long", "state that cannot be written", "a record cut short"])
+@pytest.mark.nightly(but=["a record cut short"])
 @pytest.mark.parametrize("retry_state", [pytest.param(retry_state, id=name) for name, retry_state in TROUBLES.items()])
 def test_nothing_is_shown_whatever_goes_wrong(
     site: Site, retry_state: Trouble, monkeypatch: pytest.MonkeyPatch

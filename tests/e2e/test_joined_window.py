@@ -73,6 +73,7 @@ def test_a_record_that_is_read_again_has_all_its_rows(site: Site) -> None:
     assert reasons(site) == {}
 
 
+@pytest.mark.nightly
 def test_files_are_read_again_in_the_order_in_which_they_arrived(site: Site) -> None:
     """A row of an older file whose name is the last does not replace the newer row of its record."""
     begin(site)
@@ -111,6 +112,7 @@ def test_rows_that_come_too_late_are_refused(site: Site) -> None:
     assert site.sync().code == 4
 
 
+@pytest.mark.nightly
 def test_filters_do_not_leave_out_rows_without_a_record(site: Site) -> None:
     """They are dead letters, whatever the filter says about columns that they lack."""
     begin(site)
@@ -121,6 +123,7 @@ def test_filters_do_not_leave_out_rows_without_a_record(site: Site) -> None:
     assert reasons(site) == {"4": "unmatched"}
 
 
+@pytest.mark.nightly
 def test_rows_without_a_record_are_not_older_than_a_delivered_one(site: Site) -> None:
     """They are dead letters, and not `ignored`, although they lack the column of `order_by`."""
     begin(site)
@@ -147,6 +150,7 @@ def test_the_newest_parts_of_a_snapshot_are_kept_however_old_they_are(site: Site
     assert orders(site)["wms:2"][0] == "wms:S1"
 
 
+@pytest.mark.nightly
 def test_a_corrected_part_replaces_the_one_with_its_name(site: Site) -> None:
     """A row that it no longer has is removed from its record."""
     begin(site, mode="snapshot")

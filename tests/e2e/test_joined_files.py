@@ -169,6 +169,7 @@ def test_a_repeated_line_counts_as_in_the_newest_file(site: Site) -> None:
     assert orders(site)["wms:1"][2] == (line("P1", "2", "1.5"), line("P2", "6", "0.3"))
 
 
+@pytest.mark.nightly(but=["True"])
 @pytest.mark.parametrize("archived", [False, True])
 def test_a_snapshot_follows_its_look_up(site: Site, *, archived: bool) -> None:
     """Without a join, too; where no copy of the last snapshot is left, the stream waits for the next one."""
@@ -236,6 +237,7 @@ def test_a_snapshot_follows_all_its_files(site: Site) -> None:
     assert orders(site)["wms:2"][1] == "GBP"
 
 
+@pytest.mark.nightly(but=["append"])
 @pytest.mark.parametrize("mode", ["append", "snapshot"])
 def test_lines_that_come_again_later_are_read(site: Site, mode: str) -> None:
     """The lines of the first day return on the third, beside headers that never changed."""

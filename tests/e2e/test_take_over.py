@@ -258,6 +258,7 @@ def test_what_belongs_to_another_namespace_is_left_alone(catalogue: Catalogue, t
     assert catalogue.products.keys() == {"wms:1", "shop:9"}
 
 
+@pytest.mark.nightly(but=["erp-7"])
 @pytest.mark.parametrize("name", ["erp-7", "wms:1"])
 def test_an_undo_gives_back_what_was_there(catalogue: Catalogue, name: str) -> None:
     """The name that the record had included; what the run created is deleted."""

@@ -100,6 +100,7 @@ def test_nobody_waits_unasked(site: Site) -> None:
     assert site.names("customer") == ["wms:C1", "wms:C2"]
 
 
+@pytest.mark.nightly
 def test_a_server_that_is_away_is_asked_again(site: Site) -> None:
     """Where a file is waited for, a server that is down at first does not end the wait, unlike for other streams."""
     waits(site, "customers", "{for: 10m, poll: 1s}")

@@ -177,6 +177,7 @@ def test_a_sync_after_a_replay_sends_nothing(site: Site) -> None:
     assert site.effects() == before
 
 
+@pytest.mark.nightly(but=["wms.customers"])
 @pytest.mark.parametrize(
     "choice",
     [("wms.customers",), ("--reason", "conflict"), ("--since", "2999-01-01")],
@@ -274,6 +275,7 @@ def test_there_is_nothing_to_mend_in_a_new_state(site: Site, command: tuple[str,
 # ---- one at a time
 
 
+@pytest.mark.nightly(but=["replay"])
 @pytest.mark.parametrize(
     "command",
     [

@@ -71,6 +71,7 @@ def test_a_corrected_record_gets_a_new_key(site: Site) -> None:
     assert site.names("customer") == ["wms:C1", "wms:C2"]
 
 
+@pytest.mark.nightly
 def test_a_purged_file_is_recognised(site: Site) -> None:
     """One that comes back under its old name is neither read nor planned, and is on record again."""
     site.export("PROD_2.csv", PRODUCTS.replace("Nut", "Bar"))
@@ -116,6 +117,7 @@ def intake(site: Site, stream: str) -> list[FileFacts]:
         return list(tx.intake.done(f"wms.{stream}", bound.version).values())
 
 
+@pytest.mark.nightly
 def test_what_the_platform_remembers_is_kept(site: Site) -> None:
     """No age that is asked for removes an operation whose idempotency key the platform may still know."""
     assert site.sync().code == 0
@@ -135,6 +137,7 @@ def test_a_purge_is_refused_during_a_run(site: Site) -> None:
         assert site.run("state", "purge", "--dry-run").code == 0
 
 
+@pytest.mark.nightly(but=["5w"])
 @pytest.mark.parametrize("age", ["90", "5w", "-1d", "99999d", "d"])
 def test_an_age_that_is_none(site: Site, age: str) -> None:
     """An age needs a unit and has a maximum; the error shows the form, and nothing is changed."""

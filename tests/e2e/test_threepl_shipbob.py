@@ -204,7 +204,7 @@ def test_products_of_one_merchant(tmp_path: Path, server: PartnerServer, fake: S
         assert {lot["productId"] for lot in stage.stored("inventory_lot").values()} == {product["id"]}
 
 
-@pytest.mark.nightly(but=["short", "substituted"])
+@pytest.mark.nightly(but=["short"])
 @pytest.mark.parametrize("ending", ["short", "substituted", "cancelled", "on hold"])
 def test_what_becomes_of_an_order_is_its_status(stage: Stage, fake: ShipBob, clock: ManualClock, ending: str) -> None:
     """Short, substituted, cancelled and held orders have a status of their own; a substitute counts as shipped."""

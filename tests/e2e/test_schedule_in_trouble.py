@@ -363,6 +363,7 @@ def fill_up(disk: Path) -> Path:
     return filler
 
 
+@pytest.mark.nightly
 def test_a_full_disk_under_the_state_fails_the_run(site: Site, tmp_path: Path) -> None:
     """In the middle of a load: it is logged, and when there is room again a run delivers the rest, once."""
     with small_disk(tmp_path / "disk", 24) as disk:

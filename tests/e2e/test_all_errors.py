@@ -161,7 +161,7 @@ MISHAPS: dict[str, tuple[Mishap, int, list[str]]] = {
 }
 
 
-@pytest.mark.nightly(but=["two bad files", "no credential", "older state"])
+@pytest.mark.nightly(but=["two bad files", "no credential"])
 @pytest.mark.parametrize("mishap", MISHAPS)
 def test_all_outputs_have_all_errors(site: Site, people: People, mishap: str) -> None:
     """Each error of a night, also of one that could not begin, has the same facts in all outputs."""

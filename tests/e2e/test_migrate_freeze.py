@@ -70,6 +70,7 @@ def test_the_command(migrated: MigratedFolder) -> None:
     assert migrated.migrate("freeze", "--wait", "soon").exit_code == 2
 
 
+@pytest.mark.nightly
 def test_a_source_that_changes_meanwhile(migrated: MigratedFolder) -> None:
     """The stream is named, and nothing is stored."""
     migrated.load()
@@ -80,6 +81,7 @@ def test_a_source_that_changes_meanwhile(migrated: MigratedFolder) -> None:
     assert migrated.status()["migration"]["freeze"] is None
 
 
+@pytest.mark.nightly
 def test_a_load_is_needed(migrated: MigratedFolder) -> None:
     """What is not loaded yet is counted, and the stream that has it is named."""
     with pytest.raises(RefusedError, match="no migration has begun"):

@@ -126,6 +126,7 @@ def test_a_load_that_waits_ends_at_ctrl_c(migrated: MigratedFolder) -> None:
     assert "invoice" not in migrated.created()
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("slow")
 def test_an_interrupt_stops_a_load_in_order(migrated: MigratedFolder) -> None:
     """Ctrl-C among the customers settles what is in flight, ends with 130, and the next load does the rest."""

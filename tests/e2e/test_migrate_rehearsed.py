@@ -115,6 +115,7 @@ def test_a_source_that_changed_since_is_refused(migrated: MigratedFolder) -> Non
     assert Counter(migrated.created()) == {"customer": 3, "product": 4, "invoice": 6}
 
 
+@pytest.mark.nightly
 def test_a_source_that_changes_after_the_comparison_is_refused(
     migrated: MigratedFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -111,6 +111,7 @@ def test_a_load_until_a_wave(migrated: MigratedFolder) -> None:
     assert "did you mean 'products'?" in done.stderr
 
 
+@pytest.mark.nightly
 def test_a_wave_that_fails_ends_the_load(migrated: MigratedFolder) -> None:
     """A wave whose run does not reach its end is named, is incomplete, and the next one is not begun."""
     migrated.fill()
@@ -171,6 +172,7 @@ def test_status_before_the_first_load(migrated: MigratedFolder) -> None:
     assert migrated.migrate("pause").exit_code == 4
 
 
+@pytest.mark.nightly
 def test_an_undone_migration_is_loaded_again(migrated: MigratedFolder) -> None:
     """Status shows the last reconciliation, and after an undo the waves as not begun; a load begins with the first."""
     migrated.fill(invoices=0)  # an invoice cannot be undone

@@ -114,6 +114,7 @@ def orders_that_change_are_read(tmp_path: Path, sandbox: SandboxServer, seed: in
         assert differences(stage) == []
 
 
+@pytest.mark.nightly
 def test_orders_of_one_instant_on_several_pages_are_all_read(tmp_path: Path, sandbox: SandboxServer) -> None:
     """Orders that changed at the same microsecond fill several pages, in a first run and in a later one."""
     site, number = Site(), 11 * MANY

@@ -95,6 +95,7 @@ class TestShipBobReceipts(_OfShipBob):
     settings = {**_OfShipBob.settings, "stock_leaves": "movement", "receipts": "lot"}
 
 
+@pytest.mark.nightly
 class TestShipBobBills(_OfShipBob):
     stream = "bills"
     settings = {
@@ -109,6 +110,7 @@ class TestShipBobBills(_OfShipBob):
     }
 
 
+@pytest.mark.nightly
 class TestShipBobShipments(_Contribution, _OfShipBob):
     stream = "shipments"
 
@@ -170,6 +172,7 @@ class _EveryStream(EveryStream):
     cases = (*_OfShipBob.__subclasses__(), *_OfAmazon.__subclasses__())
 
 
+@pytest.mark.nightly
 def test_keys_and_drafts_are_the_same_in_every_process() -> None:
     """Of all streams, as the contract says."""
     assert len(_EveryStream.cases) == 10

@@ -57,6 +57,7 @@ class TestLocations(_OfShopify):
     stream = "locations"
 
 
+@pytest.mark.nightly
 class TestStock(_OfShopify):
     stream = "stock"
 
@@ -75,6 +76,7 @@ class _EveryStream(EveryStream):
     cases = tuple(_OfShopify.__subclasses__())
 
 
+@pytest.mark.nightly
 def test_keys_and_drafts_are_the_same_in_every_process() -> None:
     """Of all streams, as the contract says."""
     assert len(_EveryStream.cases) == 6

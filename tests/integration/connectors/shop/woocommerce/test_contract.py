@@ -95,6 +95,7 @@ class _EveryStream(EveryStream):
     )
 
 
+@pytest.mark.nightly
 def test_keys_and_drafts_are_the_same_in_every_process() -> None:
     """Of all streams, as the contract says."""
     assert len(_EveryStream.cases) == 6

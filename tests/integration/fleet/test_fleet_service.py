@@ -201,6 +201,7 @@ def test_a_broken_config_stops_its_tenant_only_and_notifies(
     assert 'crossdock_fleet_tenants{state="broken"} 1.0' in fleet.exposed()
 
 
+@pytest.mark.nightly
 def test_a_scheduler_that_stands_by_notifies_of_nothing(fleet: Fleet, receiver: Receiver) -> None:
     """The leader has done so."""
     fleet.stage.configure(
@@ -292,6 +293,7 @@ def test_a_cluster_that_is_away_makes_runs_late_and_loses_none(fleet: Fleet, rec
     assert fleet.stage.delivered() == fleet.stage.expected()
 
 
+@pytest.mark.nightly
 def test_a_run_that_will_end_after_its_deadline_is_late(fleet: Fleet, caplog: pytest.LogCaptureFixture) -> None:
     """It is logged once, while the run waits."""
     schedule = {"time_zone": "UTC", "at": fleet.stage.due.strftime("%H:%M"), "catch_up": "latest"}
@@ -352,6 +354,7 @@ def test_an_interrupt_starts_nothing_more(fleet: Fleet) -> None:
     assert fleet.executor.calls == []
 
 
+@pytest.mark.nightly
 def test_schedules_that_are_equal_are_one(fleet: Fleet) -> None:
     """What wakes the service is planned anew only after a change."""
     service = fleet.service()

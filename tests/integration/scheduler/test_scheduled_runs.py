@@ -107,6 +107,7 @@ def test_a_resumed_job_continues(state_url: StateUrl, tmp_path: Path) -> None:
     assert len(simulation.runs) == 5
 
 
+@pytest.mark.nightly(but=["sqlite-True"])
 @pytest.mark.parametrize("begun", [False, True])
 def test_a_run_waits_for_the_state(state_url: StateUrl, tmp_path: Path, begun: bool) -> None:
     """It starts after a manual run, and after one of its own that was killed, even with `catch_up: none`."""

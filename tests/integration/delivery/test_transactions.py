@@ -79,6 +79,7 @@ def raise_at_commit(beside: Engine, table: str, code: str, times: int) -> None:
         )
 
 
+@pytest.mark.nightly(but=["at the commit"])
 @pytest.mark.postgres
 @pytest.mark.parametrize("last", [True, False], ids=["at the commit", "before the last statement"])
 def test_a_lost_connection_is_made_good(pg: State, beside: Engine, *, last: bool) -> None:
@@ -100,6 +101,7 @@ def test_a_lost_connection_is_made_good(pg: State, beside: Engine, *, last: bool
     assert len(calls) == 2
 
 
+@pytest.mark.nightly
 @pytest.mark.postgres
 def test_a_server_that_restarts_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While it refuses connections the work is tried again, and it is there once when the server is back."""
@@ -129,6 +131,7 @@ def test_a_server_that_restarts_is_waited_for(tmp_path: Path, monkeypatch: pytes
     assert len(pauses) == 2
 
 
+@pytest.mark.nightly(but=["40001"])
 @pytest.mark.postgres
 @pytest.mark.parametrize("code", ["40001", "40P01"])
 def test_a_transaction_that_gave_way_is_tried_again(pg: State, beside: Engine, code: str) -> None:

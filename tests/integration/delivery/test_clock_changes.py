@@ -25,6 +25,7 @@ DAY_S = 86_400.0
 STEPS_S = (-30 * DAY_S, -7_200.0, -60.0, 60.0, 7_200.0, 30 * DAY_S)
 
 
+@pytest.mark.nightly(but=["sqlite-2592000.0", "sqlite--60.0"])
 @pytest.mark.parametrize("step", STEPS_S)
 def test_a_clock_that_is_set_in_mid_run_pauses_nothing(bench: Bench, platform: Platform, step: float) -> None:
     """As many seconds pass as the bucket and the retries need, whatever the clock shows meanwhile."""

@@ -88,7 +88,7 @@ class _Forgetful(_Orders):
         return httpx.MockTransport(Depot().answer), list
 
 
-@pytest.mark.nightly(but=["_Resent", "_Parked"])
+@pytest.mark.nightly(but=["_Parked"])
 @pytest.mark.parametrize(
     ("case", "reason"),
     [

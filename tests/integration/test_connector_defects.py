@@ -166,6 +166,7 @@ def test_a_pull_that_fails_ends_its_stream(bench: Bench, pull: Pull, told: str) 
     mended(bench, stream)
 
 
+@pytest.mark.nightly(but=["floats", "no key"])
 @pytest.mark.parametrize(
     ("rows", "told"),
     [

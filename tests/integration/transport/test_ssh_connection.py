@@ -280,6 +280,7 @@ def test_a_login_that_is_not_answered_is_unavailable(server: SftpServer, login: 
         connect(replace(login, timeout_s=0.3))
 
 
+@pytest.mark.nightly(but=["old0", "old2", "old3"])
 @pytest.mark.openssh
 @pytest.mark.parametrize(
     ("line", "kind", "ours", "old"),

@@ -27,9 +27,7 @@ BUGS: dict[type[CheckpointedOrders], str] = {
 }
 
 
-@pytest.mark.nightly(
-    but=["CheckpointBeforeItsBatch", "LastPageSkippedOnResume", "OtherKeysOnResume", "TokenInTheDraft"]
-)
+@pytest.mark.nightly(but=["CheckpointBeforeItsBatch", "TokenInTheDraft"])
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
 def test_a_seeded_bug_is_found(bug: type[CheckpointedOrders]) -> None:
     """The test of the contract that is meant for it fails; without the bug it passes, as `TestCheckpointed` shows."""

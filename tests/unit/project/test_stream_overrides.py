@@ -115,6 +115,7 @@ def test_streams_that_are_not_named_stay_as_declared(load_with: Load) -> None:
     assert (declared.on_gone, load_with("{orders: {adopt: external_id}}").adopt) == ("nothing", "never")
 
 
+@pytest.mark.nightly(but=["off-left2", "{}-left0"])
 @pytest.mark.parametrize(
     ("overrides", "left"),
     [("{}", {"products", "orders"}), ("{orders: {enabled: false}}", {"products"}), ("off", set()), ('"off"', set())],

@@ -117,10 +117,11 @@ def test_records_in_doubt_are_as_many_as_answers_were_lost(tmp_path: Path, syste
     """Without keys and look-ups each ambiguous answer is one in doubt, never sent again; a person settles them all."""
     began = time.monotonic()
     with system(tmp_path, look_up=False) as opened:
-        figures = parked(opened, records=120 // share)
+        figures = parked(opened, records=60 // share)
     print(f"\ndoubt, parked: seed {chaos_seed()}, {figures}, {time.monotonic() - began:.1f} s")
 
 
+@pytest.mark.nightly(but=["partner"])
 @SYSTEMS
 def test_records_in_doubt_are_looked_up(tmp_path: Path, system: Opener, share: int) -> None:
     """Without keys but with look-ups no doubt is left, nothing is there twice, nothing is lost."""

@@ -13,11 +13,13 @@ CROSSDOCK = [sys.executable, "-m", "crossdock"]
 FULL = Path("/dev/full")
 
 
+@pytest.mark.nightly(but=["--help"])
+@pytest.mark.parametrize("command", ["--help", "schema"])
 @pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
-def test_an_output_that_cannot_be_written_is_no_success() -> None:
+def test_an_output_that_cannot_be_written_is_no_success(command: str) -> None:
     """A full disk under the output is said in a sentence, with exit code 3 in place of 0 and no other."""
     with FULL.open("w") as full:
-        done = subprocess.run([*CROSSDOCK, "schema"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run([*CROSSDOCK, command], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
         assert done.returncode == 3
         assert done.stderr.startswith("crossdock: the output cannot be written (No space left on device)")
         failed = subprocess.run([*CROSSDOCK, "-C", "none.yaml", "plan"], stdout=full, stderr=full, check=False)

@@ -25,7 +25,7 @@ SYSTEMS = pytest.mark.parametrize(
 @SYSTEMS
 def test_nothing_is_lost_in_a_crash(tmp_path: Path, system: System, share: int) -> None:
     """Killed between two changes of what is stored and at random instants, nothing is lost and nothing done twice."""
-    size, at = (240, (*STORED, *ENDED)) if system is PLATFORM else (80, ("committed", "sent", "settle_written"))
+    size, at = (120, (*STORED, *ENDED)) if system is PLATFORM else (80, ("committed", "sent", "settle_written"))
     promises.nothing_lost_in_a_crash(
         tmp_path, records=size, rounds=1, kills=2 // share, in_flight=4, sides=1, system=system, at=at
     )
@@ -58,7 +58,7 @@ def test_another_order_of_members_is_no_change(tmp_path: Path) -> None:
 
 def test_not_a_cent_drifts(tmp_path: Path) -> None:
     """Every amount comes back as it stood in the file."""
-    promises.not_a_cent_drifts(tmp_path, amounts=150, in_flight=8)
+    promises.not_a_cent_drifts(tmp_path, amounts=80, in_flight=8)
 
 
 @pytest.mark.nightly

@@ -108,7 +108,7 @@ def test_every_order_is_there_once_whatever_fails(
 
 def test_what_cannot_be_looked_up_is_left_to_a_person(tmp_path: Path) -> None:
     """Without keys, unique names or a look-up, an order whose answer was lost is in doubt and never sent again."""
-    orders = some_orders(30)
+    orders = some_orders(12)
     with depot(tmp_path, BLIND, {}, faults={"lost_answer": 0.2}) as plain:
         plain.export(orders)
         report = plain.sync(exit_code=1)

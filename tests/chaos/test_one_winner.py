@@ -242,6 +242,7 @@ def test_a_sleeper_that_was_overtaken_writes_nothing(site: Site, starter: Starte
     told("zombies", state_url, lambda: zombies(site, starter, state_url, number=1, invoices=40))
 
 
+@pytest.mark.nightly
 def test_the_lock_of_a_killed_sync_is_free_at_once(site: Site, starter: Starter, state_url: StateUrl) -> None:
     """After SIGKILL the next sync begins without waiting for the lease, and leaves everything there once."""
     told("kills", state_url, lambda: kills(site, starter, number=1, invoices=40))

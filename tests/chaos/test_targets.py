@@ -18,7 +18,7 @@ STRIKES = ("sent:5:after", "settle_written:2:before")
 UNIQUE = Habits(idempotency_keys=False, repeated_reference=422)
 
 
-@pytest.mark.nightly(but=["look-up only", "neither"])
+@pytest.mark.nightly(but=["look-up only"])
 @pytest.mark.parametrize(
     ("habits", "resource"),
     [

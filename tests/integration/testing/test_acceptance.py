@@ -13,6 +13,7 @@ from crossdock.testing.acceptance import SyncAcceptance
 pytestmark = pytest.mark.usefixtures("commands_are_forked")
 
 
+@pytest.mark.nightly
 class TestBilling(SyncAcceptance):
     """Acceptance itself, inherited as authors do: customers, and invoices of which some are equal."""
 

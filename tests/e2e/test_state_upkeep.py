@@ -34,6 +34,7 @@ def test_stats_tell_what_was_delivered(site: Site) -> None:
     assert document["oldest"] is None
 
 
+@pytest.mark.nightly
 def test_stats_tell_what_is_open(site: Site) -> None:
     """An operation that is in doubt is told with its stream and since when, and no record's key or data."""
     with Front(site.platform.base_url) as front:

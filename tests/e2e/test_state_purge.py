@@ -100,6 +100,7 @@ def test_purged_content_counts_again_in_a_newer_file(site: Site) -> None:
     assert site.sync().rows("customers")["read"] == 0
 
 
+@pytest.mark.nightly
 def test_a_file_that_is_still_listed_stays_on_record(site: Site) -> None:
     """However old it is: it need not be fetched to be recognised."""
     site.export("CUST_2.csv", CUSTOMERS.replace("Amsel", "Meise"))

@@ -199,6 +199,7 @@ def test_a_record_that_cannot_be_fetched_comes_when_it_can(stage: ListenStage) -
 # ---- a state in trouble
 
 
+@pytest.mark.nightly
 def test_a_full_disk_is_told_so_that_the_vendor_tries_again(stage: ListenStage) -> None:
     """503 while the state cannot grow; with room again the same process accepts and delivers."""
     with stage.receiving() as processes:

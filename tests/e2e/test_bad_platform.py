@@ -99,6 +99,7 @@ def test_wrong_tenant(site: Site) -> None:
     site.assert_everything_once()
 
 
+@pytest.mark.nightly
 def test_a_key_that_expires_on_the_way(site: Site, front: Front) -> None:
     """A key that is refused in the middle of a run ends it with exit 3; the next run makes the rest, once."""
     site.init()

@@ -72,6 +72,7 @@ def test_ten_megabytes_are_refused(raw: Raw) -> None:
     assert raw.effects() == []
 
 
+@pytest.mark.nightly
 def test_an_invoice_of_a_hundred_thousand_lines_is_refused(tmp_path: Path) -> None:
     """413 for the long body, or 422 with the pointer of the lines if long bodies are allowed."""
     with Sandbox(tmp_path, SandboxSettings(max_body_bytes=1 << 24)) as roomy:

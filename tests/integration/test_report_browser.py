@@ -157,6 +157,7 @@ def test_a_large_report_fits_its_window(met: Met) -> None:
         assert each["spilt"] == []
 
 
+@pytest.mark.nightly
 def test_hostile_data_is_text_to_a_browser(met: Met) -> None:
     """Hostile text is shown as text, and nothing but the page is requested."""
     for each in met.by_width:

@@ -251,6 +251,7 @@ def test_an_unavailable_receiver_is_a_warning(site: Site, receiver: Receiver, *,
     site.assert_everything_once()
 
 
+@pytest.mark.nightly
 def test_invalid_settings_are_a_warning(site: Site, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run continues without traces."""
     site.setenv(ENDPOINT, receiver.base)

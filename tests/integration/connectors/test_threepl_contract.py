@@ -150,6 +150,7 @@ class _OfAmazon(ReadWithOthers):
         return transport(self.fake)
 
 
+@pytest.mark.nightly
 class TestAmazonProducts(_OfAmazon):
     stream = "products"
 

@@ -85,6 +85,7 @@ class TestOrders(_OfAmounts):
     stream = "orders"
 
 
+@pytest.mark.nightly
 class TestInvoices(_OfAmounts):
     stream = "invoices"
 

@@ -112,6 +112,7 @@ def test_an_operation_that_a_backup_had_left_is_settled_by_the_list(site: Site) 
     assert Counter(site.names("product")) == Counter(f"wms:P{number}" for number in range(1, 5))
 
 
+@pytest.mark.nightly
 def test_a_change_that_was_undone_after_a_backup_arrives(site: Site) -> None:
     """P1 was changed after the backup, and its source says what it said before: the platform gets that again."""
     restored(site)

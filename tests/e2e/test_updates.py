@@ -192,6 +192,7 @@ def test_a_replay_takes_only_what_was_chosen(site: Site, choice: tuple[str, ...]
     assert (site.effects(), len(site.listed())) == (before, 1)
 
 
+@pytest.mark.nightly
 def test_a_corrected_record_clears_its_letter(site: Site) -> None:
     """A record whose source corrects it is delivered from the next export, and no replay brings back the old one."""
     refused(site)

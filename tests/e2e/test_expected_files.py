@@ -177,6 +177,7 @@ def test_a_snapshot_with_other_keys_is_reported_the_same_night(nights: Nights) -
     assert text not in texts(nights.night())
 
 
+@pytest.mark.nightly
 def test_mass_updates_are_reported_the_same_night(nights: Nights) -> None:
     """Swapped columns update nothing; the notice says how many updates need an approval."""
     nights.site.export("PROD_1.csv", rows(150))

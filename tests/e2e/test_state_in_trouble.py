@@ -293,7 +293,7 @@ def no_writes(cursor: sqlite3.Cursor) -> None:
     cursor.execute("PRAGMA query_only = ON")
 
 
-@pytest.mark.nightly(but=["intents-1"])
+@pytest.mark.nightly(but=["intents-1-no_room"])
 @pytest.mark.parametrize(
     ("table", "after", "strike", "reason", "hint"),
     [

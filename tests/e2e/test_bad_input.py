@@ -554,7 +554,7 @@ def test_unfinished_names_are_not_looked_at(site: Site) -> None:
     """Files under names that tools use while they upload are left alone until they have their own."""
     site.init()
     site.export("CUST_1.csv", CUSTOMERS)
-    suffixes = [".tmp", ".temp", ".part", ".partial", ".filepart", ".FILEPART", ".uploading", "~"]
+    suffixes = [".tmp", ".temp", ".part", ".partial", ".filepart", ".FILEPART", ".uploading", ".crdownload", "~"]
     parts = [site.export(f"CUST_2.csv{suffix}", "CUSTNO;NAME\nC3;half a na") for suffix in suffixes]
     assert site.sync("wms.customers").code == 0
     assert site.names("customer") == ["wms:C1", "wms:C2"]

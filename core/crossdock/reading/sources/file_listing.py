@@ -15,7 +15,9 @@ from crossdock.reading.sources.source_context import SourceContext
 from crossdock.reading.transport.file_store import FileStore, RemoteFile, any_case, list_below, matches, split_pattern
 from crossdock.state import FileDescription, FileFacts
 
-UNFINISHED_SUFFIXES = (".tmp", ".temp", ".part", ".partial", ".filepart", ".uploading", "~")
+UNFINISHED_SUFFIXES = (
+    ".tmp", ".temp", ".part", ".partial", ".filepart", ".uploading", ".crdownload", ".download", ".opdownload", "~",
+)  # fmt: skip
 _DAY_IN_NAME = re.compile(r"(?<!\d)(20\d\d)[-/]?(\d\d)[-/]?(\d\d)(?!\d)")
 
 

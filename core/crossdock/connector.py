@@ -197,12 +197,7 @@ class Stream(StreamFacts, ABC, Generic[S]):
     @property
     def used_columns(self) -> frozenset[str]:
         """The columns that the attributes name."""
-        ordering = (item if isinstance(item, str) else item.column for item in self.order_by or ())
-        conditions = (*self.skip.values(), *(each for each in (self.incomplete, self.deleted) if each is not None))
-        filters = chain.from_iterable(rule.columns() for rule in conditions)
-        more = self.member_overrides.columns if self.member_overrides else ()
-        state = (self.open_until.field,) if self.open_until else ()
-        return frozenset({*self.columns, *self.key, *ordering, *filters, *(self.uses or ()), *more, *state})
+        return columns_of(self)
 
     def draft(self, record: Record) -> ResourceModel:
         """Return the draft of `to_resource`, with overrides of the config, checked against the resource's rules.
@@ -225,6 +220,16 @@ class Stream(StreamFacts, ABC, Generic[S]):
         if self.member_overrides is not None:
             made = self.member_overrides.applied_to(made, record.with_paths(self.used_columns))
         return kind.model_validate(made)
+
+
+def columns_of(stream: Stream[Any]) -> frozenset[str]:
+    """Return the columns that the attributes of *stream* name, whatever its class computes."""
+    ordering = (item if isinstance(item, str) else item.column for item in stream.order_by or ())
+    conditions = (*stream.skip.values(), *(each for each in (stream.incomplete, stream.deleted) if each is not None))
+    filters = chain.from_iterable(rule.columns() for rule in conditions)
+    more = stream.member_overrides.columns if stream.member_overrides else ()
+    state = (stream.open_until.field,) if stream.open_until else ()
+    return frozenset({*stream.columns, *stream.key, *ordering, *filters, *(stream.uses or ()), *more, *state})
 
 
 def _check_positions(item: OrderBy, record: Record) -> None:

@@ -67,11 +67,10 @@ class TurnWriter:
         made = list[Intent]()
         for operation in operations:
             counter = 1 + counters.get((operation.scope, operation.identity.key_hash), 0)
-            salt = self._salt_of(operation)
             try:
-                made.append(make_intent(operation, self._target, counter, salt))
+                made.append(make_intent(operation, self._target, counter, self._salt_of(operation)))
             except (AuthorCodeError, RecordError) as error:
-                made.append(unsent(operation, self._target, counter, salt))
+                made.append(unsent(operation, self._target, counter))
                 decisions.settle("rejected", made[-1], outcomes.of_error(error))
         return made
 

@@ -372,6 +372,7 @@ def test_a_damaged_file(site: Site, at: int) -> None:
     assert site.names("product") == ["wms:P1", "wms:P2"]
 
 
+@pytest.mark.nightly
 def test_a_state_that_another_program_holds(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error asks whether another process uses it; once that has ended, the run succeeds."""
     monkeypatch.setattr(state_engine, "BUSY_S", 0.05)

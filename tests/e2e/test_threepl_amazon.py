@@ -146,6 +146,7 @@ def test_what_becomes_of_an_order_is_its_status(
     assert stage.stored("order")["shop:SO-1"]["status"] == status
 
 
+@pytest.mark.nightly
 def test_orders_of_others_are_left_out(new_stage: NewStage, clock: ManualClock) -> None:
     """Orders that crossdock did not send are counted, and their shipments are not read."""
     stage, fake, seller = new_stage()

@@ -371,6 +371,7 @@ def test_429_without_a_useful_header(site: Site, front: Front, headers: dict[str
 @pytest.mark.parametrize("fate", [LOSE, BREAK])
 def test_a_lost_answer_is_asked_for_again(site: Site, front: Front, fate: Fate) -> None:
     """When the answer does not come the same bytes go again under the same key, and there is one effect each."""
+    site.edit("give_up_after_s: 0.1", "give_up_after_s: 30")  # also on a slow machine
     site.init()
     site.fill()
     front.fate = once(lambda _: True, fate)

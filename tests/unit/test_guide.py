@@ -72,7 +72,7 @@ def test_the_guide_states_the_limits_of_the_receiver() -> None:
     assert [text for text in stated if text not in page] == []
     rows = re.findall(r"\| (`[a-z_`, ]+`) \| [0-9]{3} \|", page)
     told = {code for row in rows for code in re.findall("[a-z_]+", row)}
-    of_receiver = {"unknown_connection", "not_stored", "too_much_at_once", "unreadable"}
+    of_receiver = {"unknown_connection", "not_stored", "too_much_at_once", "unreadable", "not_http"}
     assert told == {*get_args(Reason), *of_receiver} - {"replayed", "in_progress"}
 
 
@@ -113,7 +113,7 @@ def test_files_with_the_suffixes_of_the_guide_are_ignored(tmp_path: Path, capsys
         with suppress(SystemExit):
             main(["-C", str(tmp_path / "c.yaml"), command, "--json"])
         told = json.loads(capsys.readouterr().out)
-    assert len(suffixes) == 7
+    assert len(suffixes) == 10
     assert told["errors"] == {}
     assert told["operations"] == {"create": 1}
 

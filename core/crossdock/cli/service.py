@@ -8,7 +8,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from crossdock.cli.shared_options import interruptible, overrides
+from crossdock.cli.shared_options import interruptible
 from crossdock.errors import ConfigError, CrossdockError
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
 
             stack.callback(report_refused, refused, metrics)  # of the last seconds
             receiver = stack.enter_context(_receiving(loaded, options.listen, refused, on_hint))
-        reloaded = stack.enter_context(_hangups(config, options, receiver))
+        reloaded = stack.enter_context(_hangups((config, *loaded.overrides), options, receiver))
         if loaded.jobs:
             stderr_log.LOGGER.info("watching %s", ", ".join(loaded.jobs))
         service = Service(
@@ -212,14 +212,14 @@ class _Reloaded(NamedTuple):
 
 @contextmanager
 def _hangups(
-    config: Path, options: ServiceOptions, receiver: Receiver | None
+    files: Sequence[Path], options: ServiceOptions, receiver: Receiver | None
 ) -> Iterator[Callable[[], _Reloaded | None]]:
     """Return the reloaded config after SIGHUP. An invalid one is logged and ignored."""
     from crossdock.config.project import project
     from crossdock.services.scheduler.stderr_log import LOGGER
 
     asked = threading.Event()
-    files = [each.absolute() for each in (config, *overrides(config))]  # an author's code may change the working folder
+    files = [each.absolute() for each in files]  # an author's code may change the working folder
 
     def ask(_number: int, _frame: FrameType | None) -> None:
         asked.set()

@@ -183,8 +183,8 @@ def test_a_reload_that_fails_leaves_the_service_with_its_config(
     def fails(_path: Path) -> None:
         raise UnavailableError("the vault of the secrets is away")
 
-    monkeypatch.setattr(service, "load", fails)
-    with _hangups(desk.config, ServiceOptions("text"), None) as reloaded:
+    monkeypatch.setattr(project, "load", fails)
+    with _hangups([desk.config], ServiceOptions("text"), None) as reloaded:
         os.kill(os.getpid(), signal.SIGHUP)
         assert reloaded() is None
     assert "the config was not reloaded: the vault of the secrets is away" in caplog.text

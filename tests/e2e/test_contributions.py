@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,37 @@ def test_a_record_that_was_created_again_gets_its_contributions_again(
         assert project.run("reconcile").exit_code == 0, "nothing waits for the deleted record"
     products = client.get("/api/v1/catalog/products").json()["data"]
     assert {each["sku"]: each.get("barcode") for each in products} == {"P1": "111", "P2": "222"}
+
+
+def test_a_record_that_a_forgotten_run_has_created_again_gets_what_the_source_says(
+    tmp_path: Path, platform: SandboxServer, client: httpx.Client
+) -> None:
+    """The backup knows the contribution to a former record; the platform has another one by then."""
+    counted = {"kind": "delimited", "delimiter": ";", "trailer": {"prefix": "TRL;", "count": 1}}
+    removed = {"mode": "snapshot", "format": counted, "on_gone": "delete", "gone": {"at_most_percent": 100}}
+    names = table("out/PROD_*", ["SKU"], resource="product", map={"sku": "SKU", "name": "NAME"}) | removed
+    barcodes = table("out/CODE_*", ["SKU"], resource="product", contributes=["barcode"], map={"barcode": "CODE"})
+    streams = {"products": names, "barcodes": barcodes}
+    project = FolderProject(
+        tmp_path, platform, {"shop": {"kind": "folder_warehouse", "path": ".", "settle_s": 0, "streams": streams}}
+    )
+    assert project.run("init").exit_code == 0
+    both, one = "SKU;NAME\nP1;Lamp\nP2;Bulb\nTRL;2\n", "SKU;NAME\nP1;Lamp\nTRL;1\n"
+    for night, (listed, code) in enumerate([(both, "222"), (both, ""), (one, ""), (both, "333")]):
+        if night == 3:
+            shutil.copy2(tmp_path / "state.db", tmp_path / "backup.db")
+        project.write(f"PROD_2026-11-0{night + 1}.csv", listed)
+        if code:
+            project.write(f"CODE_2026-11-0{night + 1}.csv", f"SKU;CODE\nP2;{code}\n")
+        project.sync()
+    for file in tmp_path.glob("state.db-*"):
+        file.unlink()
+    shutil.copy2(tmp_path / "backup.db", tmp_path / "state.db")
+    project.write("CODE_2026-11-05.csv", "SKU;CODE\nP2;222\n")
+    assert project.run("state", "restored").exit_code == 0
+    project.sync()
+    products = client.get("/api/v1/catalog/products").json()["data"]
+    assert {each["sku"]: each.get("barcode") for each in products} == {"P1": None, "P2": "222"}
 
 
 def stored(client: httpx.Client) -> dict[str, dict[str, Any]]:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from crossdock.cli.shared_options import counted
-from crossdock.values.times_in_text import duration_text
+from crossdock.values.times_as_text import duration_text
 
 COLUMNS = ("connection", "requests", "throttled", "waited for the rate limit")
 Cells = tuple[str, int, int, str]

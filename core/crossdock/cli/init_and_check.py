@@ -15,7 +15,7 @@ from crossdock.cli.fleet_states import FleetStates
 from crossdock.cli.shared_options import common_options, example, fleet_base, fleet_option, load
 from crossdock.errors import ConfigError, CrossdockError
 from crossdock.values.clock import SystemClock
-from crossdock.values.times_in_text import duration_text
+from crossdock.values.times_as_text import duration_text
 
 if TYPE_CHECKING:
     from crossdock.config.project.connector_instances import Connection

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from crossdock.cli.shared_options import counted
-from crossdock.values.times_in_text import instant_text
+from crossdock.values.times_as_text import instant_text
 
 _NAMED = 3  # most files in a sentence
 

@@ -9,7 +9,7 @@ from crossdock.cli.page_tables import Cell, listing
 from crossdock.cli.shared_options import counted, parents_text
 from crossdock.state import RunRecord
 from crossdock.state.queries.run_details import Reason, Row, RunDetails
-from crossdock.values.times_in_text import instant_text
+from crossdock.values.times_as_text import instant_text
 
 LISTED = 200  # most records of each reason or state
 _LISTS_BYTES = 4_500_000  # of all lists, so that a page stays below 5 MB

@@ -13,7 +13,7 @@ from crossdock.cli.records_list import selection
 from crossdock.cli.shared_options import common_options, counted, example, load, say, utf8
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
-from crossdock.values.times_in_text import instant_text
+from crossdock.values.times_as_text import instant_text
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project

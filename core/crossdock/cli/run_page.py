@@ -16,7 +16,7 @@ from crossdock.state import RunRecord
 from crossdock.state.queries.run_details import Delivery, RunDetails
 from crossdock.values.run_messages import error_texts, remarks
 from crossdock.values.state_words import RunState
-from crossdock.values.times_in_text import duration_text, instant_text
+from crossdock.values.times_as_text import duration_text, instant_text
 
 _ERROR_LINES = 20  # most lines of an error
 _FILES = ("stream", "file", "rows")

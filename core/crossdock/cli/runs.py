@@ -27,7 +27,7 @@ from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
 from crossdock.values.run_messages import error_texts
 from crossdock.values.state_words import RecordTerm, RowTerm, RunState
-from crossdock.values.times_in_text import instant_text
+from crossdock.values.times_as_text import instant_text
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project

@@ -13,7 +13,7 @@ from crossdock.cli.shared_options import counted, same_places
 from crossdock.migration.sign_off_report import exception_counts
 from crossdock.printable import printable_json
 from crossdock.values import exact_json
-from crossdock.values.times_in_text import instant_text
+from crossdock.values.times_as_text import instant_text
 
 Report = Mapping[str, Any]
 _SIDES = ("source", "state", "platform")

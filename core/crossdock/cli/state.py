@@ -14,7 +14,7 @@ import click
 from crossdock.cli import terminal_output
 from crossdock.cli.shared_options import common_options, counted, example, load
 from crossdock.values.clock import SystemClock
-from crossdock.values.times_in_text import instant_text
+from crossdock.values.times_as_text import instant_text
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -14,7 +14,7 @@ from crossdock.printable import printable, printable_json
 from crossdock.values.exact_json import time_text
 from crossdock.values.progress import Silent, Unit
 from crossdock.values.run_messages import RunMessage, error_texts, remarks
-from crossdock.values.times_in_text import duration_text, instant_text
+from crossdock.values.times_as_text import duration_text, instant_text
 
 if TYPE_CHECKING:  # rich is imported when a table or a bar is drawn; JSON does not need it
     from rich.console import Console

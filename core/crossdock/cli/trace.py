@@ -13,7 +13,7 @@ from crossdock.cli.records_list import selection
 from crossdock.cli.records_show import value_text
 from crossdock.cli.shared_options import common_options, example, load, parents_text, place_of, say, utf8
 from crossdock.errors import ConfigError
-from crossdock.values.times_in_text import instant_text
+from crossdock.values.times_as_text import instant_text
 
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project

@@ -15,7 +15,7 @@ from crossdock.migration.waves import wave_streams
 from crossdock.runs.plan_results import Planned
 from crossdock.values.clock import Clock
 from crossdock.values.exact_json import time_text
-from crossdock.values.times_in_text import duration_text
+from crossdock.values.times_as_text import duration_text
 
 
 @dataclass(frozen=True, slots=True)

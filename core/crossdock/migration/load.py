@@ -30,7 +30,7 @@ from crossdock.runs.state_session import Session, open_session
 from crossdock.state import Migration, MigrationPart
 from crossdock.values.clock import Clock
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts
-from crossdock.values.times_in_text import instant_text
+from crossdock.values.times_as_text import instant_text
 
 
 @dataclass(frozen=True, slots=True)

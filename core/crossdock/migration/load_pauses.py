@@ -16,7 +16,7 @@ from crossdock.migration.time_left import allowed_again
 from crossdock.state import Migration, State, Transaction
 from crossdock.values.clock import Clock
 from crossdock.values.repeated_calls import call_repeatedly
-from crossdock.values.times_in_text import instant_text
+from crossdock.values.times_as_text import instant_text
 
 LOOKS_EVERY_S = 1.0
 _NOTICES_S = 0.1  # an interrupt

@@ -20,7 +20,7 @@ from crossdock.runs.plan_results import Planned
 from crossdock.runs.state_session import open_session
 from crossdock.state import Migration, Scope, Transaction
 from crossdock.values.clock import Clock
-from crossdock.values.times_in_text import instant_text
+from crossdock.values.times_as_text import instant_text
 
 
 def sign_off(

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from crossdock.errors import RefusedError
 from crossdock.state import Scope, Transaction
-from crossdock.values.times_in_text import instant_text
+from crossdock.values.times_as_text import instant_text
 
 RESUME = "crossdock apply --resume"
 ADVICE = f"complete the undo: {RESUME}; or end it as it is: crossdock apply --give-up"

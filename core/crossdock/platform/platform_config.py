@@ -19,7 +19,7 @@ from crossdock.reading.transport.http_connection import HttpConnection
 from crossdock.resources import ResourceName
 from crossdock.values.addresses import BaseUrl, endpoint
 from crossdock.values.config_file import MAX_S, ConfigModel, SecretRef
-from crossdock.values.times_in_text import duration_text
+from crossdock.values.times_as_text import duration_text
 
 PATHS: Mapping[str, str] = {
     "invoice": "/api/v1/finance/invoices",  # the only one in the specification

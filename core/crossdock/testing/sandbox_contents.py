@@ -42,7 +42,7 @@ def absent_records(trials: Iterable[Trial]) -> list[Name]:
     return [name for name in names if name not in read]
 
 
-def give(project: Project, names: Iterable[Name], file: Path, *, at: datetime) -> None:
+def create_referenced(project: Project, names: Iterable[Name], file: Path, *, at: datetime) -> None:
     """Create a record for each of *names* at the platform, and import its binding.
 
     Args:

@@ -91,7 +91,7 @@ class SandboxSyncs(AbstractContextManager["SandboxSyncs"]):
         project.init()
         made = Tenant(folder, project)
         absent = sandbox_contents.absent_records([trial])
-        sandbox_contents.give(project, absent, folder / "bindings.csv", at=made.clock.now())
+        sandbox_contents.create_referenced(project, absent, folder / "bindings.csv", at=made.clock.now())
         return made
 
 

@@ -111,7 +111,7 @@ class SyncedPlatform(AbstractContextManager["SyncedPlatform"]):
         names = sorted(self._project.selected([]))
         trials = [try_stream(self._project, name, _MOST_RECORDS, clock=clock, progress=Silent()) for name in names]
         absent = sandbox_contents.absent_records(trials)
-        sandbox_contents.give(self._project, absent, self._folder / "bindings.csv", at=clock.now())
+        sandbox_contents.create_referenced(self._project, absent, self._folder / "bindings.csv", at=clock.now())
         self._given = sandbox_contents.done(sandbox_contents.effects(self._project.platform))
 
     def run(self, *arguments: str) -> Ended:

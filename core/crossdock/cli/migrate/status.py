@@ -10,7 +10,7 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.shared_options import common_options, counted, example, load, say
-from crossdock.values.times_in_text import duration_text, instant_text
+from crossdock.values.times_as_text import duration_text, instant_text
 
 if TYPE_CHECKING:
     from crossdock.migration.left import Left

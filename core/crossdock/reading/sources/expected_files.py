@@ -15,7 +15,7 @@ from crossdock.reading.sources.source_context import JobRun, SourceContext
 from crossdock.state import FileFacts
 from crossdock.values.config_file import ConfigModel
 from crossdock.values.times_and_durations import TimeOfDay, duration_schema, is_duration, span
-from crossdock.values.times_in_text import instant_text
+from crossdock.values.times_as_text import instant_text
 
 _UNITS = "mhd"
 _LONGEST = timedelta(days=366)

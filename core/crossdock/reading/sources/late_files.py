@@ -18,7 +18,7 @@ from crossdock.reading.sources.source_context import Patience, SourceContext
 from crossdock.state import FileFacts
 from crossdock.values.config_file import ConfigModel
 from crossdock.values.times_and_durations import TimeOfDay, duration_schema, is_duration, span
-from crossdock.values.times_in_text import instant_text
+from crossdock.values.times_as_text import instant_text
 
 LONGEST = timedelta(hours=24)
 _UNITS = "smh"

@@ -68,7 +68,7 @@ class Receiver:
         self._endpoints = endpoints
         self._writer.use(open_state)
 
-    def malformed(self) -> None:
+    def count_not_http(self) -> None:
         """Count a request that is not HTTP."""
         self._refused("", "not_http")
 
@@ -154,6 +154,6 @@ def serve(receiver: Receiver, host: str, port: int) -> Iterator[str]:
         return ConfigError(f"cannot listen: {reason}", where=f"{host}:{port}", hint=hint)
 
     with serve_in_thread(
-        receiver.app, _LIMITS, host, port, name="receiver", refused=refused, malformed=receiver.malformed
+        receiver.app, _LIMITS, host, port, name="receiver", refused=refused, malformed=receiver.count_not_http
     ) as base_url:
         yield base_url

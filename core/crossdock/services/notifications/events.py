@@ -14,7 +14,7 @@ from crossdock.printable import printable, printable_lines
 from crossdock.state.tables.run_history import COMPLETED
 from crossdock.values.run_messages import RunMessage, error_texts, warnings_of
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts
-from crossdock.values.times_in_text import duration_text, instant_text
+from crossdock.values.times_as_text import duration_text, instant_text
 
 Status = Literal["done", "degraded", "incomplete", "failed", "skipped"]
 BY_SEVERITY: tuple[Kind, ...] = ("failed", "late", "degraded", "recovered")

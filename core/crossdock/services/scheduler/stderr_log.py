@@ -18,7 +18,7 @@ from crossdock.services.notifications.events import ScheduledRunEnded
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Silent
 from crossdock.values.run_messages import error_texts
-from crossdock.values.times_in_text import duration_text
+from crossdock.values.times_as_text import duration_text
 
 LogFormat = Literal["text", "json"]
 LOGGER = logging.getLogger("crossdock.schedule")

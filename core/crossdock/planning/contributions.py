@@ -44,35 +44,36 @@ class Contributions:
                 continue
             target_id = _id_of(read, origins) if whole is None else whole.target_id
             if mine is None or mine.target_id != target_id:
-                mine = _nothing_yet(read, target_id, mine.counter if mine else 0)
+                mine = _nothing_yet(key_hash, read.identity.key, target_id, mine.counter if mine else 0)
             found[key_hash] = mine if whole is None else replace(mine, etag=whole.etag, changed_at=whole.changed_at)
         return found
 
-    def again(self, tx: Transaction, *, planned: Collection[int], left_out: Collection[int]) -> Iterator[Operation]:
+    def again(self, tx: Transaction, left_out: Collection[int]) -> Iterator[Operation]:
         """Yield what was contributed to records that were deleted and created again since.
 
         Their rows may be in a snapshot or a file that is not read again.
 
         Args:
-            planned: In a plan, the key hashes of records that are created before.
             left_out: Key hashes of records of which a row, or an operation, is at hand.
         """
-        if not self.needed or self._by_id:
+        if self._by_id:
             return
-        found = {each.key_hash: each for each in tx.bindings.of_records_created_again(self._scope)}
-        found |= tx.bindings.get(self._scope, [each for each in planned if each not in found])
-        wholes = tx.bindings.get(self._scope.whole, list(found))
-        for key_hash, mine in found.items():
-            whole = wholes.get(key_hash) or _unknown(mine, placeholder(self._scope.whole, mine.key))
+        found = tx.bindings.of_records_created_again(self._scope)
+        wholes = tx.bindings.get(self._scope.whole, [mine.key_hash for mine in found])
+        for mine in found:
+            key_hash, key = mine.key_hash, mine.key
+            whole = wholes.get(key_hash) or _nothing_yet(key_hash, key, placeholder(self._scope.whole, key), 0)
             if key_hash not in left_out and mine.payload and whole.target_id != mine.target_id:
-                identity = RecordIdentity(self._stream, mine.key, key_hash, None, mine.position, FROM_STATE, 0)
-                record, held = Record(mine.key, (), FROM_STATE, (0,)), _unknown(mine, whole.target_id)
+                identity = RecordIdentity(self._stream, key, key_hash, None, mine.position, FROM_STATE, 0)
+                held = _nothing_yet(key_hash, key, whole.target_id, mine.counter)
                 held = replace(held, etag=whole.etag, changed_at=whole.changed_at)
+                record = Record(key, (), FROM_STATE, (0,))
                 yield Operation("update", identity, self._scope, record, mine.payload, mine.payload, held)
 
     def to_planned(self, read: KeyedRecord) -> Binding:
         """Do the same as `bindings` for a record that the plan creates before."""
-        return _nothing_yet(read, placeholder(self._scope.whole, read.identity.key), 0)
+        key = read.identity.key
+        return _nothing_yet(read.identity.key_hash, key, placeholder(self._scope.whole, key), 0)
 
 
 def _id_of(read: KeyedRecord, origins: Mapping[int, Origin]) -> str:
@@ -80,10 +81,5 @@ def _id_of(read: KeyedRecord, origins: Mapping[int, Origin]) -> str:
     return unquote(origin.key) if origin else read.record.key_parts[0]
 
 
-def _nothing_yet(read: KeyedRecord, target_id: str, counter: int) -> Binding:
-    return Binding(read.identity.key_hash, read.identity.key, target_id, None, None, "import", {}, None, counter)
-
-
-def _unknown(known: Binding, target_id: str) -> Binding:
-    """Return the binding of a record of which only the id is known."""
-    return Binding(known.key_hash, known.key, target_id, None, None, "import", {}, None, known.counter)
+def _nothing_yet(key_hash: int, key: str, target_id: str, counter: int) -> Binding:
+    return Binding(key_hash, key, target_id, None, None, "import", {}, None, counter)

@@ -145,7 +145,7 @@ def _checked(bound: BoundStream, read: object, latest: str | None) -> RawBatch |
 
 
 def _checked_rows(bound: BoundStream, read: object, latest: str | None, method: str) -> RawBatch:
-    """Return the batch that *method* has yielded after *latest*, with its rows.
+    """Return the batch that *method* has yielded after *latest*.
 
     Raises:
         ConnectorError: If it is no batch, or the run could not use it.
@@ -161,7 +161,7 @@ def _checked_rows(bound: BoundStream, read: object, latest: str | None, method: 
             wrong = None if method == "existing" else _wrong_lines(rows, are_grouped=bool(bound.stream.group_by))
     if wrong is not None:
         raise _defect(bound, method, f"yielded a batch {wrong}", latest)
-    return replace(read, rows=rows) if isinstance(read.rows, Path) else read
+    return read
 
 
 def _wrong_facts(bound: BoundStream, batch: RawBatch, method: str) -> Iterator[str]:

@@ -194,7 +194,7 @@ class _Preview:
             self._expect_to_contribute(bound)
         tally = self._tally(bound.name)
         if self._source is None:
-            stream_input = StreamInput(bound, self._state, tally, 0, digested=summed, whole=True, planned=self._known)
+            stream_input = StreamInput(bound, self._state, tally, 0, digested=summed, whole=True)
         else:
             stream_input = self._source(bound, tally)
         held = HeldRecords(bound, self._state, self._references[bound.scope.target], self._coming)
@@ -208,7 +208,7 @@ class _Preview:
             self._coming.discard(bound.scope)
 
     def _expect_to_contribute(self, bound: BoundStream) -> None:
-        """Map the rows again that contribute to records which the plan creates again."""
+        """Expect that what was contributed to records which the plan creates again is contributed again."""
         planned = [key_hash for scope, key_hash in self._known if scope == bound.scope.whole]
         with self._state.look() as tx:
             mine, existing = tx.bindings.get(bound.scope, planned), tx.bindings.ids(bound.scope.whole, planned)

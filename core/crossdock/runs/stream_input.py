@@ -28,7 +28,7 @@ from crossdock.runs import mapping_changes
 from crossdock.runs.checked_batches import code_of
 from crossdock.runs.gone_records import GoneRecords
 from crossdock.runs.source_phases import SourcePhases
-from crossdock.state import Intent, Scope, State, Transaction, WaitingRecord
+from crossdock.state import Intent, State, Transaction, WaitingRecord
 from crossdock.state.sidecar_files import key_index
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations import Operation
@@ -40,7 +40,6 @@ class StreamInput:
     Args:
         digested: Compute `digest`, which requires reading everything at once.
         whole: Read everything at once.
-        planned: In a plan, the records that are created or updated before.
 
     Attributes:
         digest: A hash over the read records, independent of their order, and the version of the mapping.
@@ -63,9 +62,7 @@ class StreamInput:
         *,
         digested: bool = False,
         whole: bool = False,
-        planned: Collection[tuple[Scope, int]] = (),
     ) -> None:
-        self._planned = planned
         self._bound, self._state, self._tally, self._run_id = bound, state, tally, run_id
         self._digested, self.digest = digested, ""
         self._whole = whole or digested or bound.stream.mode == "snapshot"
@@ -146,15 +143,14 @@ class StreamInput:
         self._left_alone = busy & {each.identity.key_hash for each in self._waiting}
         self._left_alone |= mapping_changes.newly_filtered(bound, "waiting", [*self._taken_up()])
         self._count(found)
-        if self.finds_changes and not self.has_more:
+        if bound.stream.contributes and self.finds_changes and not self.has_more:
             self.operations = self._contributed_again(found, busy)
 
     def _contributed_again(self, found: compare.Delta, busy: Collection[int]) -> Sequence[Operation]:
-        bound, waiting = self._bound, {each.identity.key_hash for each in (*self._waiting, *self.idle.records)}
-        left_out = {*busy, *waiting, *found.changed[KEY_HASH].to_list()} if bound.stream.contributes else set[int]()
-        planned = [key_hash for scope, key_hash in self._planned if scope == bound.scope.whole]
+        waiting = {each.identity.key_hash for each in (*self._waiting, *self.idle.records)}
+        left_out = {*busy, *waiting, *found.changed[KEY_HASH].to_list()}
         with self._state.look() as tx:
-            return [*Contributions(bound).again(tx, planned=planned, left_out=left_out)]
+            return [*Contributions(self._bound).again(tx, left_out)]
 
     def _mapping_change(self, tx: Transaction) -> str:
         return mapping_changes.since(tx, self._bound)

@@ -14,6 +14,8 @@ from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import cast
 
 from crossdock.config.project.connector_instances import BoundStream
@@ -192,11 +194,11 @@ class Verification:
             self._state.apply(partial(self._keep, kept))
 
     def _keep(self, found: Sequence[tuple[Scope, Binding]], tx: Transaction) -> None:
-        for scope, binding in found:
-            if tx.bindings.ids(scope.whole, [binding.key_hash]):
-                tx.bindings.bury(scope, [binding.key_hash], at=self._now())
-            else:
-                tx.bindings.verified(scope, [binding])
+        for scope, each in groupby(found, key=itemgetter(0)):
+            bindings = [binding for _, binding in each]
+            again = tx.bindings.ids(scope.whole, [binding.key_hash for binding in bindings])
+            tx.bindings.bury(scope, list(again), at=self._now())
+            tx.bindings.verified(scope, [binding for binding in bindings if binding.key_hash not in again])
 
     # ---- look-ups at other targets
 

@@ -82,6 +82,11 @@ class ExpectedBindings(Bindings):
         unchanged, expected = self._apart(scope, key_hashes)
         return super().ids(scope, unchanged) | {key_hash: each.target_id for key_hash, each in expected.items()}
 
+    def of_records_created_again(self, scope: Scope) -> list[Binding]:
+        expected = self._expected.bindings(scope)
+        stored = [each for each in super().of_records_created_again(scope) if each.key_hash not in expected]
+        return [*stored, *(each for each in expected.values() if each is not None and each.fingerprint is None)]
+
     def naming(
         self, target: str, resource: str, ids: Sequence[str]
     ) -> Iterator[tuple[Scope, int, str, dict[str, Any]]]:

@@ -17,7 +17,7 @@ from crossdock.values import exact_json, list_members
 from crossdock.values.list_members import Kind
 
 _ERROR = re.compile("errors?")
-_SUCCESS = re.compile("success|succeeded|ok|(is)?success(ful)?")
+_SUCCESS = re.compile("(is)?success(ful)?|succeeded|ok")
 _PARTIAL = re.compile("(is)?partial|timedout|incompleteresults?|isincomplete|terminatedearly")
 _SIZE = re.compile(
     "(page|max|items|results|records|batch)?(limit|size|length|count|first|top|max|rows|take|results|items|records)"

@@ -22,7 +22,7 @@ from crossdock.reading.sources.api import Api
 from crossdock.records import Proof
 from crossdock.resources import ResourceModel
 from crossdock.sources import RateLimit
-from crossdock.targets import ApiTarget, EndpointProfile, RecordShape, Request, Target, TargetResource, Update
+from crossdock.targets import ApiTarget, EndpointProfile, RecordShape, Request, TargetResource, Update
 from crossdock.values.field_types import Exact, Text
 
 BASE = "https://depot.example.com"
@@ -220,6 +220,6 @@ def api(depot: Depot) -> Api:
 
 OPTIONAL = frozenset({"existing", "fetch"})
 """Methods of a stream that say what it can do by being there."""
-TARGET = methods_of(Target, ApiTarget) - {"connect", "api"}
+TARGET = methods_of(*ApiTarget.__mro__) - {"connect", "api"}
 """Of a target; the engine connects it, and `Connector.api` declares its API."""
 STREAM = methods_of(Stream)

@@ -48,9 +48,6 @@ class HttpJsonTarget(ApiTarget):
         self.resources = {name: _resource(name, each) for name, each in config.resources.items()}
         self._deleted = {name: _condition(each.deleted) for name, each in config.resources.items() if each.deleted}
 
-    def look_up_setting(self, resource: str) -> str:
-        return f"{self.place}.target.resources.{resource}.look_up"
-
     # ---- requests
 
     def create(self, resource: str, payload: dict[str, Any]) -> Request:
@@ -127,7 +124,7 @@ class HttpJsonTarget(ApiTarget):
             is_outdated = config.outdated is not None and config.outdated.matches(answer.status, body_of(answer))
             return replace(made, kind="changed") if is_outdated else made
         if isinstance(config.repeated, RepeatedAnswer) and config.repeated.matches(answer.status, body_of(answer)):
-            return replace(made, reason="conflict", pointer=self.name_conflict_pointer(resource))
+            return replace(made, reason="conflict", pointer=self.resources[resource].name_pointer)
         return made
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
@@ -207,6 +204,7 @@ def _resource(name: str, config: TargetResourceConfig) -> TargetResource:
         ),
         name_member=config.name,
         name_limit=min(config.name_max_length, MAX_ID_LENGTH) if config.id == NAME else config.name_max_length,
+        look_up_setting=f"target.resources.{name}.look_up",
     )
 
 

@@ -27,9 +27,7 @@ class Refusal:
     name_taken: bool = False
 
 
-def explained(
-    outcome: Outcome, answer: Answer, read: Callable[[Any], Refusal | None], name_conflict_pointer: str
-) -> Outcome:
+def explained(outcome: Outcome, answer: Answer, read: Callable[[Any], Refusal | None], name_pointer: str) -> Outcome:
     """*outcome* with the reason that *read* finds in the body of a refusal; unchanged if it is no refusal."""
     if outcome.kind != "rejected":
         return outcome
@@ -40,4 +38,4 @@ def explained(
     if found is None:
         return outcome
     outcome = replace(outcome, message=printable(found.message[:_LONGEST]), pointer=found.pointer)
-    return replace(outcome, reason="conflict", pointer=name_conflict_pointer) if found.name_taken else outcome
+    return replace(outcome, reason="conflict", pointer=name_pointer) if found.name_taken else outcome

@@ -109,4 +109,4 @@ def expected_delivery(intent: Intent) -> ExpectedDelivery:
 
 def cannot_be_found(resource: str, operation: str, target: Target) -> bool:
     """Return whether a restored state leaves this operation in doubt. The platform's lists show forgotten records."""
-    return target.name != PLATFORM and not target.can_verify(resource, operation)
+    return target.name != PLATFORM and not target.resources[resource].endpoint.can_verify(operation)

@@ -97,7 +97,7 @@ class LookUps:
         if expected is not None:
             resource = intent.resource
             before = self._target.name_in(resource, intent.before or {}) or expected  # another one if it is taken over
-            name, member = self._target.name_in(resource, held), self._target.name_conflict_pointer(resource)[1:]
+            name, member = self._target.name_in(resource, held), self._target.resources[resource].name_pointer[1:]
             return "" if name in {before, expected} else f"its {member} is {name!r}, not {expected!r}"
         if intent.operation != "create":
             return ""
@@ -118,7 +118,7 @@ class LookUps:
             RemoteError: If the platform cannot be read.
         """
         resource, target = intent.resource, self._target
-        if target.can_look_up(resource):
+        if target.resources[resource].endpoint.look_up:
             name = target.name_of(resource, intent.scope.namespace, intent.identity.key)
             answer = self._send(resource, target.look_up(resource, name, None))
             found = target.found(resource, answer, ExpectedRecord(name=name))

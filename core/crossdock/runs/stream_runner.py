@@ -29,6 +29,7 @@ from crossdock.values.progress import Progress
 from crossdock.writing.delivery.delivering_run import DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.operations import Operation
+from crossdock.writing.targets.guarded_target import take_defects
 from crossdock.writing.targets.target import Target
 
 Steps = Generator[None, None, bool]
@@ -110,7 +111,7 @@ class StreamRunner:
 
     def report_defects(self) -> None:
         """Report errors in the code of the target that affected no record."""
-        for defect in self._target.take_defects():
+        for defect in take_defects(self._target):
             self._report.messages.fail(self._place, defect)
 
     def deliver_deletes(self) -> Steps:

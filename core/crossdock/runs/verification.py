@@ -21,7 +21,7 @@ from typing import cast
 from crossdock.config.project.connector_instances import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import StoppedError, UnauthorizedError
-from crossdock.mapping.resource_types import Action
+from crossdock.mapping.resource_types import ACTIONS
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.allowance import Allowance
 from crossdock.reading.sources.source_context import SourceContext
@@ -44,8 +44,8 @@ def verifiable(targets: Iterable[Target]) -> list[tuple[str, str]]:
     return [
         (target.name, name)
         for target in targets
-        for name, kind in target.resources.items()
-        if not isinstance(kind, Action)
+        for name in target.resources
+        if target.name != PLATFORM or name not in ACTIONS
     ]
 
 
@@ -132,7 +132,7 @@ class Verification:
             declared, last_restored = tx.unverified.resources(target.name), tx.runs.last_restored_intent()
             found = tx.unverified.with_bindings(target.name)
         if target.name == PLATFORM:
-            named = {name for name in target.resources if target.name_member(name) is not None}
+            named = {name for name, kind in target.resources.items() if kind.name_member is not None}
             self.forgotten.remember(named - declared, last_restored)
         found |= declared & written_resources(self._session.project, target)
         resources = [name for name in target.resources if name in found]
@@ -245,7 +245,7 @@ class Verification:
             unsettled = tx.intents.unsettled()
             remembered = tx.runs.remembered() if tx.runs.restored() else tx.bindings.newest_change(target.name)
         members = {field.alias or name for name, field in kind.draft.model_fields.items()} if kind.write_once else set()
-        has_names = target.name_member(resource) is not None
+        has_names = target.resources[resource].name_member is not None
         return LiveComparison(
             self._state,
             ComparedResource(resource, has_names, kind.write_once, kept=members),

@@ -84,13 +84,13 @@ class TargetAcceptance(TargetUnderTest, DisturbedCommands):
     def _check_that_doubt_ends(self) -> None:
         target = self.new_target()
         for resource in target.resources:
-            rule = target.rule(resource, "create")
+            rule = target.resources[resource].endpoint.rule("create")
             text = f"{resource}: a create whose answer is lost is left to a person, so no sync can deliver all records"
             assert rule != "park", text
 
     def _can_look_up(self) -> bool:
         target = self.new_target()
-        return all(target.can_verify(resource, "create") for resource in target.resources)
+        return all(each.endpoint.can_verify("create") for each in target.resources.values())
 
     # ---- disturbances
 

@@ -45,7 +45,7 @@ class TargetContract(TargetRequestContract):
         """Yield the look-ups of a record, each with the id that it requests."""
         if len(self.operations(one.resource)) > 1:
             yield "look_up by id", one.target.look_up(one.resource, None, _ID), _ID
-        if one.target.can_look_up(one.resource):
+        if one.target.resources[one.resource].endpoint.look_up:
             yield "look_up by name", one.target.look_up(one.resource, one.name, None), None
 
     # ---- writes
@@ -133,7 +133,7 @@ class TargetContract(TargetRequestContract):
             if answer is not None:
                 outcome = _outcome(one, "create", one.create(), answer)
                 found = outcome.kind, outcome.reason, outcome.pointer
-                wanted = "rejected", "conflict", one.name_conflict_pointer
+                wanted = "rejected", "conflict", one.name_pointer
                 assert found == wanted, f"{one.resource}: a refused repeat is {found} instead of {wanted}"
 
     def test_only_safe_repeats_are_resent(self) -> None:
@@ -141,11 +141,11 @@ class TargetContract(TargetRequestContract):
         for one in self.records():
             endpoint = one.target.resources[one.resource].endpoint
             for operation in self.operations(one.resource):
-                rule = one.target.rule(one.resource, operation)
+                rule = endpoint.rule(operation)
                 repeatable = endpoint.header is not None or (endpoint.idempotent and operation == "create")
                 where = f"{one.resource}, {operation}: the rule after an ambiguous answer is {rule}"
                 assert rule != "resend" or repeatable, f"{where}, and the endpoint does not make repeats harmless"
-                can_verify = one.target.can_verify(one.resource, operation)
+                can_verify = endpoint.can_verify(operation)
                 assert rule != "verify" or can_verify, f"{where}, and the record cannot be looked up"
 
     # ---- look-ups

@@ -57,8 +57,8 @@ class TargetRequestContract(TargetUnderTest):
             one = self.example(target, resource)
             if one.name is None:
                 continue
-            held = found_at(one.payload, one.name_conflict_pointer)
-            assert held == one.name, f"{resource}: the payload does not hold our name at {one.name_conflict_pointer}"
+            held = found_at(one.payload, one.name_pointer)
+            assert held == one.name, f"{resource}: the payload does not hold our name at {one.name_pointer}"
             assert one.name_in_payload == one.name, f"{resource}: name_in does not find our name in the payload"
             keys = [(NAMESPACE, "1"), (NAMESPACE, "2"), ("other", "1"), (NAMESPACE, "A"), (NAMESPACE, "a")]
             names = {target.name_of(resource, *each) for each in keys}
@@ -69,7 +69,7 @@ class TargetRequestContract(TargetUnderTest):
         length = _longest_key(target, resource)
         assert length < _LONGEST, f"{resource}: check_key accepts a name of {_LONGEST} characters"
         first, second = (self.example(target, resource, key="x" * (length - 1) + last) for last in "ab")
-        places = [found_at(each.payload, each.name_conflict_pointer) for each in (first, second)]
+        places = [found_at(each.payload, each.name_pointer) for each in (first, second)]
         assert places == [first.name, second.name], f"{resource}: the payload holds another name than name_of gives"
         assert places[0] != places[1], f"{resource}: a name is cut, so that two records have the same one"
 
@@ -129,7 +129,7 @@ class TargetRequestContract(TargetUnderTest):
     def test_a_look_up_asks_for_the_name(self) -> None:
         """An endpoint that declares `look_up` looks up two external ids with two requests."""
         for target, resource in self.targets():
-            if target.can_look_up(resource):
+            if target.resources[resource].endpoint.look_up:
                 one, two = (self.example(target, resource, number) for number in (0, 1))
                 assert one.name is not None, f"{resource}: claims look_up, and has no name to look up"
                 made = [target.look_up(resource, each.name, None) for each in (one, two)]

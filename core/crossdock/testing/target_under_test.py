@@ -109,9 +109,9 @@ class Example:
         return cls(target, resource, key, payload, target.name_of(resource, NAMESPACE, key))
 
     @property
-    def name_conflict_pointer(self) -> str:
+    def name_pointer(self) -> str:
         """Where the payload has our name."""
-        return self.target.name_conflict_pointer(self.resource)
+        return self.target.resources[self.resource].name_pointer
 
     @property
     def name_in_payload(self) -> str | None:
@@ -140,7 +140,7 @@ class Example:
             found["delete"] = target.delete(self.resource, target_id)
         if len(operations) > 1:
             found["look_up by id"] = target.look_up(self.resource, None, target_id)
-        if target.can_look_up(self.resource):
+        if target.resources[self.resource].endpoint.look_up:
             found["look_up by name"] = target.look_up(self.resource, self.name, None)
         return found
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.unit.testing.target_connector import OrderTarget, connector, orders
 
-from crossdock.targets import Answer, EndpointProfile, ExpectedRecord, Outcome, Rule
+from crossdock.targets import Answer, EndpointProfile, ExpectedRecord, Outcome
 
 _LOOK_UP = EndpointProfile(look_up=True)
 
@@ -25,8 +25,7 @@ class WrittenOnce(LookingUp):
 class Resent(LookingUp):
     """Sends again what may have been carried out."""
 
-    def rule(self, resource: str, operation: str) -> Rule:
-        return "resend"
+    resources = orders(EndpointProfile(look_up=True, rules=dict.fromkeys(("create", "update", "delete"), "resend")))
 
 
 class RefusedByDoubt(LookingUp):

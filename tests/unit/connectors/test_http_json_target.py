@@ -192,7 +192,7 @@ def test_an_update_has_the_values_that_it_replaces(update: str) -> None:
         for status, text in ((409, b'{"error":"Stale"}'), (409, b'{"error":"no"}'), (412, b""), (422, b'"stale"'))
     ]
     assert kinds == ["changed", "rejected", "changed", "rejected"]
-    assert (made.compares("orders"), target().compares("orders")) == (True, False)
+    assert (made.resources["orders"].endpoint.compares, target().resources["orders"].endpoint.compares) == (True, False)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,10 @@ def test_an_update_has_the_values_that_it_replaces(update: str) -> None:
 def test_the_rule_after_an_ambiguous_answer(resource: dict[str, Any], rules: tuple[str, ...]) -> None:
     """A key protects each operation, a unique name creates only."""
     made = target(**resource)
-    assert tuple(made.rule("orders", operation) for operation in ("create", "update", "delete")) == rules
+    assert (
+        tuple(made.resources["orders"].endpoint.rule(operation) for operation in ("create", "update", "delete"))
+        == rules
+    )
 
 
 MUTATIONS: dict[str, Any] = {

@@ -246,4 +246,5 @@ def test_a_cancelled_order_is_gone_for_who_cancels_it(connected: Any) -> None:
     target_id = "shop:1" if is_amazon else "7"
     assert connected.found("orders", by_id, ExpectedRecord("", target_id, "shop:1")).kind == "absent"
     assert connected.found("orders", by_name, ExpectedRecord("", None, "shop:1")).kind == "found"
-    assert (connected.rule("orders", "create"), connected.rule("orders", "delete")) == ("resend", "verify")
+    endpoint = connected.resources["orders"].endpoint
+    assert (endpoint.rule("create"), endpoint.rule("delete")) == ("resend", "verify")

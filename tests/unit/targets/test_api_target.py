@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.testing.target_connector import OrderTarget
+from tests.unit.testing.target_connector import OrderTarget, orders
 
-from crossdock.resources import ResourceModel
-from crossdock.targets import EndpointProfile, Rule, TargetResource
+from crossdock.targets import EndpointProfile, Rule, Target
+from crossdock.writing.targets.target import check_methods
 
 
 @pytest.mark.parametrize(
@@ -20,8 +20,20 @@ from crossdock.targets import EndpointProfile, Rule, TargetResource
 )
 def test_the_rule_after_an_ambiguous_answer(endpoint: EndpointProfile, rules: tuple[Rule, Rule]) -> None:
     """A name that the target accepts once makes the repeat of a create harmless, and that of nothing else."""
+    assert (endpoint.rule("create"), endpoint.rule("update")) == rules
+    assert endpoint.rule("delete") == rules[1]
+
+
+class WithoutDeletes(OrderTarget):
+    delete = Target.delete
+
+
+def test_a_method_that_a_resource_needs() -> None:
+    """A resource with deletes needs the method `delete`, and one that is looked up first needs `create_from`."""
+    with pytest.raises(TypeError, match="WithoutDeletes has no method delete, which its resource orders needs"):
+        check_methods(WithoutDeletes())
     target = OrderTarget()
-    target.resources = {"orders": TargetResource("orders", ResourceModel, endpoint=endpoint)}
-    found = target.rule("orders", "create"), target.rule("orders", "update")
-    assert found == rules
-    assert target.rule("orders", "delete") == rules[1]
+    check_methods(target)
+    target.resources = orders(EndpointProfile(look_up=True, looks_up_first=frozenset({"create"})))
+    with pytest.raises(TypeError, match="no method create_from"):
+        check_methods(target)

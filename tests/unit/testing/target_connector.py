@@ -80,7 +80,7 @@ class OrderTarget(ApiTarget):
                 "the reference is taken",
                 409,
                 reason="conflict",
-                pointer=self.name_conflict_pointer(resource),
+                pointer=self.resources[resource].name_pointer,
             )
         return super().outcome(resource, answer, expected)
 

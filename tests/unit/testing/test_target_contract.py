@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 import pytest
 from tests.unit.testing.target_connector import OrdersContract, OrderTarget, connector, failure, orders
 
-from crossdock.targets import Answer, EndpointProfile, ExpectedRecord, Outcome, RecordShape, Request, Rule, Update
+from crossdock.targets import Answer, EndpointProfile, ExpectedRecord, Outcome, RecordShape, Request, Update
 from crossdock.values import exact_json
 
 
@@ -213,16 +213,11 @@ class RefusalIsDoubt(OrderTarget):
 
 
 class EverythingResent(OrderTarget):
-    def rule(self, resource: str, operation: str) -> Rule:
-        return "resend"
+    resources = orders(EndpointProfile(True, True, conditional=True, rules={"update": "resend"}))
 
 
 class VerifiedWithoutLookUp(OrderTarget):
-    def can_look_up(self, resource: str) -> bool:
-        return False
-
-    def rule(self, resource: str, operation: str) -> Rule:
-        return "verify"
+    resources = orders(EndpointProfile(conditional=True, rules={"create": "verify"}))
 
 
 class FirstOfTheList(OrderTarget):

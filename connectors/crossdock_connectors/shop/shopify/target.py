@@ -77,10 +77,6 @@ class ShopifyTarget(ApiTarget):
 
     # ---- requests
 
-    def create(self, resource: str, payload: dict[str, Any]) -> Request:  # noqa: ARG002
-        """Return a placeholder that is never sent: `create_from` and `update` make the requests."""
-        return self._query(_PING)
-
     def create_from(self, resource: str, payload: dict[str, Any], held: dict[str, Any]) -> Request:
         assert resource == "fulfillments"  # stock is never absent
         return self._query(fulfillments.CREATE, fulfillment=fulfillments.create_input(payload, held))
@@ -90,9 +86,6 @@ class ShopifyTarget(ApiTarget):
         return self._query(
             stock_levels.SET, input=stock_levels.set_input(target_id, quantity, update.before, self._quantity)
         )
-
-    def delete(self, resource: str, target_id: str) -> Request:
-        raise NotImplementedError  # no resource has deletes
 
     def with_key(self, resource: str, request: Request, idempotency_key: str) -> Request:
         if resource != "stock" or request.body is None:

@@ -96,10 +96,6 @@ class WooCommerceTarget(ApiTarget):
 
     # ---- requests
 
-    def create(self, resource: str, payload: dict[str, Any]) -> Request:
-        """Return a request that is never sent and whose path is for messages; see `create_from` and `update`."""
-        return self.create_from(resource, payload, {}) if resource == "fulfillments" else self.ping(resource)
-
     def create_from(self, resource: str, payload: dict[str, Any], held: Any) -> Request:  # noqa: ARG002
         if resource == "stock":
             raise RecordError("missing", "the shop has no product with this SKU", pointer="/sku")
@@ -111,9 +107,6 @@ class WooCommerceTarget(ApiTarget):
             return Request.json("PUT", f"{API}/orders/{target_id}", update.changes)
         delta = int(update.after["quantity"]) - int(update.before["quantity"])
         return Request.json("PUT", stock_writes.path(target_id), {"inventory_delta": delta})
-
-    def delete(self, resource: str, target_id: str) -> Request:
-        raise NotImplementedError  # no resource has deletes
 
     def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
         match resource:

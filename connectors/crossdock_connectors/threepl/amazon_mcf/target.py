@@ -17,7 +17,6 @@ from crossdock.targets import (
     Outcome,
     RecordShape,
     Request,
-    Rule,
     TargetResource,
 )
 from crossdock.values import exact_json
@@ -33,7 +32,8 @@ _RESOURCES = {
         "orders",
         AmazonFulfillmentOrder,
         write_once=True,
-        endpoint=EndpointProfile(idempotent=True, look_up=True),
+        # a second cancellation would be refused, so a look-up decides about one in doubt
+        endpoint=EndpointProfile(idempotent=True, look_up=True, rules={"delete": "verify"}),
         shape=RecordShape(id=f"/{_NAME}", record="/payload/fulfillmentOrder"),
         name_member=_NAME,
         name_limit=MAX_NAME,
@@ -66,7 +66,7 @@ class AmazonTarget(ApiTarget):
 
     def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         outcome = super().outcome(resource, answer, _by_name(expected))
-        return explained(outcome, answer, refusal, self.name_conflict_pointer(resource))
+        return explained(outcome, answer, refusal, self.resources[resource].name_pointer)
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         """Do the same as for any target, but treat a cancelled order that is looked up by its id after a cancellation
@@ -76,10 +76,6 @@ class AmazonTarget(ApiTarget):
         status = outcome.held.get("fulfillmentOrderStatus") if outcome.held is not None else None
         is_cancelled = expected.target_id is not None and plain(str(status)) == "cancelled"
         return Outcome("absent", status=200) if is_cancelled else outcome
-
-    def rule(self, resource: str, operation: str) -> Rule:
-        """Return the rule. A second cancellation would be refused, so a look-up decides about one in doubt."""
-        return "verify" if operation == "delete" else super().rule(resource, operation)
 
 
 def _by_name(expected: ExpectedRecord) -> ExpectedRecord:

@@ -16,7 +16,6 @@ from crossdock.targets import (
     Outcome,
     RecordShape,
     Request,
-    Rule,
     TargetResource,
 )
 from crossdock.values import exact_json
@@ -30,7 +29,8 @@ _RESOURCES = {
         "orders",
         ShipBobOrder,
         write_once=True,
-        endpoint=EndpointProfile(idempotent=True, look_up=True),
+        # a second cancellation would be refused, so a look-up decides about one in doubt
+        endpoint=EndpointProfile(idempotent=True, look_up=True, rules={"delete": "verify"}),
         shape=RecordShape(listed=""),
         name_member=_NAME,
         name_limit=300,
@@ -65,7 +65,7 @@ class ShipBobTarget(ApiTarget):
 
     def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
         return explained(
-            super().outcome(resource, answer, expected), answer, refusal, self.name_conflict_pointer(resource)
+            super().outcome(resource, answer, expected), answer, refusal, self.resources[resource].name_pointer
         )
 
     def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
@@ -75,10 +75,6 @@ class ShipBobTarget(ApiTarget):
         outcome = super().found(resource, answer, expected)
         is_cancelled = outcome.held is not None and outcome.held.get("status") == _CANCELLED
         return Outcome("absent", status=200) if expected.target_id is not None and is_cancelled else outcome
-
-    def rule(self, resource: str, operation: str) -> Rule:
-        """Return the rule. A second cancellation would be refused, so a look-up decides about one in doubt."""
-        return "verify" if operation == "delete" else super().rule(resource, operation)
 
 
 def refusal(body: Any) -> Refusal | None:

@@ -29,7 +29,7 @@ from crossdock.values.config_file import Document
 from crossdock.webhooks import Webhooks
 from crossdock.writing.targets.api_target import ApiTarget
 from crossdock.writing.targets.guarded_target import guarded_target
-from crossdock.writing.targets.target import Target
+from crossdock.writing.targets.target import Target, check_methods
 
 _Load = Callable[[str], Connector[Any]]
 
@@ -268,7 +268,9 @@ def _targets(document: Document, sections: Mapping[str, Mapping[str, Any]], load
                 settings = document.check(configurable(connector.settings), data, ("connections", name))
             with _config_code(document, name, "target", connector.target, settings):
                 made = connector.target(settings)
-                found |= {} if made is None else {name: made.resources}
+                if made is not None:
+                    check_methods(made)
+                    found[name] = made.resources
     return found
 
 

@@ -46,9 +46,10 @@ class ExistingRecords:
         That record may come from our first attempt or from a lost state, or be one to adopt.
         """
         is_conflict, expected = outcome.reason == "conflict", self.expected(task)
-        about_name = is_conflict and outcome.pointer in {None, self._target.name_conflict_pointer(task.intent.resource)}
+        resource = self._target.resources[task.intent.resource]
+        about_name = is_conflict and outcome.pointer in {None, resource.name_pointer}
         may_be_ours = expected and (is_conflict or (outcome.status == 422 and outcome.pointer is None))
-        if (about_name or may_be_ours) and self._target.can_look_up(task.intent.resource):
+        if (about_name or may_be_ours) and resource.endpoint.look_up:
             task.retry_state.conflict = outcome
             self._run.queue.put(replace(task, purpose="look_up"))
         elif is_conflict and task.retry_state.ambiguous:
@@ -127,7 +128,7 @@ class ExistingRecords:
             decisions.settle("rejected", intent, Outcome("rejected", message, 404, reason="missing"))
         elif retry_state.conflict is not None:
             decisions.settle("rejected", intent, retry_state.conflict)
-        elif self._target.looks_up_first(intent.resource, intent.operation):
+        elif intent.operation in self._target.resources[intent.resource].endpoint.looks_up_first:
             self._create(intent, outcome.held or {}, decisions)
         else:
             retry_state.ambiguous = False
@@ -156,7 +157,7 @@ class ExistingRecords:
 
     def not_visible(self, task: SendTask, conflict: Outcome, decisions: Decisions) -> None:
         """Let the *conflict* itself decide, because the conflicting record cannot be looked up."""
-        if conflict.pointer == self._target.name_conflict_pointer(task.intent.resource):
+        if conflict.pointer == self._target.resources[task.intent.resource].name_pointer:
             self._stop_forgetful(task, decisions)
         else:
             decisions.settle("rejected", task.intent, conflict)

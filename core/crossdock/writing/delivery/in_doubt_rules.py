@@ -25,14 +25,14 @@ def rule_for(intent: Intent, target: Target, now: datetime) -> Rule:
     If the first attempt lies in the future, the clock was set back and the key's age is unknown.
     """
     assert intent.first_sent_at is not None
-    rule = target.rule(intent.resource, intent.operation)
+    rule = target.resources[intent.resource].endpoint.rule(intent.operation)
     kept_s = target.kept_s
     margin_s = min(MARGIN_S, kept_s / 4)
     age_s = (now - intent.first_sent_at).total_seconds()
     is_forgotten = not -margin_s <= age_s <= kept_s - margin_s
     is_unknown = not intent.attempts  # from a restored state: it was never sent under this key
     if is_unknown or (rule == "resend" and is_forgotten):
-        return target.rule_without_key(intent.resource, intent.operation)
+        return target.resources[intent.resource].endpoint.rule_without_key(intent.operation)
     return rule
 
 
@@ -42,7 +42,7 @@ def is_held(intent: Intent, target: Target, *, state_restored: bool) -> bool:
 
     Only records that cannot be looked up wait: an old state may have forgotten that they were sent.
     """
-    return not (state_restored or target.can_verify(intent.resource, intent.operation))
+    return not (state_restored or target.resources[intent.resource].endpoint.can_verify(intent.operation))
 
 
 def may_be_forgotten(intent: Intent) -> bool:
@@ -64,7 +64,7 @@ def is_of_others(intent: Intent, held: Mapping[str, Any], target: Target, member
     Args:
         member: The member by which the stream recognizes records of the target, or None.
     """
-    own_name = target.name_member(intent.resource)
+    own_name = target.resources[intent.resource].name_member
     wanted = {name: value for name, value in payload_after(intent).items() if name != own_name}
     if member is not None and wanted.get(member) is not None:
         return bool(held.get(member) != wanted[member])
@@ -84,7 +84,7 @@ def are_too_many(others: int, accepted: int) -> bool:
 def of_others(intent: Intent, outcome: Outcome, target: Target) -> Outcome:
     id_of = f", {outcome.target_id}" if outcome.target_id else ""
     message = f"{target.title} has another record under this name{id_of}, which was not sent from this state"
-    pointer = target.name_conflict_pointer(intent.resource)
+    pointer = target.resources[intent.resource].name_pointer
     return Outcome("rejected", f"{message}; nothing was written", 409, reason="conflict", pointer=pointer)
 
 

@@ -88,11 +88,18 @@ def _request(operation: Operation, target: Target) -> Request:
     if operation.taken_over is not None:
         return target.update(resource, operation.taken_over, Update({}, operation.changes, operation.after))
     if binding is None:
-        return target.create(resource, operation.after)
+        return request_to_create(resource, operation.after, target)
     if operation.kind == "delete":
         return target.delete(resource, binding.target_id)
     update = Update(binding.payload, operation.changes, operation.after)
     return target.update(resource, binding.target_id, update)
+
+
+def request_to_create(resource: str, payload: dict[str, Any], target: Target) -> Request:
+    """Return the request of a create; one without a path if it is made from a look-up, by `created_from`."""
+    if "create" in target.resources[resource].endpoint.looks_up_first:
+        return Request("POST", "")
+    return target.create(resource, payload)
 
 
 def payload_after(intent: Intent) -> dict[str, Any]:

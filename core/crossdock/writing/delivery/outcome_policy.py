@@ -14,7 +14,7 @@ from crossdock.values.author_code import AuthorCodeError
 from crossdock.writing.delivery import in_doubt_rules
 from crossdock.writing.delivery.delivery_context import DeliveryContext
 from crossdock.writing.delivery.existing_records import ExistingRecords
-from crossdock.writing.delivery.operations import payload_after
+from crossdock.writing.delivery.operations import payload_after, request_to_create
 from crossdock.writing.delivery.senders import RetryState, SendTask
 from crossdock.writing.delivery.turn_decisions import Decisions
 from crossdock.writing.delivery.undecided_requests import Retries
@@ -60,7 +60,7 @@ class Policy:
 
     def _admit_forgettable(self, intent: Intent, decisions: Decisions) -> None:
         known = self._run.forgotten
-        if self._target.can_verify(intent.resource, intent.operation):
+        if self._target.resources[intent.resource].endpoint.can_verify(intent.operation):
             self._run.queue.put(SendTask(intent, "look_up"))  # what is found may be older than the record
         elif known is None or not known.knows(intent):
             intent.first_sent_at = self._clock.now()  # from now on it counts as sent
@@ -76,13 +76,14 @@ class Policy:
         """Return whether the request is made from what the target holds, or replaces something unknown or uncertain."""
         takes_over = intent.operation == "update" and intent.before is None
         replaces_unknown = intent.operation == "update" and not intent.before
-        asks_always = self._target.looks_up_first(intent.resource, intent.operation)
+        endpoint = self._target.resources[intent.resource].endpoint
+        asks_always = intent.operation in endpoint.looks_up_first
         is_unsure = intent.only_unchanged and intent.operation != "create" and not self._is_conditional(intent)
-        must_know = self._run.doubts.restored or self._target.compares(intent.resource)
+        must_know = self._run.doubts.restored or endpoint.compares
         return takes_over or asks_always or is_unsure or (replaces_unknown and must_know)
 
     def _is_conditional(self, intent: Intent) -> bool:
-        return intent.if_match is not None and self._target.is_conditional(intent.resource)
+        return intent.if_match is not None and self._target.resources[intent.resource].endpoint.conditional
 
     def resume(self, intent: Intent, decisions: Decisions) -> None:
         """Decide about an intent of an earlier run, by its operation and the age of its key."""
@@ -114,7 +115,7 @@ class Policy:
         sent operations.
         """
         if intent.operation == "create":
-            intent.path = self._target.create(intent.resource, payload_after(intent)).path
+            intent.path = request_to_create(intent.resource, payload_after(intent), self._target).path
         if in_doubt_rules.is_held(intent, self._target, state_restored=self._run.doubts.restored):
             self._run.queue.hold(SendTask(intent))
         else:

@@ -159,8 +159,8 @@ class Senders:
 
     def _verify_filter(self, client: Client, resource: str) -> tuple[Answer, Outcome] | None:
         """Look up a name that does not exist; None if the target answers that there is no such record."""
-        target = self._target
-        most = max(1, target.name_limit(resource) - len(external_id(_UNKNOWN, "")))
+        target, kind = self._target, self._target.resources[resource]
+        most = max(1, kind.name_limit - len(external_id(_UNKNOWN, "")))
         name = target.name_of(resource, _UNKNOWN, uuid4().hex[:most])
         answer = target.send(client, resource, target.look_up(resource, name, None))
         outcome = self._understood(lambda: target.found(resource, answer, ExpectedRecord(name=name)), answer)
@@ -168,8 +168,8 @@ class Senders:
             self._filtered.add(resource)
             return None
         if outcome.status == 200 and outcome.kind != "undecided":
-            asked, setting = target.look_up_filter(resource), target.look_up_setting(resource)
-            message = f"ignores the filter {asked}; if it has none, set {setting}: false"
+            setting = f"{target.place}.{kind.look_up_setting}"
+            message = f"ignores the filter {kind.look_up_filter}; if it has none, set {setting}: false"
             outcome = Outcome("unavailable", message, 200)
         return answer, outcome
 

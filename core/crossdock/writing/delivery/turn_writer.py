@@ -83,7 +83,7 @@ class TurnWriter:
         remembers the key.
         """
         resource, kind = operation.scope.resource, operation.kind
-        is_found = kind != "create" or self._target.can_verify(resource, kind)
+        is_found = kind != "create" or self._target.resources[resource].endpoint.can_verify(kind)
         return self._salt if is_found or self._doubts.restored else ""
 
     def commit(self, decisions: Decisions, chunk: Chunk | None, fresh: list[Intent], leaving: list[SendTask]) -> None:

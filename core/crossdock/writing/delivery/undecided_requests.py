@@ -32,7 +32,7 @@ class Retries:
         settle_s = 0.0
         if task.purpose == "send" and outcome.kind != "unavailable":
             retry_state.ambiguous = True
-            rule = self._target.rule(task.intent.resource, task.intent.operation)
+            rule = self._target.resources[task.intent.resource].endpoint.rule(task.intent.operation)
             if rule == "park":
                 self._stop_if_hopeless(retry_state, outcome)
                 decisions.settle("in_doubt", task.intent, outcome)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 
@@ -18,17 +18,12 @@ from crossdock.reading.transport.http_answers import Answer
 from crossdock.values.clock import Clock
 from crossdock.writing.targets import outcomes
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome, RecordShape
-from crossdock.writing.targets.target import Client, Request, Rule, Target, TargetResource, Update
+from crossdock.writing.targets.target import Client, Target
 
 
 class ApiTarget(Target):
-    """Base class of connectors' targets. A subclass declares `resources` and makes the requests. All of it is pure.
+    """Base class of connectors' targets. A subclass declares `resources` and makes the requests."""
 
-    Attributes:
-        resources: The resources by name, parents before those that refer to them.
-    """
-
-    resources: Mapping[str, TargetResource]
     retry = Retry()
     in_flight = 8
     kept_s: float = 86_400
@@ -66,25 +61,6 @@ class ApiTarget(Target):
 
     # ---- requests
 
-    def name_member(self, resource: str) -> str | None:
-        return self.resources[resource].name_member
-
-    def name_limit(self, resource: str) -> int:
-        return self.resources[resource].name_limit
-
-    def update(self, resource: str, target_id: str, update: Update) -> Request:
-        """Make the request for an update, in a subclass whose resource has updates."""
-        raise NotImplementedError
-
-    def compares(self, resource: str) -> bool:
-        return self.resources[resource].endpoint.compares
-
-    def is_conditional(self, resource: str) -> bool:
-        return self.resources[resource].endpoint.conditional
-
-    def looks_up_first(self, resource: str, operation: str) -> bool:
-        return operation in self.resources[resource].endpoint.looks_up_first
-
     def headers(self, resource: str, idempotency_key: str | None, if_match: str | None) -> dict[str, str]:
         endpoint, headers = self.resources[resource].endpoint, {}
         if endpoint.header is not None and idempotency_key is not None:
@@ -104,9 +80,7 @@ class ApiTarget(Target):
     def shape(self, resource: str) -> RecordShape:
         """Return where answers have records, ids and external ids."""
         kind = self.resources[resource]
-        return (
-            kind.shape if kind.name_member is None else replace(kind.shape, name=self.name_conflict_pointer(resource))
-        )
+        return replace(kind.shape, name=kind.name_pointer)
 
     def throttled(self, answer: Answer) -> Outcome | None:
         """Return the outcome of an answer by which the API limits the rate other than by 429; None for any other."""
@@ -114,19 +88,8 @@ class ApiTarget(Target):
             return None
         return Outcome("throttled", "too many requests", answer.status, throttled_wait_s(answer.headers, answer.body))
 
-    # ---- after an ambiguous answer
-
-    def can_look_up(self, resource: str) -> bool:
-        return self.resources[resource].endpoint.look_up
-
-    def look_up_setting(self, resource: str) -> str:  # noqa: ARG002  all alike
-        return f"{self.place}.look_up"
-
-    def rule(self, resource: str, operation: str) -> Rule:
-        endpoint = self.resources[resource].endpoint
-        if endpoint.header is not None or (endpoint.idempotent and operation == "create"):
-            return "resend"
-        return self.rule_without_key(resource, operation)
+    def advice(self, resource: str, status: int | None) -> str:  # noqa: ARG002  for subclasses
+        return f"check {self.place}"
 
     # ---- sending
 

@@ -25,12 +25,15 @@ BEFORE_SENDING = frozenset({
 """Methods whose `RecordError` is the reason of a dead letter, because nothing was sent."""
 _INSTEAD: Mapping[str, Callable[[AuthorCodeError], Any]] = {
     "advice": str,
-    "look_up_filter": str,
-    "look_up_setting": str,
     "limit": lambda _: None,
     "also_changes": lambda _: (),
 }
 """Replacements for results that decide nothing about the record. The run ends with the error."""
+
+
+def take_defects(target: Target) -> Sequence[AuthorCodeError]:
+    """Return errors in the code of *target* that affected no record and that no run has reported yet."""
+    return target.take_defects() if isinstance(target, _GuardedTarget) else ()
 
 
 def guarded_target(own: ApiTarget, settings: object) -> ApiTarget:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
-from crossdock.mapping.resource_types import ACTIONS, RESOURCES, WRITTEN, ResourceType
+from crossdock.mapping.resource_types import ACTIONS, WRITTEN, PlatformResource, ResourceType
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.platform import request_authorization
 from crossdock.platform.platform_config import Profile, Rate
@@ -16,7 +15,7 @@ from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.field_types import MAX_EXTERNAL_ID
 from crossdock.writing.targets import outcomes
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
-from crossdock.writing.targets.target import Request, Rule, Target, Update
+from crossdock.writing.targets.target import EndpointProfile, Request, Target, TargetResource, Update
 
 if TYPE_CHECKING:
     from crossdock.reading.transport.httpcore_client import HttpClient
@@ -26,10 +25,10 @@ class PlatformTarget(Target):
     name = place = PLATFORM
     title = "the platform"
     is_of_author = False
-    resources: Mapping[str, ResourceType] = WRITTEN
 
     def __init__(self, profile: Profile, clock: Clock | None = None) -> None:
         self.profile = profile
+        self.resources = {name: _resource(kind, profile) for name, kind in WRITTEN.items()}
         self.account, self.retry, self.in_flight = profile.tenant, profile.retry, profile.in_flight
         self.kept_s, self.settle_s = profile.idempotency.kept_s, profile.lookup.settle_s
         self.credential = request_authorization.credential(profile, clock or SystemClock())
@@ -43,16 +42,6 @@ class PlatformTarget(Target):
         return self.profile.rate
 
     # ---- requests
-
-    def name_member(self, resource: str) -> str | None:
-        kind = RESOURCES.get(resource)
-        return "externalId" if kind and kind.has_external_id else None
-
-    def name_limit(self, resource: str) -> int:  # noqa: ARG002  all alike
-        return MAX_EXTERNAL_ID
-
-    def name_conflict_pointer(self, resource: str) -> str:  # noqa: ARG002  also of actions, as the platform reports it
-        return "/externalId"
 
     def create(self, resource: str, payload: dict[str, Any]) -> Request:
         match resource:
@@ -86,9 +75,6 @@ class PlatformTarget(Target):
         path = self.profile.path(ACTIONS[resource].acts_on if resource in ACTIONS else resource)
         return path if target_id is None else f"{path}/{quote(target_id, safe='')}"
 
-    def is_conditional(self, resource: str) -> bool:  # noqa: ARG002  all alike
-        return self.profile.conditional_updates
-
     # ---- answers
 
     def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:  # noqa: ARG002  all alike
@@ -107,20 +93,6 @@ class PlatformTarget(Target):
                 return f"check platform.base_url and platform.paths.{resource}"
             case _:
                 return "check platform.rate"
-
-    # ---- after an ambiguous answer
-
-    def can_look_up(self, resource: str) -> bool:
-        return self.profile.can_look_up(resource)
-
-    def look_up_filter(self, resource: str) -> str:  # noqa: ARG002  all alike
-        return self.profile.lookup.parameter
-
-    def look_up_setting(self, resource: str) -> str:  # noqa: ARG002  all alike
-        return "platform.lookup.enabled"
-
-    def rule(self, resource: str, operation: str) -> Rule:
-        return self.profile.rule(resource, operation)
 
     # ---- sending
 
@@ -152,3 +124,24 @@ class PlatformTarget(Target):
         if if_match is not None and self.profile.conditional_updates:
             headers["if-match"] = if_match
         return headers
+
+
+def _resource(kind: ResourceType, profile: Profile) -> TargetResource:
+    has_name = isinstance(kind, PlatformResource) and kind.has_external_id
+    return TargetResource(
+        kind.name,
+        kind.draft,
+        kind.write_once,
+        kind.parents,
+        EndpointProfile(
+            look_up=profile.can_look_up(kind.name),
+            conditional=profile.conditional_updates,
+            rules={operation: profile.rule(kind.name, operation) for operation in ("create", "update", "delete")},
+        ),
+        name_member="externalId" if has_name else None,
+        name_limit=MAX_EXTERNAL_ID,
+        look_up_setting="lookup.enabled",
+        look_up_filter=profile.lookup.parameter,
+        creates=kind.creates,
+        deletes=kind.deletes,
+    )

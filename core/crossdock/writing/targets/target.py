@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, final
 
-from crossdock.errors import ConnectorError, RecordError
+from crossdock.errors import RecordError
 from crossdock.mapping.resource_types import ResourceType, external_id
 from crossdock.pacing import rate_headers
 from crossdock.pacing.rate_headers import RateHeaders
@@ -80,59 +80,84 @@ class Client(Protocol):
     def close(self) -> None: ...
 
 
-class Target(ABC):
-    """A system that operations are sent to. It is thread-safe, and everything but `client` is pure.
+@final
+@dataclass(frozen=True, slots=True)
+class EndpointProfile:
+    """The guarantees of the endpoint of a resource.
 
     Attributes:
-        name: The name in the state, in reports, and in ``to`` of streams.
-        title: The words for the target in a sentence.
-        account: The account whose data the requests change; part of idempotency keys.
-        place: Its section in the config, for hints.
-        resources: The resources by name, parents before those that refer to them.
-        in_flight: Most requests in flight, and thus most that can be in doubt after a crash.
-        kept_s: Seconds for which the target keeps an idempotency key; a request is not resent after that.
-        settle_s: Seconds after which an unanswered request has either taken effect or never will.
-        is_of_author: Whether an author has written it, so that its code may fail.
+        idempotent: Whether the same create, sent again, has no second effect: the target keeps idempotency keys, or
+            refuses a second record with the same external id.
+        look_up: Whether a record can be looked up by its external id.
+        conditional: Whether updates honour ``If-Match`` (RFC 9110 section 13.1.1).
+        compares: Whether updates contain the values that they replace, from `Update.before`. A record is looked up
+            before the first update.
+        looks_up_first: The operations before which a record is looked up each time.
+        header: The header with the idempotency key; None for a target that relies on the external id.
+        rules: What is done about an operation in doubt, by operation, where it is not what the other guarantees give.
     """
 
-    name: str
-    title: str
-    account: str
-    place: str
-    resources: Mapping[str, ResourceType]
-    retry: Retry
-    in_flight: int
-    kept_s: float
-    settle_s: float
-    is_of_author: bool = True
+    idempotent: bool = False
+    look_up: bool = False
+    conditional: bool = False
+    compares: bool = False
+    looks_up_first: frozenset[Literal["create", "update"]] = frozenset()
+    header: str | None = None
+    rules: Mapping[str, Rule] = field(default_factory=dict)
 
-    def take_defects(self) -> Sequence[ConnectorError]:
-        """Return errors in its code that affected no record and that no run has reported yet."""
-        return ()
+    def rule(self, operation: str) -> Rule:
+        """Return what to do about an operation that may have been executed."""
+        if operation in self.rules:
+            return self.rules[operation]
+        if self.header is not None or (self.idempotent and operation == "create"):
+            return "resend"
+        return self.rule_without_key(operation)
+
+    def rule_without_key(self, operation: str) -> Rule:
+        """Return the rule for when the idempotency key has expired at the target."""
+        return "verify" if self.can_verify(operation) else "park"
+
+    def can_verify(self, operation: str) -> bool:
+        """Return whether a look-up can verify the operation: an update always by its id, a create only by external
+        id.
+        """
+        return operation != "create" or self.look_up
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class TargetResource(ResourceType):
+    """A type of record that a target writes.
+
+    Attributes:
+        shape: Where answers have records and ids. The external id is in `name_member` of a record.
+        name_member: The member of a payload that holds the external id; None if records have none.
+        name_limit: The maximum number of characters of an external id.
+        look_up_setting: The setting below the target's section that controls look-ups, for hints.
+        look_up_filter: The parameter of a look-up by external id, for messages.
+    """
+
+    endpoint: EndpointProfile = EndpointProfile()
+    shape: RecordShape = STANDARD
+    name_member: str | None = None
+    name_limit: int = 100
+    look_up_setting: str = field(default="look_up", kw_only=True)
+    look_up_filter: str = field(default="of a look-up", kw_only=True)
 
     @property
-    @abstractmethod
-    def address(self) -> str:
-        """The address to which requests are sent, for messages."""
+    def name_pointer(self) -> str:
+        """The JSON pointer by which an answer reports that another record has the external id."""
+        return self.shape.name if self.name_member is None else f"/{self.name_member}"
 
-    @property
-    @abstractmethod
-    def rate(self) -> LimitSettings:
-        """The rate limit before the first answer."""
 
-    # ---- requests
+class RecordNames:
+    """The external ids of records, and payloads that have them. All of it is pure.
 
-    @abstractmethod
-    def name_member(self, resource: str) -> str | None:
-        """Return the member of a payload that holds the external id of a record; None if records have none."""
+    Attributes:
+        resources: The resources by name, parents before those that refer to them.
+    """
 
-    @abstractmethod
-    def name_limit(self, resource: str) -> int:
-        """Return the maximum number of characters of an external id."""
-
-    def name_conflict_pointer(self, resource: str) -> str:
-        """Return the JSON pointer by which an answer reports that another record has the external id."""
-        return f"/{self.name_member(resource)}"
+    resources: Mapping[str, TargetResource]
 
     def check_key(self, resource: str, namespace: str, key: str) -> None:
         """Check that the target can give this record an external id.
@@ -140,30 +165,38 @@ class Target(ABC):
         Raises:
             RecordError: If it cannot.
         """
-        name, limit = self.name_of(resource, namespace, key), self.name_limit(resource)
-        if name is not None and len(name) > limit:
-            message = f"namespace and record key together exceed {limit} characters"
-            raise RecordError("invalid_draft", message, pointer=self.name_conflict_pointer(resource))
+        kind, name = self.resources[resource], self.name_of(resource, namespace, key)
+        if name is not None and len(name) > kind.name_limit:
+            message = f"namespace and record key together exceed {kind.name_limit} characters"
+            raise RecordError("invalid_draft", message, pointer=kind.name_pointer)
 
     def name_of(self, resource: str, namespace: str, key: str) -> str | None:
         """Return the record's external id at the target, by which it can be looked up; None if it has none."""
-        return None if self.name_member(resource) is None else external_id(namespace, key)
+        return None if self.resources[resource].name_member is None else external_id(namespace, key)
 
     def name_in(self, resource: str, payload: Mapping[str, Any]) -> str | None:
         """Return the external id in a payload that the target accepted; None if it has none."""
-        name: str | None = payload.get(self.name_member(resource) or "")
+        name: str | None = payload.get(self.resources[resource].name_member or "")
         return name
 
     def payload(self, resource: str, namespace: str, key: str, members: dict[str, Any]) -> dict[str, Any]:
         """Return what the target will hold: the members of a draft with resolved references, and the external id."""
-        member = self.name_member(resource)
+        member = self.resources[resource].name_member
         return members if member is None else {member: self.name_of(resource, namespace, key), **members}
 
-    @abstractmethod
-    def create(self, resource: str, payload: dict[str, Any]) -> Request: ...
+
+class Requests(ABC):
+    """The requests of operations. All of it is pure.
+
+    A subclass has the methods of the operations that its resources declare.
+    """
+
+    def create(self, resource: str, payload: dict[str, Any]) -> Request:
+        """Make the request that creates a record."""
+        raise NotImplementedError
 
     def create_from(self, resource: str, payload: dict[str, Any], held: dict[str, Any]) -> Request:
-        """Make the request for a create for which `looks_up_first` is true.
+        """Make the request that creates a record of a resource that is looked up before each create.
 
         Args:
             held: What a look-up has found in place of the record, such as the order of a shipment.
@@ -173,12 +206,13 @@ class Target(ABC):
         """
         raise NotImplementedError
 
-    @abstractmethod
     def update(self, resource: str, target_id: str, update: Update) -> Request:
         """Make the request that changes a record."""
+        raise NotImplementedError
 
-    @abstractmethod
-    def delete(self, resource: str, target_id: str) -> Request: ...
+    def delete(self, resource: str, target_id: str) -> Request:
+        """Make the request that deletes a record."""
+        raise NotImplementedError
 
     @abstractmethod
     def look_up(self, resource: str, name: str | None, target_id: str | None) -> Request:
@@ -188,21 +222,37 @@ class Target(ABC):
     def ping(self, resource: str) -> Request:
         """Make a harmless request that shows whether the target answers."""
 
-    def compares(self, resource: str) -> bool:  # noqa: ARG002  for subclasses
-        """Return whether updates contain the values that they replace, so that the present values must be known."""
-        return False
-
-    def is_conditional(self, resource: str) -> bool:  # noqa: ARG002  for subclasses
-        """Return whether the target refuses an update or delete of another version (RFC 9110 section 13.1.1)."""
-        return False
-
-    def looks_up_first(self, resource: str, operation: str) -> bool:  # noqa: ARG002  for subclasses
-        """Return whether the record is looked up before each request of this kind, which is made from the result."""
-        return False
-
     def with_key(self, resource: str, request: Request, idempotency_key: str) -> Request:  # noqa: ARG002
         """Add the idempotency key to *request*, for a target that takes it in the body; see `headers` for others."""
         return request
+
+    def headers(self, resource: str, idempotency_key: str | None, if_match: str | None) -> dict[str, str]:  # noqa: ARG002
+        """Return the headers of a request in addition to those of the client.
+
+        Args:
+            if_match: The entity tag of the version that may be changed; None for any.
+        """
+        return {}
+
+
+class Answers(ABC):
+    """The meaning of answers. All of it is pure."""
+
+    @abstractmethod
+    def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        """Return the outcome of a create, update or delete with this answer."""
+
+    @abstractmethod
+    def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
+        """Return the outcome of a look-up: ``found`` with the members that the target holds, or ``absent``.
+
+        By external id it may also be ``removed``: only removed records at the target have it. If a resource is looked
+        up before each create, ``absent`` has the argument of `Requests.create_from` in `Outcome.held`.
+        """
+
+    def limit(self, answer: Answer) -> RateHeaders | None:
+        """Return the rate limit, in requests, that an answer reports, or None."""
+        return rate_headers.read(answer.headers)
 
     def also_changes(self, resource: str, payload: Mapping[str, Any]) -> Iterable[tuple[str, str]]:  # noqa: ARG002
         """Return what else a delivered write of *payload* changes at the target, such as the stock of a shipped
@@ -215,57 +265,44 @@ class Target(ABC):
         """
         return ()
 
-    # ---- answers
-
     @abstractmethod
-    def outcome(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
-        """Return the outcome of a create, update or delete with this answer."""
-
-    @abstractmethod
-    def found(self, resource: str, answer: Answer, expected: ExpectedRecord) -> Outcome:
-        """Return the outcome of a look-up: ``found`` with the members that the target holds, or ``absent``.
-
-        By external id it may also be ``removed``: only removed records at the target have it. If `looks_up_first` is
-        true of a create, ``absent`` has the argument of `create_from` in `Outcome.held`.
-        """
-
-    def limit(self, answer: Answer) -> RateHeaders | None:
-        """Return the rate limit, in requests, that an answer reports, or None."""
-        return rate_headers.read(answer.headers)
-
-    def advice(self, resource: str, status: int | None) -> str:  # noqa: ARG002  for subclasses
+    def advice(self, resource: str, status: int | None) -> str:
         """Return what to check after a refusal that concerns every record."""
-        return f"check {self.place}"
 
-    # ---- after an ambiguous answer
 
+class Target(RecordNames, Requests, Answers):
+    """A system that operations are sent to. It is thread-safe.
+
+    Attributes:
+        name: The name in the state, in reports, and in ``to`` of streams.
+        title: The words for the target in a sentence.
+        account: The account whose data the requests change; part of idempotency keys.
+        place: Its section in the config, for hints.
+        in_flight: Most requests in flight, and thus most that can be in doubt after a crash.
+        kept_s: Seconds for which the target keeps an idempotency key; a request is not resent after that.
+        settle_s: Seconds after which an unanswered request has either taken effect or never will.
+        is_of_author: Whether an author has written it, so that its code may fail.
+    """
+
+    name: str
+    title: str
+    account: str
+    place: str
+    retry: Retry
+    in_flight: int
+    kept_s: float
+    settle_s: float
+    is_of_author: bool = True
+
+    @property
     @abstractmethod
-    def can_look_up(self, resource: str) -> bool:
-        """Return whether a record can be looked up by its external id."""
+    def address(self) -> str:
+        """The address to which requests are sent, for messages."""
 
+    @property
     @abstractmethod
-    def look_up_setting(self, resource: str) -> str:
-        """Return the setting that controls look-ups, for a hint."""
-
-    @abstractmethod
-    def rule(self, resource: str, operation: str) -> Rule:
-        """Return what to do about an operation that may have been executed."""
-
-    def can_verify(self, resource: str, operation: str) -> bool:
-        """Return whether a look-up can verify the operation: an update always by its id, a create only by external
-        id.
-        """
-        return operation != "create" or self.can_look_up(resource)
-
-    def look_up_filter(self, resource: str) -> str:  # noqa: ARG002  for subclasses
-        """Return the filter of a look-up by external id, for a message."""
-        return "of a look-up"
-
-    def rule_without_key(self, resource: str, operation: str) -> Rule:
-        """Return the rule for when the idempotency key has expired at the target."""
-        return "verify" if self.can_verify(resource, operation) else "park"
-
-    # ---- sending
+    def rate(self) -> LimitSettings:
+        """The rate limit before the first answer."""
 
     @abstractmethod
     def client(self) -> Client:
@@ -274,14 +311,6 @@ class Target(ABC):
         Raises:
             ConfigError: If the credential cannot be read.
         """
-
-    def headers(self, resource: str, idempotency_key: str | None, if_match: str | None) -> dict[str, str]:  # noqa: ARG002
-        """Return the headers of a request in addition to those of the client.
-
-        Args:
-            if_match: The entity tag of the version that may be changed; None for any.
-        """
-        return {}
 
     def send(
         self,
@@ -297,40 +326,11 @@ class Target(ABC):
         return client.send(request.method, request.path, body=request.body, headers=headers, may_leave=may_leave)
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointProfile:
-    """The guarantees of the endpoint of a resource.
-
-    Attributes:
-        idempotent: Whether the same create, sent again, has no second effect: the target keeps idempotency keys, or
-            refuses a second record with the same external id.
-        look_up: Whether a record can be looked up by its external id.
-        conditional: Whether updates honour ``If-Match`` (RFC 9110 section 13.1.1).
-        compares: Whether updates contain the values that they replace, from `Update.before`. A record is looked up
-            before the first update.
-        looks_up_first: The operations before which a record is looked up each time.
-        header: The header with the idempotency key; None for a target that relies on the external id.
-    """
-
-    idempotent: bool = False
-    look_up: bool = False
-    conditional: bool = False
-    compares: bool = False
-    looks_up_first: frozenset[Literal["create", "update"]] = frozenset()
-    header: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TargetResource(ResourceType):
-    """A type of record that a connector writes.
-
-    Attributes:
-        shape: Where answers have records and ids. The external id is in `name_member` of a record.
-        name_member: The member of a payload that holds the external id; None if records have none.
-        name_limit: The maximum number of characters of an external id.
-    """
-
-    endpoint: EndpointProfile = EndpointProfile()
-    shape: RecordShape = STANDARD
-    name_member: str | None = None
-    name_limit: int = 100
+def check_methods(target: Target) -> None:
+    """Raise TypeError if *target* lacks a method for an operation that one of its resources declares."""
+    for kind in target.resources.values():
+        create = "create_from" if "create" in kind.endpoint.looks_up_first else "create"
+        needed = {create: kind.creates, "update": not kind.write_once, "delete": kind.deletes}
+        for method in (name for name, is_needed in needed.items() if is_needed):
+            if getattr(type(target), method) is getattr(Requests, method):
+                raise TypeError(f"{type(target).__name__} has no method {method}, which its resource {kind.name} needs")

@@ -82,6 +82,7 @@ class Nights:
             report = self.sync()
         # a record that was rejected before it was gone, and is delivered by the replay, may need an approval to go
         assert all("is gone, more than" in str(error) for error in report.errors.values()), report.errors
+        assert report.exit_code == (4 if report.errors else 0), (report.accounts(), report.messages.all_errors)
         assert not self.bench.dead_letters()
         stored = [each for each in self.depot.stored.values() if each["reference"] != "b:1" or not report.errors]
         held = Counter((each["kind"], each["reference"], each.get("quantity")) for each in stored)

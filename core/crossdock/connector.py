@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from crossdock.errors import RecordError
 from crossdock.mapping.cursors import Checkpoint, Cursor
-from crossdock.mapping.member_overrides import MemberOverrides
+from crossdock.mapping.declarative import MemberOverrides
 from crossdock.mapping.ordering import OrderBy
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.mapping.resource_types import WRITTEN, ResourceType, part_of

@@ -25,11 +25,9 @@ if TYPE_CHECKING:
     from crossdock.reading.sources.file_order import NameOrder, Order
     from crossdock.reading.sources.file_source import FileSource, StreamId
     from crossdock.reading.sources.graphql_errors import GraphQLError
-    from crossdock.reading.sources.joined_files import Joined, JoinedFiles, Part
-    from crossdock.reading.sources.joined_rows import Rule
+    from crossdock.reading.sources.joined_rows import Joined, JoinedFiles, Part, Rule
     from crossdock.reading.sources.late_files import Wait
-    from crossdock.reading.sources.manifests import Manifest
-    from crossdock.reading.sources.markers import Markers, MarkerTemplate
+    from crossdock.reading.sources.manifests import Manifest, Markers, MarkerTemplate
     from crossdock.reading.sources.overlapping_pages import OverlappingPages
     from crossdock.reading.sources.pagination import (
         AfterId,
@@ -86,12 +84,10 @@ _NAMES = {
     "reading.sources.expected_files": "Expect Expectation",
     "reading.sources.file_order": "NameOrder Order",
     "reading.sources.file_source": "FileSource StreamId",
-    "reading.sources.joined_files": "Joined JoinedFiles Part",
-    "reading.sources.joined_rows": "Rule",
+    "reading.sources.joined_rows": "Joined JoinedFiles Part Rule",
     "reading.sources.late_files": "Wait",
-    "reading.sources.manifests": "Manifest",
+    "reading.sources.manifests": "Manifest MarkerTemplate Markers",
     "reading.sources.damaged_cells": "warnings_about_newest",
-    "reading.sources.markers": "Markers MarkerTemplate",
     "reading.sources.source_context": "SourceContext",
     "reading.transport.file_store": "FileStore any_case list_below split_pattern",
     "reading.transport.folder_store": "FolderStore",

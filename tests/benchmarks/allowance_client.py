@@ -27,7 +27,7 @@ from crossdock.pacing.allowance import Allowance, Priority
 from crossdock.platform.platform_config import Profile
 from crossdock.state import parse_url
 from crossdock.values.clock import SystemClock
-from crossdock.writing.delivery.delivering_run import DeliveringRun
+from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.senders import Senders
 from crossdock.writing.delivery.settlement import Settlement

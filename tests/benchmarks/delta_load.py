@@ -20,7 +20,7 @@ from crossdock.reading.transport.http_answers import Answer
 from crossdock.runs import open_run
 from crossdock.state import Binding, Intent
 from crossdock.values.clock import SystemClock
-from crossdock.writing.delivery.delivering_run import DeliveringRun
+from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.operations import Operation, make_intent
 from crossdock.writing.delivery.senders import Senders, SendResult, SendTask
 from crossdock.writing.delivery.settlement import Settlement

@@ -18,7 +18,7 @@ from crossdock.platform.platform_config import Profile
 from crossdock.records import Record
 from crossdock.state import RecordIdentity, Scope, State, Transaction
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.writing.delivery.delivering_run import DeliveringRun
+from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.operations import Operation
 from crossdock.writing.delivery.senders import Senders

@@ -18,7 +18,7 @@ from tests.memory import peak_kib
 from tests.servers import served
 
 from crossdock.errors import UnavailableError
-from crossdock.reading.sources.link_header import link_target
+from crossdock.reading.sources.pagination import link_target
 from crossdock.reading.transport import problem_answers
 from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.values import exact_json

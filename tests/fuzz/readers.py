@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from crossdock.pacing import rate_headers
-from crossdock.reading.sources.link_header import link_target
+from crossdock.reading.sources.pagination import link_target
 from crossdock.reading.transport import problem_answers
 from crossdock.reading.transport.http_answers import Answer
 from crossdock.values import exact_json

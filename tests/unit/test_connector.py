@@ -17,7 +17,7 @@ from crossdock.mapping.cursors import Cursor
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import FailureLimits, no_removal
 from crossdock.pacing.rate_limit import RateLimit
-from crossdock.reading.sources.api_usage import ApiUsage
+from crossdock.reading.sources.api_request import ApiUsage
 from crossdock.reading.sources.shared_buckets import SharedBuckets
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import ResourceModel

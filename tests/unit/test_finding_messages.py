@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field, ValidationError
 
-from crossdock.values.finding_messages import message_of
+from crossdock.values.config_file import message_of
 
 
 class Part(BaseModel):

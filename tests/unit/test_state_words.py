@@ -11,7 +11,7 @@ from typing import get_args
 import pytest
 from click.testing import CliRunner
 
-from crossdock.cli import fleet_page, records_list, tally_lines
+from crossdock.cli import fleet_page, records_list, run_lines
 from crossdock.cli.main import cli
 from crossdock.reading.sources import input_facts
 from crossdock.runs import run_report
@@ -45,7 +45,7 @@ def test_tables_use_the_words() -> None:
     tally = Tally(1, {"old": 1}, 1, 1, 1)
     for term in get_args(Term):
         tally.count(term)
-    rows, records = tally_lines.tables({"wms.a": tally.as_json()})
+    rows, records = run_lines.tables({"wms.a": tally.as_json()})
     assert rows.columns == ("stream", "read", "skip old", "superseded", "rejected", "in records")
     assert list(records.columns[1:]) == [RecordTerm(term).shown for term in (*IN, *OUT)]
     counts = OpenCounts(**dict.fromkeys(OPEN, 1))

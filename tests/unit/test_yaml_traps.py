@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.values.yaml_traps import boolean_trap, must_be_text, number_trap
+from crossdock.values.yaml_reader import boolean_trap, must_be_text, number_trap
 
 
 @pytest.mark.parametrize(

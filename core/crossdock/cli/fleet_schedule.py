@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from crossdock.cli.schedule_preview import preview_rows, show_preview
+from crossdock.cli.schedule import preview_rows, show_preview
 from crossdock.cli.service import ListenAddress, interruptible_service
 from crossdock.errors import ConfigError
 

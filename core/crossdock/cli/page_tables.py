@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from crossdock.cli import pages, tally_lines
+from crossdock.cli import pages, run_lines
 
 _SHORT = 20  # rows: longer lists are folded at first
 
@@ -78,7 +78,7 @@ def table(columns: Sequence[str], rows: Iterable[Iterable[Cell]], *, kind: str =
 
 def accounts(streams: Mapping[str, Any]) -> list[tuple[str, Table]]:
     """Return the titles and tables of the accounts of *streams* that have counts."""
-    found = (account for account in tally_lines.tables(streams) if account.has_counts)
+    found = (account for account in run_lines.tables(streams) if account.has_counts)
     return [(account.title, table(account.columns, account.lines, kind="numbers")) for account in found]
 
 

@@ -10,17 +10,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from crossdock.cli import tally_lines, terminal_output
-from crossdock.cli.output_files import check_writable, placed
-from crossdock.cli.shared_options import MOST, common_options, counted, example, load, parents_text, say
+from crossdock.cli import run_lines, terminal_output
+from crossdock.cli.shared_options import (
+    MOST,
+    check_writable,
+    common_options,
+    counted,
+    example,
+    load,
+    parents_text,
+    placed,
+    say,
+)
 from crossdock.values.clock import SystemClock
 
 if TYPE_CHECKING:
     from crossdock.pacing.forecast import Forecast
     from crossdock.runs.plan_results import Planned
     from crossdock.state import DeadLetter, Intent, RecordIdentity, WaitingRecord
-    from crossdock.writing.delivery.answer_masking import Masks
     from crossdock.writing.delivery.operations import Operation
+    from crossdock.writing.delivery.senders import Masks
 
 
 _SHOWN = 50  # records without --limit
@@ -202,7 +211,7 @@ def _show(console: Any, listing: _Listing, planned: Planned) -> None:
     for line in _lines(listing, planned):
         console.print(line, soft_wrap=True)
     console.print()
-    for account in tally_lines.tables({name: tally.as_json() for name, tally in planned.tallies.items()}):
+    for account in run_lines.tables({name: tally.as_json() for name, tally in planned.tallies.items()}):
         console.print(terminal_output.table(account.title, account.columns, account.lines, numbers=account.columns[1:]))
         console.print()
     on_hold = {("hold", stream): number for stream, number in listing.on_hold.items()}

@@ -11,8 +11,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.output_files import check_writable, placed
-from crossdock.cli.shared_options import MOST, common_options, counted, example, load, same_places, say
+from crossdock.cli.shared_options import (
+    MOST,
+    check_writable,
+    common_options,
+    counted,
+    example,
+    load,
+    placed,
+    same_places,
+    say,
+)
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
 

@@ -10,11 +10,20 @@ from typing import TYPE_CHECKING
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.confirmation import confirm, yes_option
 from crossdock.cli.records_list import INBOX, OPEN, list_, selection
 from crossdock.cli.records_resolve import reopen_, resolve_
 from crossdock.cli.records_show import show_
-from crossdock.cli.shared_options import MOST, common_options, counted, example, interruptible, load, utf8
+from crossdock.cli.shared_options import (
+    MOST,
+    common_options,
+    confirm,
+    counted,
+    example,
+    interruptible,
+    load,
+    utf8,
+    yes_option,
+)
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
 from crossdock.values.state_words import RecordState

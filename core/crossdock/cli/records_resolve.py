@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.confirmation import confirm, yes_option
 from crossdock.cli.records_list import selection
-from crossdock.cli.shared_options import common_options, counted, example, load, say, utf8
+from crossdock.cli.shared_options import common_options, confirm, counted, example, load, say, utf8, yes_option
 from crossdock.errors import ConfigError
 from crossdock.values.clock import SystemClock
 from crossdock.values.times_as_text import instant_text

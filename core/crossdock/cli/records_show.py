@@ -67,7 +67,7 @@ def _details(loaded: Project, tx: Transaction, item: Item, *, raw: bool) -> Item
 
 def _difference(loaded: Project, tx: Transaction, item: Item, *, raw: bool) -> list[dict[str, Any]]:
     """Return the members in which a write-once record differs from what the platform accepted."""
-    from crossdock.writing.delivery.payload_differences import member_differences
+    from crossdock.writing.delivery.operations import member_differences
 
     scope = loaded.scopes.get(item["stream"])
     binding = tx.bindings.get(scope, [item["key_hash"]]).get(item["key_hash"]) if scope else None

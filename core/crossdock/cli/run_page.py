@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from crossdock.cli import api_lines, input_lines, pages, tally_lines, timing_lines
+from crossdock.cli import pages, run_lines, timing_lines
 from crossdock.cli.allowance_plot import plotted
 from crossdock.cli.open_records import open_records
 from crossdock.cli.page_tables import Table, accounts, table
@@ -31,7 +31,7 @@ def page(state: RunDetails, run: RunRecord, *, at: datetime, tenant: str, config
     """
     streams, later = run.tally or {}, state.refused_later(run.id)
     errors = [error.split("\n")[:_ERROR_LINES] for error in error_texts(run.messages)]
-    balanced, opened, notes = tally_lines.facts(run)["balanced"], open_records(state, run), remarks(run.messages)
+    balanced, opened, notes = run_lines.facts(run)["balanced"], open_records(state, run), remarks(run.messages)
     return pages.render(
         "run.html",
         run=run,
@@ -45,14 +45,14 @@ def page(state: RunDetails, run: RunRecord, *, at: datetime, tenant: str, config
         notes=notes,
         needs_nobody=balanced is True and not (errors or notes or any(opened.values())),
         facts=_facts(run),
-        apis=table(api_lines.COLUMNS, api_lines.rows(timing_lines.apis(run)), kind="numbers"),
+        apis=table(run_lines.API_COLUMNS, run_lines.api_rows(timing_lines.apis(run)), kind="numbers"),
         files=table(_FILES, ((name, *cells) for name, stream in streams.items() for cells in _files_of(stream))),
         accounts=accounts(streams),
         is_balanced=balanced is True,
         steps=_steps(run),
         allowance=_allowance(run),
         deliveries=_deliveries(state.deliveries(run)),
-        words=[(word.shown, word.meaning) for word in tally_lines.words(run)],
+        words=[(word.shown, word.meaning) for word in run_lines.words(run)],
         at=instant_text(at),
         later=counted(later, "record") if later else "",
     )
@@ -67,7 +67,7 @@ def _imbalance(run: RunRecord, balanced: bool | None) -> str:
     """Return why the tally proves nothing, or an empty text if it balances."""
     if run.tally is None:
         return "This run has no tally."
-    return "" if balanced is True else tally_lines.BALANCE[balanced]
+    return "" if balanced is True else run_lines.BALANCE[balanced]
 
 
 def _facts(run: RunRecord) -> dict[str, str]:
@@ -92,7 +92,7 @@ def _files_of(stream: Mapping[str, Any]) -> Iterator[tuple[str, str | int]]:
     if more := stream.get("more_files"):
         yield f"{counted(more, 'file')} more", ""
     if stream.get("input") == "none":
-        yield input_lines.sentence(stream) or "", ""
+        yield run_lines.input_sentence(stream) or "", ""
 
 
 def _steps(run: RunRecord) -> Table:

@@ -1,4 +1,4 @@
-"""Shared parts of commands: options, loading the config, plain output, and stopping a run on SIGINT and SIGTERM."""
+"""Shared parts of commands: options, loading the config, confirmation, plain output and files, and stopping a run."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ from crossdock.printable import printable
 if TYPE_CHECKING:
     from crossdock.config.project.project import Project
     from crossdock.values.state_words import StateWord
+
+
+from crossdock.errors import ConfigError
+from crossdock.values.local_files import check_replaceable
 
 _OVERRIDES = "crossdock.config_overrides"
 
@@ -190,3 +194,41 @@ def interruptible(notify: Callable[[str], None] = _notice) -> Iterator[threading
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+yes_option = click.option("--yes", is_flag=True, help="Do not ask; needed where no terminal is attached.")
+
+
+def confirm(action: str, *, yes: bool) -> None:
+    """Ask whether to do *action*, a phrase such as ``drop 45 records``.
+
+    Raises:
+        ConfigError: If the answer is no, or if nobody can be asked and *yes* is not set.
+    """
+    if yes:
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise ConfigError(f"this would {action}", hint="nothing was changed; add --yes to do it")
+    if not click.confirm(printable(f"{action[0].upper()}{action[1:]}?"), err=True):
+        raise ConfigError("not confirmed; nothing was changed")
+
+
+def placed(path: Path | None) -> Path | None:
+    """Return the absolute path, for a file that is written later: an author's code may change the working folder."""
+    return None if path is None else path.absolute()
+
+
+def check_writable(*paths: Path | None) -> None:
+    """Check that each given path can be written now.
+
+    Raises:
+        ConfigError: If its folder does not exist or cannot be written, or the path is no file.
+    """
+    for path in paths:
+        if path is None:
+            continue
+        try:
+            check_replaceable(path)
+        except OSError as error:
+            hint = "nothing was done; name a file in a folder that exists and can be written"
+            raise ConfigError(f"cannot be written: {error.strerror}", where=str(path), hint=hint) from error

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from crossdock.cli import api_lines, input_lines, tally_lines
+from crossdock.cli import run_lines
 from crossdock.cli.shared_options import counted, echo_document, say, warn
 from crossdock.printable import printable, printable_json
 from crossdock.values.exact_json import time_text
@@ -159,21 +159,21 @@ def print_messages(messages: Iterable[RunMessage]) -> None:
 
 
 def show_run(console: Console, report: Mapping[str, Any]) -> None:
-    for account in tally_lines.tables(report["streams"]):
+    for account in run_lines.tables(report["streams"]):
         if account.has_counts:
             console.print(table(account.title, account.columns, account.lines, numbers=account.columns[1:]))
             console.print()
     for name, stream in report["streams"].items():
-        if found := input_lines.sentence(stream):
+        if found := run_lines.input_sentence(stream):
             console.print(f"{name}: {found}")
     for remark in remarks(RunMessage(**each) for each in report["messages"]):
         console.print(remark)
-    for sentence in api_lines.sentences(report.get("apis", {})):
+    for sentence in run_lines.api_sentences(report.get("apis", {})):
         console.print(sentence)
-    for sentence in tally_lines.open_records(report["streams"]):
+    for sentence in run_lines.open_records(report["streams"]):
         console.print(sentence)
-    balanced = tally_lines.BALANCE[report["balanced"]]
+    balanced = run_lines.BALANCE[report["balanced"]]
     console.print(
-        f"{tally_lines.title(report)}: {report['status']}, {counted(report['requests'], 'request')}"
+        f"{run_lines.title(report)}: {report['status']}, {counted(report['requests'], 'request')}"
         f" ({report['throttled']:,} throttled) in {duration_text(report['seconds'])}; {balanced}"
     )

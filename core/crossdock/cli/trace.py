@@ -62,7 +62,7 @@ def trace(name: str, config: Path, *, stream: str | None, as_json: bool) -> None
 
 def _compare(loaded: Project, tx: Transaction, history: History) -> None:
     """Add what each update changed. Personal values are masked."""
-    from crossdock.writing.delivery.payload_differences import member_differences
+    from crossdock.writing.delivery.operations import member_differences
 
     scope, rows = history.scope, history.operations
     changes = tx.tracing.changes(scope, rows[0]["key_hash"]) if scope and rows else {}

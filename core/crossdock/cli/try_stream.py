@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.output_files import placed
-from crossdock.cli.shared_options import common_options, counted, example, load, say, utf8
+from crossdock.cli.shared_options import common_options, counted, example, load, placed, say, utf8
 from crossdock.values.clock import SystemClock
 
 if TYPE_CHECKING:

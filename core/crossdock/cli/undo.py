@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crossdock.cli import terminal_output
-from crossdock.cli.output_files import check_writable, placed
-from crossdock.cli.shared_options import MOST, common_options, counted, example, load, say
+from crossdock.cli.shared_options import MOST, check_writable, common_options, counted, example, load, placed, say
 from crossdock.values.clock import SystemClock
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ import polars as pl
 
 from crossdock.connector import Stream
 from crossdock.delta import fingerprint
-from crossdock.delta.grouped_rows import rows_of_groups
+from crossdock.delta.compare import KeyOrder
 from crossdock.delta.positions import TimeNotations
-from crossdock.delta.records_of_rows import KeyedRecord, held_records, keyed_records
+from crossdock.delta.records_of_rows import KeyedRecord, held_records, keyed_records, rows_of_groups
 from crossdock.delta.repeated_keys import (
     RepeatedKeys,
     RepeatedRows,
@@ -35,14 +35,12 @@ from crossdock.delta.row_preparation import (
     SAME,
     SKIP,
     UNIT,
+    RowsWithoutKey,
     is_ours,
     keys_only,
     prepare,
 )
-from crossdock.delta.rows_without_key import RowsWithoutKey
-from crossdock.delta.small_batches import SmallBatches
-from crossdock.delta.source_unit import SourceUnit, size_in_memory, without_other_rows
-from crossdock.delta.unchanged_rows import KeyOrder
+from crossdock.delta.source_units import SmallBatches, SourceUnit, size_in_memory, without_other_rows
 from crossdock.errors import RefusedError
 from crossdock.mapping.ordering import declared
 from crossdock.reading.formats.suspicious_cells import Suspicion, suspicious

@@ -1,4 +1,4 @@
-"""Second pass over a stream's rows: reads the changed records from their file or page."""
+"""Second pass over a stream's rows: reads the changed records from their file or page, in chunks of bounded size."""
 
 from __future__ import annotations
 
@@ -11,9 +11,20 @@ from typing import Any
 import polars as pl
 
 from crossdock.connector import Stream
-from crossdock.delta.grouped_rows import rows_of_groups
-from crossdock.delta.row_preparation import BEFORE, FP, KEY, KEY_HASH, POSITION, SKIP, UNIT, is_ours, named, prepare
-from crossdock.delta.source_unit import AT_ONCE, SourceUnit
+from crossdock.delta.row_preparation import (
+    BEFORE,
+    DELETED,
+    FP,
+    KEY,
+    KEY_HASH,
+    POSITION,
+    SKIP,
+    UNIT,
+    is_ours,
+    named,
+    prepare,
+)
+from crossdock.delta.source_units import AT_ONCE, SourceUnit
 from crossdock.errors import ConnectorError
 from crossdock.mapping.convert import Row
 from crossdock.records import LINE, Record
@@ -21,6 +32,8 @@ from crossdock.state import RecordIdentity
 
 _LINES = "a connector must give each row of a file or page its own line number"
 _AT_ONCE = 1_000  # kept records that are repaired
+MAX_BYTES = 8 << 20  # of the records of a chunk
+_CELL_BYTES = 64  # for each cell, in addition to its text; commas count as cells: a JSON text has that many values
 
 
 @dataclass(slots=True)
@@ -181,3 +194,34 @@ def _grouped_records(stream: Stream[Any], name: str, unit: SourceUnit, wanted: p
         record = replace(record, before=tuple(before[key_hash]))
         place = facts[key_hash][FP], facts[key_hash].get(POSITION), unit.source, record.lines[0]
         yield KeyedRecord(record, RecordIdentity(name, record.key, key_hash, *place))
+
+
+def rows_of_groups(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of one unit that form groups, without deleted rows and rows older than a deletion of their key.
+
+    A record that was created again does not have these rows.
+
+    Args:
+        rows: With `KEY_HASH`, `LINE`, `POSITION` where the stream has ``order_by``, and `DELETED` where rows can say
+            that their record was deleted.
+    """
+    if DELETED not in rows.columns:
+        return rows
+    order = pl.col(POSITION if POSITION in rows.columns else LINE)
+    last_deleted = order.filter(pl.col(DELETED)).max().over(KEY_HASH)
+    is_older = (order < last_deleted).fill_null(value=False)  # a row of an unknown position counts as the newest
+    return rows.filter(~pl.col(DELETED) & ~is_older)
+
+
+def in_chunks(reads: Iterator[KeyedRecord], most: int) -> Iterator[list[KeyedRecord]]:
+    """Yield *reads* in lists of *most* records, or fewer if records are large."""
+    chunk, free_bytes = list[KeyedRecord](), MAX_BYTES
+    for read in reads:
+        chunk.append(read)
+        cells = [cell or "" for row in read.record.rows for cell in row.values()]
+        free_bytes -= sum(_CELL_BYTES * (1 + cell.count(",")) + len(cell) for cell in cells)
+        if len(chunk) == most or free_bytes <= 0:
+            yield chunk
+            chunk, free_bytes = [], MAX_BYTES
+    if chunk:
+        yield chunk

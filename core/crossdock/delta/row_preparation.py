@@ -1,4 +1,4 @@
-"""Preparation of raw rows: repairs, filters, keys and fingerprints, in columns."""
+"""Preparation of raw rows in columns: repairs, filters, keys and fingerprints; rows without a key are dead letters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from crossdock.delta import fingerprint, positions
 from crossdock.errors import RefusedError
 from crossdock.mapping.ordering import OrderBy, declared
 from crossdock.mapping.repairs_and_filters import Repair, first_match
-from crossdock.records import JSON, LINE, cells_named, column_named, is_own, own, with_paths
+from crossdock.records import JSON, LINE, Record, cells_named, column_named, is_own, own, with_paths
+from crossdock.state import DeadLetter, RecordIdentity
 
 KEY, KEY_HASH, SKIP = own("key"), own("key_hash"), own("skip")
 FP, POSITION, SAME, DELETED = own("fp"), own("position"), own("same"), own("deleted")
@@ -26,6 +27,12 @@ MAX_KEY_BYTES = 1_000
 _TRIM = Repair(strip="both")
 _AT_ONCE = 500_000  # keys per comparison, which needs several times their memory
 _UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.~-"  # RFC 3986, 2.3
+_LISTED = 50  # columns in a message, and characters of each column
+_COLUMN_NAME = re.compile(r"[^\W\d][\w .#%/()-]{0,63}")
+_NUMBER = r"^\s*[-+]?[0-9][0-9.,:/ T-]*$"  # or a date
+_FEWEST_ROWS = 3
+MAX_HELD_BYTES = 32 << 20  # of these rows, until they are stored; about 16,000 rows of 12 columns
+_DEAD_LETTER_BYTES, _CELL_BYTES = 1_000, 64  # of each dead letter and each of its cells, besides the text
 
 
 def prepare(
@@ -172,12 +179,6 @@ def _encoded(column: pl.Series) -> pl.Series:
     return column.replace(reserved, [quote(value, safe="") for value in reserved])
 
 
-_LISTED = 50  # columns in a message, and characters of each column
-_COLUMN_NAME = re.compile(r"[^\W\d][\w .#%/()-]{0,63}")
-_NUMBER = r"^\s*[-+]?[0-9][0-9.,:/ T-]*$"  # or a date
-_FEWEST_ROWS = 3
-
-
 def hint_for(needed: Collection[str], frame: pl.DataFrame) -> str:
     """Return the hint of an error about missing columns.
 
@@ -206,3 +207,32 @@ def _plain(name: str) -> str:
 def _listed(names: Sequence[str]) -> str:
     more = len(names) - _LISTED
     return ", ".join(name[:_LISTED] for name in names[:_LISTED]) + (f" and {more:,} more" if more > 0 else "")
+
+
+class RowsWithoutKey:
+    def __init__(self, stream: Stream[Any], name: str) -> None:
+        self._stream, self._name = stream, name
+        self._bytes = 0
+        self.dead_letters: list[DeadLetter] = []
+
+    def take(self, source: str, rows: pl.DataFrame) -> None:
+        """Add *rows* of *source*. Raises RefusedError if the rows exceed `MAX_HELD_BYTES`."""
+        text = rows.select(pl.col(pl.String).str.len_bytes().sum()).sum_horizontal().sum()
+        self._bytes += int(text) + rows.height * (_DEAD_LETTER_BYTES + _CELL_BYTES * rows.width)
+        if self._bytes > MAX_HELD_BYTES:
+            raise RefusedError(
+                f"{len(self.dead_letters) + rows.height:,} rows have no key, too many to keep as dead letters",
+                where=f"{source}:{rows[LINE][-1]}",
+                hint="check that `key` names the right columns",
+            )
+        self.dead_letters += [self._dead_letter(source, row) for row in rows.iter_rows(named=True)]
+
+    def _dead_letter(self, source: str, row: dict[str, Any]) -> DeadLetter:
+        empty = next((name for name in self._stream.key if not row[name]), None)
+        long = (name for name in self._stream.key if len((row[name] or "").encode()) > MAX_KEY_BYTES)
+        cells = {name: row[name] for name in row if not is_ours(name)}
+        pointer = empty or next(long, None)
+        message = "the key is empty" if empty else f"the key exceeds {MAX_KEY_BYTES:,} bytes"
+        identity = RecordIdentity(self._name, "", row[FP], row[FP], None, source, row[LINE])
+        raw = Record("", (cells,), source, (row[LINE],)).raw()
+        return DeadLetter(identity, "key", "key_missing", pointer, message, raw, None)

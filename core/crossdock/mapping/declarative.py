@@ -1,6 +1,7 @@
-"""Mappings in a config file. Each form is one model, which is compiled once to a function of a row.
+"""Mappings in a config file, of whole records or of members that replace those of a connector's code.
 
-They use the same functions as mapping code (`crossdock.mapping.convert`).
+Each form is one model, which is compiled once to a function of a row. They use the same functions as mapping code
+(`crossdock.mapping.convert`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from difflib import get_close_matches
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Discriminator, Field, StrictBool, Tag
+from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from crossdock.errors import RecordError
@@ -22,13 +24,15 @@ from crossdock.mapping.from_column import FromColumn, Number, Scalar, Value
 from crossdock.mapping.repairs_and_filters import Filter
 from crossdock.printable import BLANKS
 from crossdock.records import JSON, Record
-from crossdock.resources import Reference, ResourceName
+from crossdock.resources import Reference, ResourceModel, ResourceName
 from crossdock.values.config_file import ConfigModel, Name
 from crossdock.values.json_values import MISSING, at_path, is_cut, text_of
 
 MAX_ELEMENTS = 50_000
 """The most rows of a record, or elements of its list, that become objects; each takes up to 2 KB of memory."""
 _HOLE = re.compile(r"\{([^{}]+)\}")
+_CONSTANTS = (bool, int, Decimal)
+_NO_FORM = "must be a column or a form such as {const: EUR}; quote numbers and words such as yes and no"
 
 
 def _constant(value: Any) -> Any:
@@ -104,9 +108,6 @@ def _form(value: Any) -> str | None:
 def _branch(value: Any) -> str | None:
     return "constant" if isinstance(value, _CONSTANTS) else _form(value)
 
-
-_CONSTANTS = (bool, int, Decimal)
-_NO_FORM = "must be a column or a form such as {const: EUR}; quote numbers and words such as yes and no"
 
 _Single = (
     Annotated[str, Tag("column")]
@@ -328,3 +329,30 @@ class RecordMap:
             return build(record.rows[number])
         except RecordError as error:
             raise error.at(record.lines[number]) from None
+
+
+class MemberOverrides:
+    """Replaces some members of a draft.
+
+    Args:
+        forms: The form of each of these members, by its name on the wire.
+
+    Attributes:
+        columns: The columns that are read.
+    """
+
+    def __init__(self, forms: Mapping[str, Any]) -> None:
+        self._names, self._map = frozenset(forms), RecordMap(forms)
+        self.columns = self._map.columns
+
+    def applied_to(self, made: ResourceModel | Mapping[str, Any], record: Record) -> dict[str, Any]:
+        """Replace these members in *made*. One without a value is left out.
+
+        Raises:
+            RecordError: If a cell does not convert, or rows of the record disagree outside ``each``.
+        """
+        given = (
+            {name: getattr(made, name) for name in made.model_fields_set} if isinstance(made, ResourceModel) else made
+        )
+        others = {name: value for name, value in given.items() if to_camel(str(name)) not in self._names}
+        return others | self._map(record)

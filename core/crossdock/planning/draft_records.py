@@ -16,7 +16,7 @@ from crossdock.records import JSON, REASONS, Record
 from crossdock.resources import Reference, ResourceModel
 from crossdock.values import exact_json
 from crossdock.values.author_code import AuthorCodeError, brief, described, interrupts, shortened
-from crossdock.values.finding_messages import message_of
+from crossdock.values.config_file import message_of
 
 _CONTAINERS = (list, tuple, dict)
 _MANY, _MOST = 1_000, exact_json.MAX_VALUES - 1_000  # in a list; other members have fewer than the rest

@@ -9,8 +9,7 @@ from itertools import islice
 from typing import Any
 
 from crossdock.config.project.connector_instances import code_of_stream
-from crossdock.delta.record_chunks import in_chunks
-from crossdock.delta.records_of_rows import KeyedRecord
+from crossdock.delta.records_of_rows import KeyedRecord, in_chunks
 from crossdock.errors import CrossdockError, RecordError, StateError
 from crossdock.planning.contributions import Contributions
 from crossdock.planning.draft_records import drafted, failing_target
@@ -24,7 +23,7 @@ from crossdock.planning.removals import Removals, removal
 from crossdock.state import Binding, DeadLetter, NamedRecord, RecordIdentity, Step
 from crossdock.values import exact_json
 from crossdock.values.tally import Tally
-from crossdock.writing.delivery.delivering_run import DeliveringRun
+from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.operations import Kind, Operation, make_intent
 from crossdock.writing.targets.merge_patch import difference
 

@@ -35,8 +35,7 @@ from crossdock.state import Intent, MigrationPart, RunResult, Transaction, Uncha
 from crossdock.values.author_code import AuthorCodeError, error_of_author
 from crossdock.values.progress import Progress
 from crossdock.values.tally import Tally
-from crossdock.writing.delivery.delivering_run import DeliveringRun
-from crossdock.writing.delivery.delivery_context import TakeOverRules
+from crossdock.writing.delivery.delivery_context import DeliveringRun, TakeOverRules
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.records_in_progress import OwnRecords
 from crossdock.writing.delivery.restored_state import StateDoubts

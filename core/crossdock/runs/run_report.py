@@ -9,13 +9,13 @@ from datetime import timedelta
 from typing import Any, Literal, Self
 
 from crossdock.errors import CrossdockError, InternalError
-from crossdock.reading.sources.api_usage import ApiUsage
+from crossdock.reading.sources.api_request import ApiUsage
 from crossdock.reading.sources.input_facts import InputFacts
 from crossdock.state import RunRecord
 from crossdock.state.tables.run_history import COMPLETED
 from crossdock.values.run_messages import RunMessages, document_of, notes_of, warnings_of
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts, Tally
-from crossdock.writing.delivery.delivering_run import Counters
+from crossdock.writing.delivery.delivery_context import Counters
 
 Status = Literal["done", "degraded", "incomplete", "failed"]
 

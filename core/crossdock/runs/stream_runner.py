@@ -26,7 +26,7 @@ from crossdock.runs.source_or_replay import RecordSource
 from crossdock.runs.timings import Timings
 from crossdock.state import Scope, State
 from crossdock.values.progress import Progress
-from crossdock.writing.delivery.delivering_run import DeliveringRun
+from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.operations import Operation
 from crossdock.writing.targets.guarded_target import take_defects

@@ -13,8 +13,7 @@ import polars as pl
 
 from crossdock.config.project.connector_instances import BoundStream
 from crossdock.config.project.project import Project
-from crossdock.delta.row_preparation import DELETED, KEY, SKIP, is_ours, prepare
-from crossdock.delta.rows_without_key import RowsWithoutKey
+from crossdock.delta.row_preparation import DELETED, KEY, SKIP, RowsWithoutKey, is_ours, prepare
 from crossdock.errors import ConfigError, CrossdockError, RecordError
 from crossdock.planning.draft_records import drafted
 from crossdock.reading.sources.source_context import SourceContext

@@ -22,8 +22,7 @@ from crossdock.runs.stream_runner import Steps, StreamRunner
 from crossdock.runs.timings import Timings
 from crossdock.runs.verification import written_resources
 from crossdock.state import Intent, Transaction
-from crossdock.values.clock import Clock
-from crossdock.values.interruptible_clock import POLL
+from crossdock.values.clock import POLL, Clock
 from crossdock.values.progress import Progress
 from crossdock.writing.delivery import restored_state
 from crossdock.writing.delivery.dispatcher import Dispatcher

@@ -18,11 +18,10 @@ from crossdock.state.tables.followed_records import FollowedRecord
 from crossdock.state.tables.inbox import HintedRecord, NamedRecord, ReceivedWebhook
 from crossdock.state.tables.intents import Attempt, Intent, Unchanged
 from crossdock.state.tables.migrations import Migration, MigrationPart, MigrationRun, RunKind, WaveApproval
-from crossdock.state.tables.record_version import RecordIdentity, Step
+from crossdock.state.tables.record_identity import RecordIdentity, Scope, Step
 from crossdock.state.tables.removed_input_digests import Digests
 from crossdock.state.tables.run_history import RunRecord, RunResult
 from crossdock.state.tables.scheduled_runs import DueRun, Recipients, ScheduledRun, SkippedRun, UntoldRun
-from crossdock.state.tables.scope import Scope
 from crossdock.state.tables.snapshots_and_approvals import PastSnapshot, PendingApproval
 from crossdock.state.tables.waiting_records import Wait, WaitingCount, WaitingRecord
 

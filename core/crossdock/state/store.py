@@ -17,9 +17,8 @@ from sqlalchemy.exc import DBAPIError
 from crossdock.errors import StateError
 from crossdock.state.db import run_lease
 from crossdock.state.db.database_errors import is_transient, place_of, translated
-from crossdock.state.db.engine import Pin, identity, open_engine, reading
+from crossdock.state.db.engine import Pin, identity, open_engine, read_ahead, reading
 from crossdock.state.db.fair_lock import FairLock
-from crossdock.state.db.sqlite_preload import read_ahead
 from crossdock.state.planned_state import (
     ExpectedBindings,
     ExpectedDeadLetters,
@@ -28,11 +27,9 @@ from crossdock.state.planned_state import (
     ExpectedWaitingRecords,
 )
 from crossdock.state.queries.delivered_history import DeliveredHistory
-from crossdock.state.queries.known_records import KnownRecords
 from crossdock.state.queries.migration_facts import MigrationFacts
-from crossdock.state.queries.open_records import OpenRecords
 from crossdock.state.queries.record_history import RecordHistory
-from crossdock.state.queries.run_details import RunDetails
+from crossdock.state.queries.run_details import KnownRecords, OpenRecords, RunDetails
 from crossdock.state.queries.state_size import StateSize
 from crossdock.state.sidecar_files import watermark
 from crossdock.state.sidecar_files.key_index import ORDERED, KeyIndex, bindings_of_keys, from_bindings, merged
@@ -48,9 +45,9 @@ from crossdock.state.tables.inbox import Inbox
 from crossdock.state.tables.intents import Intents
 from crossdock.state.tables.key_index_stamps import Stamps, stamp_of
 from crossdock.state.tables.migrations import Migrations
+from crossdock.state.tables.record_identity import Scope
 from crossdock.state.tables.run_history import Cursors, FullLists, Runs
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
-from crossdock.state.tables.scope import Scope
 from crossdock.state.tables.snapshots_and_approvals import SnapshotHistory
 from crossdock.state.tables.suspected_inputs import SuspectedInputs
 from crossdock.state.tables.untrimmed_keys import UntrimmedKeys
@@ -301,7 +298,7 @@ class State:
         return merged(frame, changes) if changes else frame
 
     def read_ahead(self, rows: int) -> None:
-        """Prepare for look-ups of *rows* bindings: see `crossdock.state.db.sqlite_preload`."""
+        """Prepare for look-ups of *rows* bindings: see `crossdock.state.db.engine`."""
         read_ahead(self._url, rows)
 
     def update_key_index(self, scope: Scope, order: pl.Series | None = None) -> None:

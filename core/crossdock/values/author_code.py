@@ -27,8 +27,7 @@ from crossdock.errors import (
     RemoteError,
 )
 from crossdock.printable import is_storable, printable
-from crossdock.values.config_file import secrets_in
-from crossdock.values.finding_messages import message_of
+from crossdock.values.config_file import message_of, secrets_in
 from crossdock.values.redaction import redacted
 
 MODULE_PREFIX = "crossdock_mapping_"

@@ -1,10 +1,18 @@
-"""Clocks: everything that reads the time or waits gets one as an argument."""
+"""Clocks: everything that reads the time or waits gets one as an argument, also one whose waits can be interrupted."""
 
 from __future__ import annotations
 
+import threading
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
+
+from crossdock.errors import StoppedError
+
+# macOS has no CLOCK_BOOTTIME; its CLOCK_MONOTONIC counts suspended time, unlike time.monotonic() there and on Linux
+_SINCE_BOOT: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+POLL = timedelta(milliseconds=200)  # how quickly an interrupted wait ends
+LEAST_S = 0.00001  # a shorter rest may be nothing for a clock that counts microseconds
 
 
 class Clock(Protocol):
@@ -22,10 +30,6 @@ class Clock(Protocol):
         """Return after *seconds*, or at once if they are not positive."""
 
 
-# macOS has no CLOCK_BOOTTIME; its CLOCK_MONOTONIC counts suspended time, unlike time.monotonic() there and on Linux
-_SINCE_BOOT: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-
-
 class SystemClock:
     """The machine's clock. `monotonic` is the time since its start, the same for all processes."""
 
@@ -38,3 +42,30 @@ class SystemClock:
     def sleep(self, seconds: float) -> None:
         if seconds > 0:
             time.sleep(seconds)
+
+
+class InterruptibleClock:
+    """*clock* for what a run reads: an API may ask for a pause of minutes, in which the run can be stopped.
+
+    Args:
+        interrupt: Set to end the run early.
+    """
+
+    def __init__(self, clock: Clock, interrupt: threading.Event) -> None:
+        self._clock, self._interrupt = clock, interrupt
+        self.now, self.monotonic = clock.now, clock.monotonic
+
+    def sleep(self, seconds: float) -> None:
+        """Wait as `Clock.sleep` does.
+
+        Raises:
+            StoppedError: If the run is interrupted.
+        """
+        until, left = self.monotonic() + seconds, seconds
+        while True:
+            if left > 0 and self._interrupt.is_set():
+                raise StoppedError("stopped while waiting for a source", hint="run again to continue")
+            self._clock.sleep(min(left, POLL.total_seconds()))
+            left = until - self.monotonic()
+            if left < LEAST_S:
+                return

@@ -27,8 +27,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from crossdock.errors import ConfigError, FindingsError
-from crossdock.values import yaml_reader, yaml_traps
-from crossdock.values.finding_messages import message_of
+from crossdock.values import yaml_reader
 from crossdock.values.local_files import open_regular, read_bounded
 from crossdock.values.yaml_reader import Content, Place
 
@@ -43,6 +42,42 @@ IGNORED = "x-"
 _SHOWN_FINDINGS = 50
 NAME_FORM = "a name has 1 to 63 letters (a to z, A to Z), digits, _ and -, and begins with a letter or a digit"
 _NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
+V = TypeVar("V")
+_SHOWN_CHARACTERS = 500
+_A_SECTION = "must be a section of keys"
+_MESSAGES = {
+    "too_short": "name at least one",
+    "tuple_type": "must be a list: [NAME]",
+    "missing": "is missing",
+    "extra_forbidden": "is not known",
+    "string_type": "must be text",
+    "string_pattern_mismatch": "must match the pattern {pattern}",
+    "list_type": "must be a list",
+    "decimal_type": "must be a number",
+    "decimal_parsing": "must be a number",
+    "date_type": "must be a date",
+    "date_from_datetime_parsing": "must be a date",
+    "int_parsing": "must be a whole number",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_parsing": "must be a number",
+    "float_type": "must be a number",
+    "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
+    "literal_error": "must be {expected}",
+    "greater_than_equal": "must be at least {ge}",
+    "greater_than": "must be more than {gt}",
+    "less_than_equal": "must be at most {le}",
+    "less_than": "must be less than {lt}",
+    "string_too_short": "must have at least {min_length} characters",
+    "string_too_long": "must have at most {max_length} characters",
+    "model_type": _A_SECTION,
+    "model_attributes_type": _A_SECTION,
+    "dict_type": _A_SECTION,
+    "mapping_type": _A_SECTION,
+    "union_tag_not_found": "kind is missing",
+    "union_tag_invalid": "unknown kind; known: {expected_tags}",
+}
 
 
 class ConfigModel(BaseModel):
@@ -251,7 +286,7 @@ class Document:
         found = []
         for place, text in self.content.plain.items():
             is_constant = place[-1:] == ("const",)
-            trap = yaml_traps.number_trap(text) or (yaml_traps.boolean_trap(text) if is_constant else None)
+            trap = yaml_reader.number_trap(text) or (yaml_reader.boolean_trap(text) if is_constant else None)
             if trap:
                 found.append(f"{self.where(place)}: {_named(place)}{trap}")
         if found:
@@ -268,7 +303,7 @@ class Document:
                 place = (*place, part)
         plain = self.content.plain.get(place)
         is_text = item["type"] == "string_type" or (plain is not None and _is_form(item))
-        message = yaml_traps.must_be_text(plain) if is_text else message_of(item)
+        message = yaml_reader.must_be_text(plain) if is_text else message_of(item)
         return f"{self.where(place)}: {_named(place)}{message}"
 
     def _is_choice(self, place: Place, part: str | int, following: str | int) -> bool:
@@ -321,9 +356,6 @@ def _content(path: Path) -> Content:
     return yaml_reader.parse(text, str(path), os.environ)
 
 
-V = TypeVar("V")
-
-
 def merged(content: Content, later: Content) -> Content:
     """Merge *later* into *content*: sections are merged, everything else is replaced, lists as a whole.
 
@@ -358,3 +390,11 @@ def _kept(values: Mapping[Place, V], replaced: set[Place]) -> dict[Place, V]:
         for place, value in values.items()
         if not any(place[:size] in replaced for size in range(1, len(place) + 1))
     }
+
+
+def message_of(item: Any) -> str:
+    """Return the message for an item of `pydantic.ValidationError.errors`, never with the value."""
+    if item["type"] in _MESSAGES:
+        return _MESSAGES[item["type"]].format(**item.get("ctx", {}))
+    message: str = item["msg"].removeprefix("Value error, ")
+    return message if len(message) <= _SHOWN_CHARACTERS else f"{message[:_SHOWN_CHARACTERS]} ..."

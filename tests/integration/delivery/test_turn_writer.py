@@ -14,7 +14,7 @@ from tests.integration.delivery.harness import Batch, operation
 from crossdock.platform.platform_config import Profile
 from crossdock.state import State
 from crossdock.values.clock import SystemClock
-from crossdock.writing.delivery.delivering_run import DeliveringRun
+from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.dispatcher import Dispatcher
 from crossdock.writing.delivery.senders import Senders, SendResult, SendTask
 from crossdock.writing.delivery.settlement import Settlement

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from crossdock.cli.input_lines import sentence
+from crossdock.cli.run_lines import input_sentence
 from crossdock.reading.sources.input_facts import InputFacts, ReadFile
 
 NEWEST = ("a.csv", datetime(2026, 3, 9, 1, 2, 3, tzinfo=UTC))
@@ -36,9 +36,9 @@ NEWEST = ("a.csv", datetime(2026, 3, 9, 1, 2, 3, tzinfo=UTC))
 )
 def test_sentences(facts: InputFacts, text: str) -> None:
     """Few files are named with their rows, many by the first and the last."""
-    assert sentence(facts.as_json()) == text
+    assert input_sentence(facts.as_json()) == text
 
 
 def test_other_sources_have_no_sentence() -> None:
     """A stream that reads no files has no such facts."""
-    assert sentence({"notes": []}) is None
+    assert input_sentence({"notes": []}) is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crossdock.cli import tally_lines
+from crossdock.cli import run_lines
 from crossdock.values.tally import Tally
 
 
@@ -13,7 +13,7 @@ def test_terms_that_are_zero_are_left_out() -> None:
     first.count("created", 2)
     first.count("carried_on")
     second = Tally()
-    rows, records = tally_lines.tables({"wms.a": first.as_json(), "wms.b": second.as_json()})
+    rows, records = run_lines.tables({"wms.a": first.as_json(), "wms.b": second.as_json()})
     assert rows.columns == ("stream", "read", "skip test", "in records")
     assert rows.lines == [("wms.a", 5, 2, 3), ("wms.b", 0, 0, 0)]
     assert records.columns == ("stream", "read", "unchanged", "created", "carried on")

@@ -15,10 +15,10 @@ from tests.hashes import HASHES
 from tests.unit.delta.things import Rows, Things, batch, known_of, scanned
 
 from crossdock.delta import compare, row_preparation
+from crossdock.delta.compare import KeyOrder
 from crossdock.delta.fingerprint import HASH
 from crossdock.delta.latest_records import Scan
 from crossdock.delta.row_preparation import FP, KEY_HASH, SAME, UNIT
-from crossdock.delta.unchanged_rows import KeyOrder
 from crossdock.planning.references import key_hashes
 from crossdock.records import LINE
 from crossdock.state import Binding, DeadLetter, DeadLetterFacts, RecordIdentity, Scope, State, WaitingRecord

@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.delta.grouped_rows import rows_of_groups
+from crossdock.delta.records_of_rows import rows_of_groups
 from crossdock.delta.row_preparation import DELETED, KEY_HASH
 from crossdock.records import LINE
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.delta.things import Rows, Things, batch, records, scanned
 
-from crossdock.delta import rows_without_key
+from crossdock.delta import row_preparation
 from crossdock.delta.latest_records import Scan
 from crossdock.errors import RefusedError
 from crossdock.values.tally import Tally
@@ -39,7 +39,7 @@ def test_a_key_that_is_too_long_is_a_dead_letter(tmp_path: Path) -> None:
 @pytest.mark.parametrize("columns", [1, 100])
 def test_too_many_rows_without_key_are_refused(tmp_path: Path, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A source with too many rows without a key is refused as a whole; wide rows reach the bound sooner."""
-    monkeypatch.setattr(rows_without_key, "MAX_HELD_BYTES", 100_000)
+    monkeypatch.setattr(row_preparation, "MAX_HELD_BYTES", 100_000)
     rows: Rows = [dict.fromkeys(["K", *(f"C{number}" for number in range(columns))], "")] * 10
     batches = [batch(rows, first_line=line) for line in range(2, 10_000, 10)]
     scan = Scan(Things(), "w.things", tmp_path)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crossdock import ProductDraft, Record
-from crossdock.mapping.member_overrides import MemberOverrides
+from crossdock.mapping.declarative import MemberOverrides
 
 RECORD = Record("1", ({"price": "7", "empty": None},), "page", (1,))
 

@@ -29,7 +29,7 @@ from crossdock.records import Record
 from crossdock.state import Binding, DeadLetter, Scope, State, create, parse_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.tally import Tally
-from crossdock.writing.delivery.delivering_run import DeliveringRun
+from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.operations import Operation
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

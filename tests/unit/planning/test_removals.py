@@ -38,7 +38,7 @@ from crossdock.state.tables.snapshots_and_approvals import COMPARED_SNAPSHOTS
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent
 from crossdock.values.tally import Tally, Term
-from crossdock.writing.delivery.delivering_run import DeliveringRun
+from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.operations import Operation
 from crossdock.writing.targets.platform_target import PlatformTarget
 

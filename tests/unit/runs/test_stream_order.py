@@ -18,7 +18,7 @@ from crossdock.resources import ResourceModel, ResourceName
 from crossdock.runs.target_delivery import StreamOrder
 from crossdock.state import Scope
 from crossdock.testing.manual_clock import ManualClock
-from crossdock.values.interruptible_clock import POLL
+from crossdock.values.clock import POLL
 from crossdock.values.progress import Silent
 
 ORDER = list(RESOURCES)

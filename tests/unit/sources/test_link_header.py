@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crossdock.reading.sources.link_header import link_target
+from crossdock.reading.sources.pagination import link_target
 
 
 @pytest.mark.parametrize(

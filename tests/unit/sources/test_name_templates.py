@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from crossdock.reading.sources.name_templates import parse_all
+from crossdock.reading.sources.file_names import parse_all
 
 
 @pytest.mark.parametrize(

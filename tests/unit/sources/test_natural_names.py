@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.reading.sources.natural_names import Named, NaturalNames, extended
+from crossdock.reading.sources.file_names import Named, NaturalNames, extended
 
 NOW = datetime(2026, 11, 26, tzinfo=UTC)
 DAY = 86_400

@@ -21,7 +21,7 @@ from crossdock.reading.transport.http_answers import AmbiguousError, Answer, Not
 from crossdock.reading.transport.httpcore_client import HttpClient
 from crossdock.state import Intent, RecordIdentity, Scope
 from crossdock.values import exact_json
-from crossdock.writing.delivery.answer_masking import Masks
+from crossdock.writing.delivery.senders import Masks
 from crossdock.writing.targets import outcomes
 from crossdock.writing.targets.outcomes import ExpectedRecord, Outcome
 

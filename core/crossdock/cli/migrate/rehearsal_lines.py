@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from crossdock.cli import tally_lines, terminal_output
+from crossdock.cli import run_lines, terminal_output
 from crossdock.cli.migrate import profile_words
 from crossdock.cli.shared_options import counted
 from crossdock.values.times_as_text import duration_text, instant_text
@@ -28,7 +28,7 @@ def show(console: Any, document: Mapping[str, Any]) -> None:
     for name, stream in document["streams"].items():
         for title, profile in profiles(stream).items():
             _print_profile(console, f"{name}{title}", profile)
-    for account in tally_lines.tables(document["streams"]):
+    for account in run_lines.tables(document["streams"]):
         if account.has_counts:
             console.print(
                 terminal_output.table(account.title, account.columns, account.lines, numbers=account.columns[1:])

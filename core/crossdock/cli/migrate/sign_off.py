@@ -9,8 +9,7 @@ import click
 
 from crossdock.cli import terminal_output
 from crossdock.cli.migrate.person import by_option
-from crossdock.cli.output_files import check_writable
-from crossdock.cli.shared_options import common_options, example, interruptible, load, say, utf8
+from crossdock.cli.shared_options import check_writable, common_options, example, interruptible, load, say, utf8
 from crossdock.values.times_as_text import instant_text
 
 

@@ -34,7 +34,7 @@ from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.config_file import Document
 from crossdock.values.times_and_durations import span
 from crossdock.values.yaml_reader import Place
-from crossdock.writing.delivery.answer_masking import Masks
+from crossdock.writing.delivery.senders import Masks
 from crossdock.writing.targets.platform_target import PlatformTarget
 from crossdock.writing.targets.target import Target
 

@@ -22,8 +22,7 @@ from pydantic_core import CoreSchema
 from crossdock.config.declared_streams import check_members, members_of
 from crossdock.connector import Settings, Stream
 from crossdock.errors import ConfigError, FindingsError
-from crossdock.mapping.declarative import Form
-from crossdock.mapping.member_overrides import MemberOverrides
+from crossdock.mapping.declarative import Form, MemberOverrides
 from crossdock.mapping.repairs_and_filters import Filter, Repair
 from crossdock.mapping.resource_types import ResourceType
 from crossdock.mapping.stream_facts import (

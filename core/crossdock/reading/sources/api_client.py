@@ -23,7 +23,7 @@ from crossdock.reading.sources.retried_requests import RetriedRequests, Smaller
 from crossdock.reading.sources.signs_of_more import SignsOfMore
 from crossdock.reading.sources.source_allowance import SourceAllowance
 from crossdock.reading.sources.source_context import SourceContext
-from crossdock.values.interruptible_clock import InterruptibleClock
+from crossdock.values.clock import InterruptibleClock
 
 MAX_PAGES = 100_000
 _MORE = (

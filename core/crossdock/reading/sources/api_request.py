@@ -1,4 +1,4 @@
-"""A request to an HTTP API that is read, and its answer."""
+"""A request to an HTTP API that is read, its answer, and how many a run has sent."""
 
 from __future__ import annotations
 
@@ -131,3 +131,14 @@ class ApiAnswer:
 
     def _found(self, pointer: str) -> Any:
         return found_at(self.body, pointer)
+
+
+@dataclass(slots=True)
+class ApiUsage:
+    requests: int = 0
+    throttled: int = 0
+    waited_s: float = 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """Return JSON without floats, which the state does not store."""
+        return {"requests": self.requests, "throttled": self.throttled, "waited_ms": round(1000 * self.waited_s)}

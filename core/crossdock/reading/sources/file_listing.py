@@ -10,7 +10,7 @@ from crossdock.errors import RefusedError
 from crossdock.reading.formats.compression import MAX_BYTES
 from crossdock.reading.sources.file_order import FileOrder
 from crossdock.reading.sources.input_facts import LISTED
-from crossdock.reading.sources.markers import Markers
+from crossdock.reading.sources.manifests import Markers
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.reading.transport.file_store import FileStore, RemoteFile, any_case, list_below, matches, split_pattern
 from crossdock.state import FileDescription, FileFacts

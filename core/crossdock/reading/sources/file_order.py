@@ -11,8 +11,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, Discriminator, Tag
 
 from crossdock.errors import RefusedError
-from crossdock.reading.sources.name_templates import Rank, parse_all
-from crossdock.reading.sources.natural_names import Named, NaturalNames, Shape, extended
+from crossdock.reading.sources.file_names import Named, NaturalNames, Rank, Shape, extended, parse_all
 from crossdock.reading.transport.file_store import RemoteFile
 from crossdock.state import FileFacts
 from crossdock.values.config_file import ConfigModel

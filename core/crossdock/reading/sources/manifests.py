@@ -1,4 +1,4 @@
-"""Manifests: files in which a sender states properties of other files, and the checks against them."""
+"""Files in which a sender states properties of other files, or that these are complete, and the checks against them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import re
 import secrets
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from glob import escape
+from pathlib import PurePosixPath
 from typing import Annotated, Self
 
 import polars as pl
@@ -18,13 +20,14 @@ from crossdock.reading.formats.control_totals import NUMBER
 from crossdock.reading.formats.delimited_format import DelimitedFormat
 from crossdock.reading.formats.file_formats import FileFormat, read_rows
 from crossdock.reading.sources.source_context import SourceContext, writing
-from crossdock.reading.transport.file_store import FileStore, RemoteFile, split_pattern
+from crossdock.reading.transport.file_store import FileStore, RemoteFile, matches, split_pattern
 from crossdock.records import LINE, column_named
 from crossdock.values.config_file import ConfigModel
 from crossdock.values.local_files import create_private
 
 _BLOCK = 1 << 20
 _FORMS = {"rows": "[0-9]{1,18}", "bytes": "[0-9]{1,18}", "sha256": "[0-9a-fA-F]{64}", "md5": "[0-9a-fA-F]{32}"}
+_TEMPLATE = re.compile(r"(?:([^{}]*)/)?([^{}/]*)\{(name|stem)\}([^{}/]*)")
 
 
 def _files(pattern: str) -> str:
@@ -191,3 +194,50 @@ def _named(manifest: Manifest, listed: RemoteFile, frame: pl.DataFrame, names: l
 def _file_name(path: pl.Expr) -> pl.Expr:
     """Return the name at the end of a path, also of a Windows path."""
     return path.str.strip_chars().str.replace(r"^.*[/\\]", "")
+
+
+def _template(value: str) -> str:
+    found = _TEMPLATE.fullmatch(value)
+    if not found or (found[1] is None and not (found[2] or found[4])):
+        raise ValueError('must be the marker\'s name with {name} or {stem} once, and more than that: "{name}.done"')
+    try:
+        split_pattern(f"{found[1] or ''}/x")
+    except CrossdockError as error:
+        raise ValueError(error.message) from None
+    return value
+
+
+MarkerTemplate = Annotated[str, AfterValidator(_template)]
+"""Such as ``{name}.done``; ``{stem}`` is the name without its last extension."""
+
+
+@dataclass(frozen=True, slots=True)
+class Markers:
+    """The markers of the files in one folder."""
+
+    template: str
+    beside: str
+
+    @property
+    def folder(self) -> str:
+        return self.template.rpartition("/")[0] if "/" in self.template else self.beside
+
+    def name(self, file: str) -> str:
+        name = self.template.rpartition("/")[2]
+        return name.replace("{name}", file).replace("{stem}", PurePosixPath(file).stem)
+
+    def is_marker(self, name: str) -> bool:
+        return matches(name, self._pattern)
+
+    def marks_itself(self, pattern: str) -> bool:
+        """Return whether a file that matches *pattern* is its own marker, or every file is a marker."""
+        file = re.sub(r"[*?]|\[[^]]*\]", "x", pattern)
+        return self.folder == self.beside and (self.name(file) == file or self._pattern == "?*")
+
+    def listed(self, store: FileStore) -> dict[str, RemoteFile]:
+        return {file.name: file for file in store.list(self.folder, self._pattern)}
+
+    @property
+    def _pattern(self) -> str:
+        before, _, after = re.split(r"\{(name|stem)\}", self.template.rpartition("/")[2])
+        return f"{escape(before)}?*{escape(after)}"

@@ -11,8 +11,7 @@ from itertools import islice
 from typing import Any
 
 from crossdock.reading.sources.api_request import ApiAnswer
-from crossdock.reading.sources.link_header import link_target
-from crossdock.reading.sources.pagination import Paginator, SizedPages
+from crossdock.reading.sources.pagination import Paginator, SizedPages, link_target
 from crossdock.values import exact_json, list_members
 from crossdock.values.list_members import Kind
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from crossdock.pacing.bucket_store import BucketState
-from crossdock.reading.sources.api_usage import ApiUsage
+from crossdock.reading.sources.api_request import ApiUsage
 from crossdock.reading.sources.shared_buckets import ApiBucket
 from crossdock.reading.sources.source_bucket import SentRequest
 from crossdock.reading.transport.http_answers import Answer

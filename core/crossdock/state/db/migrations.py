@@ -9,7 +9,7 @@ from uuid import uuid4
 from sqlalchemy import BindParameter, Connection, bindparam, column, insert, select, text, update
 
 from crossdock.records import trimmed_key
-from crossdock.state.db import file_tables, reading_tables, schema, sql_statements, trace_indexes
+from crossdock.state.db import schema, sql_statements
 
 Migration = Callable[[Connection], None]
 IDENTITY = "id"  # the row of the meta table that identifies a state
@@ -36,7 +36,7 @@ def _store_durations(connection: Connection) -> None:
 
 def _index_what_trace_searches_by(connection: Connection) -> None:
     """Version 3: add indexes. The index of the ids is created with its new name in version 4."""
-    for index in trace_indexes.TRACE_INDEXES:
+    for index in schema.TRACE_INDEXES:
         if index.name != "ix_intents_target_id":
             index.create(connection)
 
@@ -83,12 +83,12 @@ def _add_what_cursors_miss(connection: Connection) -> None:
     """Version 9: store when the full list of a stream was read, and the records that are fetched until they are
     final.
     """
-    schema.metadata.create_all(connection, tables=[reading_tables.full_lists, reading_tables.followed_records])
+    schema.metadata.create_all(connection, tables=[schema.full_lists, schema.followed_records])
 
 
 def _add_passed_files(connection: Connection) -> None:
     """Version 10: store the older snapshots that were passed over, so that they are not reported or refused again."""
-    schema.metadata.create_all(connection, tables=[file_tables.passed_files])
+    schema.metadata.create_all(connection, tables=[schema.passed_files])
 
 
 def _store_all_messages(connection: Connection) -> None:
@@ -113,7 +113,7 @@ def _remember_begun_undos(connection: Connection) -> None:
 
 def _add_suspected_inputs(connection: Connection) -> None:
     """Version 13: store inputs at which a process was killed while it read them."""
-    schema.metadata.create_all(connection, tables=[reading_tables.suspected_inputs])
+    schema.metadata.create_all(connection, tables=[schema.suspected_inputs])
 
 
 def _add_what_is_unverified(connection: Connection) -> None:

@@ -6,6 +6,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     Double,
     ForeignKey,
     Index,
@@ -15,6 +16,8 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    and_,
+    literal_column,
 )
 
 from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime, record, scope, stream_and_key
@@ -333,3 +336,91 @@ buckets = Table(
     Column("granted", BigInteger, nullable=False),  # by the latest statement, which returns it
     Column("known", Text, nullable=False),
 )
+
+
+taken_files = Table(
+    "taken_files",
+    metadata,
+    Column("stream", String(192), primary_key=True),
+    Column("content_hash", String(64), primary_key=True),
+    Column("version", String(64), primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("modified_at", UtcDateTime, nullable=False),
+    Column("stamp", String(32), nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("accepted_at", UtcDateTime, nullable=False),
+    Column("seen_at", UtcDateTime),
+)
+
+passed_files = Table(
+    "passed_files",
+    metadata,
+    Column("stream", String(192), primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("size", BigInteger, nullable=False),
+    Column("modified_at", UtcDateTime, nullable=False),
+)
+
+content_digests = Table(
+    "content_digests",
+    metadata,
+    Column("kind", String(16), primary_key=True),
+    Column("stream", String(192), primary_key=True),
+    Column("version", String(64), primary_key=True),
+    Column("packed", LargeBinary, nullable=False),
+)
+
+
+full_lists = Table(
+    "full_lists",
+    metadata,
+    Column("stream", String(192), primary_key=True),
+    Column("read_at", UtcDateTime, nullable=False),
+)
+
+followed_records = Table(
+    "followed_records",
+    metadata,
+    Column("stream", String(192), primary_key=True),
+    Column("key_hash", Hash, primary_key=True),
+    Column("key", Text, nullable=False),
+    Column("read_at", UtcDateTime, nullable=False),
+    Column("missed", Integer, nullable=False),  # how many times in a row the source did not have it
+)
+
+suspected_inputs = Table(
+    "suspected_inputs",
+    metadata,
+    Column("stream", String(192), primary_key=True),
+    Column("digest", String(64), primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("killed", Integer, nullable=False),
+    Column("here", Integer, nullable=False),
+    Column("batches", BigInteger, nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Column("set_aside_at", UtcDateTime),
+)
+
+
+def source_is(table: Table, source: str) -> ColumnElement[bool]:
+    """Return the condition that the column ``source`` has this value, by the index on its first 200 characters.
+
+    PostgreSQL indexes no text of more than 2,700 bytes. SQLite would not use the index if the whole column were
+    compared.
+    """
+    start, rest = (literal_column(f"substr({table.name}.source, {place})", Text) for place in ("1, 200", "201"))
+    return and_(start == source[:200], rest == source[200:])
+
+
+TRACE_INDEXES = (
+    *(
+        Index(f"ix_{t.name}_place", literal_column("substr(source, 1, 200)"), t.c.line)
+        for t in (intents, dead_letters, waiting_records)
+    ),
+    Index("ix_intents_target_id", intents.c.target_id),
+)
+"""Indexes by file and line, and by the id that a record had before it was deleted.
+
+They cost two index entries of about 40 bytes for each operation until retention removes it.
+"""

@@ -10,8 +10,7 @@ from sqlalchemy import Connection, exists, func, select
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import attempts, intents
 from crossdock.state.tables.intents import UNSETTLED
-from crossdock.state.tables.record_version import Step
-from crossdock.state.tables.scope import Scope, within
+from crossdock.state.tables.record_identity import Scope, Step, within
 from crossdock.values import exact_json
 
 

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, exists, func, or_, select, true
 
-from crossdock.state.db.file_tables import taken_files
-from crossdock.state.db.schema import dead_letters, intents, migration_runs
+from crossdock.state.db.schema import dead_letters, intents, migration_runs, taken_files
 
 
 class DeadLetterCount(NamedTuple):

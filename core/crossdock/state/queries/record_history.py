@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import Column, ColumnElement, Connection, Table, and_, select, tuple_
 
 from crossdock.resources import ResourceName
-from crossdock.state.db.schema import attempts, bindings, dead_letters, intents, waiting_records
-from crossdock.state.db.trace_indexes import source_is
-from crossdock.state.tables.scope import Scope, within
+from crossdock.state.db.schema import attempts, bindings, dead_letters, intents, source_is, waiting_records
+from crossdock.state.tables.record_identity import Scope, within
 
 _DATA = {"body", "before", "after", "raw", "payload", "mapped"}
 _SCOPED = (bindings, intents)

@@ -25,7 +25,7 @@ from crossdock.records import own
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings
 from crossdock.state.tables.key_index_stamps import Change, Touched
-from crossdock.state.tables.scope import Scope, within, within_given
+from crossdock.state.tables.record_identity import Scope, within, within_given
 from crossdock.values.local_files import create_private, replace_file
 
 KEY_HASH, KNOWN_FP, KNOWN_POSITION = own("key_hash"), own("known_fp"), own("known_position")

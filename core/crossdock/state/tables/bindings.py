@@ -28,8 +28,7 @@ from sqlalchemy import (
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings as table
 from crossdock.state.tables.key_index_stamps import Change, Stamps
-from crossdock.state.tables.record_version import Step
-from crossdock.state.tables.scope import CONTRIBUTION, Scope, within_given
+from crossdock.state.tables.record_identity import CONTRIBUTION, Scope, Step, within_given
 from crossdock.state.tables.untrimmed_keys import UntrimmedKeys
 from crossdock.values import exact_json
 

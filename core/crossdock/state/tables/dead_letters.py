@@ -11,8 +11,8 @@ from sqlalchemy import Connection, Table, delete, func, select, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import dead_letters as table
-from crossdock.state.tables.record_version import COLUMNS as IDENTITY
-from crossdock.state.tables.record_version import DeleteByKey, RecordIdentity, Step, of_stream
+from crossdock.state.tables.record_identity import COLUMNS as IDENTITY
+from crossdock.state.tables.record_identity import DeleteByKey, RecordIdentity, Step, of_stream
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, false, func, select, update
 
 from crossdock.state.db import sql_statements
-from crossdock.state.db.file_tables import passed_files
-from crossdock.state.db.file_tables import taken_files as table
+from crossdock.state.db.schema import passed_files
+from crossdock.state.db.schema import taken_files as table
 from crossdock.state.tables import removed_input_digests
 from crossdock.state.tables.removed_input_digests import Digests
 

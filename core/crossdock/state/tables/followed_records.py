@@ -9,8 +9,8 @@ from datetime import datetime
 from sqlalchemy import Connection, func, select
 
 from crossdock.state.db import sql_statements
-from crossdock.state.db.reading_tables import followed_records as table
-from crossdock.state.tables.record_version import DeleteByKey
+from crossdock.state.db.schema import followed_records as table
+from crossdock.state.tables.record_identity import DeleteByKey
 
 
 @dataclass(frozen=True, slots=True)

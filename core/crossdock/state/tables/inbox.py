@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Insert, bindparam, delete, func, select, upda
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import hints, webhooks
 from crossdock.state.tables.dead_letters import ALL, DeadLetterFilter
-from crossdock.state.tables.record_version import DeleteByKey, of_stream
+from crossdock.state.tables.record_identity import DeleteByKey, of_stream
 
 REMOVED_AT_ONCE = 1_000  # webhooks in one transaction
 

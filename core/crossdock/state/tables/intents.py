@@ -14,9 +14,8 @@ from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import attempts
 from crossdock.state.db.schema import intents as table
 from crossdock.state.tables.dead_letters import ALL, DeadLetterFilter
-from crossdock.state.tables.record_version import COLUMNS as IDENTITY
-from crossdock.state.tables.record_version import RecordIdentity, Step
-from crossdock.state.tables.scope import Scope, within, within_given
+from crossdock.state.tables.record_identity import COLUMNS as IDENTITY
+from crossdock.state.tables.record_identity import RecordIdentity, Scope, Step, within, within_given
 
 Status = Literal["pending", "sending", "in_doubt", "delivered", "rejected", "replaced", "dropped"]
 Unchanged = Literal["record", "members"]

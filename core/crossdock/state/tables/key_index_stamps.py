@@ -11,7 +11,7 @@ from sqlalchemy import Connection, bindparam, select, update
 
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import key_stamps as table
-from crossdock.state.tables.scope import CONTRIBUTION, Scope, within, within_given
+from crossdock.state.tables.record_identity import CONTRIBUTION, Scope, within, within_given
 
 
 class Change(NamedTuple):

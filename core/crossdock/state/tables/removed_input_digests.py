@@ -11,7 +11,7 @@ from typing import Literal
 from sqlalchemy import Connection, delete, select
 
 from crossdock.state.db import sql_statements
-from crossdock.state.db.file_tables import content_digests as table
+from crossdock.state.db.schema import content_digests as table
 
 Kind = Literal["file", "snapshot"]
 _BYTES = 16

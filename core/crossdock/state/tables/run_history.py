@@ -10,8 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from crossdock.state.db import run_lease, sql_statements
-from crossdock.state.db.reading_tables import full_lists
-from crossdock.state.db.schema import cursors, intents, meta, run_messages, runs
+from crossdock.state.db.schema import cursors, full_lists, intents, meta, run_messages, runs
 from crossdock.state.tables.intents import UNSETTLED
 from crossdock.values.run_messages import RunMessage
 from crossdock.values.tally import NOTHING_OPEN, OpenCounts

@@ -11,8 +11,7 @@ from sqlalchemy import Connection, case, delete, func, literal, select
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import bindings, pending_removals, snapshots
 from crossdock.state.tables import removed_input_digests
-from crossdock.state.tables.record_version import Step
-from crossdock.state.tables.scope import Scope, within, within_given
+from crossdock.state.tables.record_identity import Scope, Step, within, within_given
 
 KEY_BYTES = 16
 COMPARED_SNAPSHOTS = 3  # past snapshots whose number of rows a new one is compared with

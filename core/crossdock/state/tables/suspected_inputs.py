@@ -9,7 +9,7 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, Connection, delete, select, update
 
 from crossdock.state.db import sql_statements
-from crossdock.state.db.reading_tables import suspected_inputs as table
+from crossdock.state.db.schema import suspected_inputs as table
 from crossdock.state.sidecar_files.reading_marks import ReadingMark
 
 _MOST = 6

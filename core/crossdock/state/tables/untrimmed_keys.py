@@ -10,7 +10,7 @@ from crossdock.records import trimmed_key
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import dead_letters, waiting_records
 from crossdock.state.db.schema import untrimmed_keys as table
-from crossdock.state.tables.scope import Scope, within
+from crossdock.state.tables.record_identity import Scope, within
 
 
 class UntrimmedKeys:

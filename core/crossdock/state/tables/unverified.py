@@ -9,10 +9,9 @@ from typing import NamedTuple
 from sqlalchemy import Connection, delete, func, literal, select, union, update
 
 from crossdock.state.db import sql_statements
-from crossdock.state.db.file_tables import taken_files
-from crossdock.state.db.schema import bindings, snapshots, unverified
+from crossdock.state.db.schema import bindings, snapshots, taken_files, unverified
 from crossdock.state.tables.bindings import Accepted, Binding, Bindings
-from crossdock.state.tables.scope import Scope
+from crossdock.state.tables.record_identity import Scope
 
 _RESOURCE, _STREAM = "resource", "stream"
 _IS_UNVERIFIED = bindings.c.unverified.is_(True)

@@ -12,8 +12,8 @@ from sqlalchemy import Connection, bindparam, func, select, update
 from crossdock.state.db import sql_statements
 from crossdock.state.db.schema import waiting_records as table
 from crossdock.state.tables.dead_letters import ALL, DeadLetterFilter
-from crossdock.state.tables.record_version import COLUMNS as IDENTITY
-from crossdock.state.tables.record_version import DeleteByKey, RecordIdentity, of_stream
+from crossdock.state.tables.record_identity import COLUMNS as IDENTITY
+from crossdock.state.tables.record_identity import DeleteByKey, RecordIdentity, of_stream
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from typing import Any, Self
 
 from sqlalchemy import Column, ColumnElement, Connection, Table, and_, exists, false, func, not_, or_, select
 
-from crossdock.state.db.file_tables import taken_files
 from crossdock.state.db.schema import (
     begun_undos,
     bindings,
@@ -26,11 +25,12 @@ from crossdock.state.db.schema import (
     runs,
     scheduled_runs,
     snapshots,
+    taken_files,
 )
 from crossdock.state.tables.intents import UNSETTLED
+from crossdock.state.tables.record_identity import Scope
 from crossdock.state.tables.run_history import COMPLETED
 from crossdock.state.tables.scheduled_runs import RECENT
-from crossdock.state.tables.scope import Scope
 from crossdock.state.tables.snapshots_and_approvals import COMPARED_SNAPSHOTS
 
 MAX_AGE = timedelta(days=36_525)

@@ -16,8 +16,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Table, delete, func, select, tuple_, update
 
 from crossdock.state.db import sql_statements
-from crossdock.state.db.file_tables import taken_files
-from crossdock.state.db.schema import dead_letters, intents, meta, runs, scheduled_runs, snapshots
+from crossdock.state.db.schema import dead_letters, intents, meta, runs, scheduled_runs, snapshots, taken_files
 from crossdock.state.tables import removed_input_digests
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
 from crossdock.state.upkeep import removable_rows

@@ -13,9 +13,9 @@ from collections.abc import Set as AbstractSet
 from crossdock.errors import StoppedError
 from crossdock.pacing.allowance import Allowance
 from crossdock.state import Intent
-from crossdock.writing.delivery.delivering_run import DeliveringRun
 from crossdock.writing.delivery.delivery_context import (
     NOTHING_TAKEN_OVER,
+    DeliveringRun,
     DeliveryContext,
     ForgottenRecords,
     TakeOverRules,
@@ -24,8 +24,7 @@ from crossdock.writing.delivery.outcome_policy import Policy
 from crossdock.writing.delivery.restored_state import NO_DOUBTS, StateDoubts
 from crossdock.writing.delivery.senders import Senders, SendResult, SendTask
 from crossdock.writing.delivery.settlement import Settlement
-from crossdock.writing.delivery.turn_decisions import Decisions
-from crossdock.writing.delivery.turn_writer import Chunk, TurnWriter
+from crossdock.writing.delivery.turn_writer import Chunk, Decisions, TurnWriter
 from crossdock.writing.delivery.undecided_requests import PostponedError
 from crossdock.writing.targets.outcomes import Outcome
 from crossdock.writing.targets.target import Target

@@ -19,7 +19,7 @@ from crossdock.writing.delivery.operations import (
     takes_over,
 )
 from crossdock.writing.delivery.senders import SendTask
-from crossdock.writing.delivery.turn_decisions import Decisions
+from crossdock.writing.delivery.turn_writer import Decisions
 from crossdock.writing.delivery.undecided_requests import Retries
 from crossdock.writing.targets.merge_patch import holds
 from crossdock.writing.targets.outcomes import Outcome

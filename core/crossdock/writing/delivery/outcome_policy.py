@@ -16,7 +16,7 @@ from crossdock.writing.delivery.delivery_context import DeliveryContext
 from crossdock.writing.delivery.existing_records import ExistingRecords
 from crossdock.writing.delivery.operations import payload_after, request_to_create
 from crossdock.writing.delivery.senders import RetryState, SendTask
-from crossdock.writing.delivery.turn_decisions import Decisions
+from crossdock.writing.delivery.turn_writer import Decisions
 from crossdock.writing.delivery.undecided_requests import Retries
 from crossdock.writing.targets import outcomes
 from crossdock.writing.targets.outcomes import Outcome

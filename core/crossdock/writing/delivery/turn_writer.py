@@ -1,22 +1,26 @@
-"""Writes one turn of the dispatcher into the state, in one transaction."""
+"""Writes one turn of the dispatcher, with what was decided in it, into the state, in one transaction."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Protocol
 from uuid import uuid4
 
 from crossdock.errors import RecordError
 from crossdock.pacing.allowance import Allowance
-from crossdock.state import Intent, Scope, Transaction
+from crossdock.state import Attempt, Intent, Scope, Transaction
+from crossdock.state.tables.intents import Status
 from crossdock.values.author_code import AuthorCodeError
 from crossdock.writing.delivery import settlement
-from crossdock.writing.delivery.delivering_run import DeliveringRun
+from crossdock.writing.delivery.delivery_context import DeliveringRun
 from crossdock.writing.delivery.operations import Operation, make_intent, unsent
 from crossdock.writing.delivery.restored_state import StateDoubts
 from crossdock.writing.delivery.senders import SendTask
-from crossdock.writing.delivery.turn_decisions import Decisions
+from crossdock.writing.delivery.settlement import Settlement
 from crossdock.writing.targets import outcomes
+from crossdock.writing.targets.outcomes import Outcome
 from crossdock.writing.targets.target import Target
 
 LEAVE_WITHIN_S = 1.0  # after the lease was confirmed; a slower machine gets more time
@@ -124,3 +128,40 @@ class TurnWriter:
     def move(self, intents: Sequence[Intent]) -> None:
         now = self._clock.now()
         self._state.apply(lambda tx: tx.intents.move(intents, at=now))
+
+
+@dataclass(slots=True)
+class Decisions:
+    """The decisions of one turn, stored in one transaction.
+
+    Attributes:
+        settled: Intents that this run is done with.
+        moved: Intents with a new status only: replaced by a successor, or pending until a retry.
+        successors: New intents, made from what a look-up found at the target.
+        attempts: The results of attempts, except for a delivery at the first attempt.
+    """
+
+    settled: list[Settlement] = field(default_factory=list)
+    moved: list[Intent] = field(default_factory=list)
+    successors: list[Intent] = field(default_factory=list)
+    attempts: list[Attempt] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.settled or self.moved or self.successors or self.attempts)
+
+    def settle(self, status: Status, intent: Intent, outcome: Outcome, *, untouched: bool = False) -> None:
+        intent.status = status
+        self.settled.append(Settlement(intent, outcome, untouched=untouched))
+
+    def explain(self, intent: Intent, outcome: Outcome, *, at: datetime) -> None:
+        """Record why *intent* is in doubt, replacing the result of its last attempt."""
+        if self.attempts and self.attempts[-1].intent_id == intent.id:
+            self.attempts.pop()
+        self.attempts.append(Attempt(intent.id, intent.attempts, at, "in_doubt", outcome.status, outcome.message))
+
+    def note(self, task: SendTask, outcome: Outcome, *, at: datetime) -> None:
+        """Record the result of an attempt, unless it delivered the intent at once."""
+        intent = task.intent
+        if task.purpose == "send" and (outcome.kind != "delivered" or intent.attempts > 1):
+            attempt = Attempt(intent.id, intent.attempts, at, outcome.kind, outcome.status, outcome.message)
+            self.attempts.append(attempt)

@@ -11,7 +11,7 @@ from crossdock.writing.delivery import in_doubt_rules
 from crossdock.writing.delivery.delivery_context import DeliveryContext
 from crossdock.writing.delivery.senders import RetryState, SendTask
 from crossdock.writing.delivery.settlement import Settlement
-from crossdock.writing.delivery.turn_decisions import Decisions
+from crossdock.writing.delivery.turn_writer import Decisions
 from crossdock.writing.targets.outcomes import Outcome
 
 FAILING_RECORDS_AT_MOST = 10  # left out while the target answers pings, before anything was delivered

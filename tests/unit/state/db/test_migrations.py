@@ -18,7 +18,7 @@ from crossdock.state import (
     StateUrl,
     create,
 )
-from crossdock.state.db import migrations, schema, trace_indexes
+from crossdock.state.db import migrations, schema
 from crossdock.state.tables.run_history import UNRECORDED
 from crossdock.values.run_messages import RunMessage
 
@@ -54,7 +54,7 @@ def back_to(connection: Connection, version: int) -> None:
         if version == 3 or table == "bindings":
             connection.execute(text(f"CREATE INDEX ix_{table}_platform_id ON {table} (platform_id)"))
     if version < 3:
-        for index in trace_indexes.TRACE_INDEXES:
+        for index in schema.TRACE_INDEXES:
             index.drop(connection, checkfirst=index.name == "ix_intents_target_id")
     if version < 2:
         connection.execute(text("ALTER TABLE runs DROP COLUMN duration_ms"))
@@ -133,7 +133,7 @@ def test_version_3_has_the_indexes_of_trace(state_url: StateUrl) -> None:
     with engine.begin() as connection:
         new = index_names(connection)
         back_to(connection, 2)
-        assert {index.name for index in trace_indexes.TRACE_INDEXES}.isdisjoint(index_names(connection))
+        assert {index.name for index in schema.TRACE_INDEXES}.isdisjoint(index_names(connection))
     assert not create(state_url, PIN)
     with engine.connect() as connection:
         assert index_names(connection) == new

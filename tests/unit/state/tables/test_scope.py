@@ -7,7 +7,7 @@ from tests.unit.state.samples import SCOPE
 
 from crossdock.state import Scope, State
 from crossdock.state.db.schema import key_stamps
-from crossdock.state.tables.scope import within, within_given
+from crossdock.state.tables.record_identity import within, within_given
 
 OTHERS = [Scope("3pl", "product", "wms"), Scope("platform", "order", "wms"), Scope("platform", "product", "shop")]
 

@@ -1,11 +1,13 @@
-"""The identity of one version of a record, and the parts that tables with one row per stream and record share."""
+"""The identity of one version of a record, the scope in which its key is unique, and what their tables share."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Table, bindparam, delete, literal, select
+from sqlalchemy import ColumnElement, Connection, Table, and_, bindparam, delete, literal, select
 
 from crossdock.state.db import sql_statements
 
@@ -13,6 +15,8 @@ Step = Literal["whole", "open", "remove", "import"]
 """``whole``: the record as it was read. ``open``: the first of two steps of a circular reference, without the member
 that closes the cycle. ``remove``: an archive or delete of a record that its snapshot no longer lists. ``import``: a
 binding from a file, whose payload at the target is unknown."""
+CONTRIBUTION = "+"  # prefix of a contributing stream; no namespace contains it
+_LONGEST = 128  # characters of the column
 
 
 class RecordIdentity(NamedTuple):
@@ -61,3 +65,41 @@ class DeleteByKey:
     def run(self, connection: Connection, stream: str, key_hashes: Sequence[int]) -> None:
         if key_hashes and connection.execute(self._any, {"stream": stream}).first():
             self._delete.run(connection, {"key": key_hashes}, {"stream": stream})
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """One target's resource in one namespace, or the contributions of one stream to the records of such a scope."""
+
+    target: str
+    resource: str
+    namespace: str
+
+    def contribution(self, stream: str) -> Scope:
+        namespace = f"{self.namespace}{CONTRIBUTION}{stream}"
+        if len(namespace) > _LONGEST:
+            name = hashlib.sha256(stream.encode()).hexdigest()[:32]
+            namespace = f"{self.namespace}{CONTRIBUTION}{name}"
+        return replace(self, namespace=namespace)
+
+    @property
+    def is_contribution(self) -> bool:
+        return CONTRIBUTION in self.namespace
+
+    @property
+    def whole(self) -> Scope:
+        """The scope of the records that a contribution belongs to; for others the scope itself."""
+        return replace(self, namespace=self.namespace.partition(CONTRIBUTION)[0]) if self.is_contribution else self
+
+    @property
+    def columns(self) -> dict[str, str]:
+        return asdict(self)
+
+
+def within(table: Table, scope: Scope) -> ColumnElement[bool]:
+    return and_(*(table.c[name] == value for name, value in scope.columns.items()))
+
+
+def within_given(table: Table) -> ColumnElement[bool]:
+    """Return the same condition with the `Scope.columns` as parameters of the statement."""
+    return and_(*(table.c[name] == bindparam(name) for name in Scope.__slots__))

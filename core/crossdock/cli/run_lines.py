@@ -1,4 +1,4 @@
-"""The tally of a run as tables, in the same form on the terminal and in a report."""
+"""What a run read, sent and asked of APIs as tables and sentences, in the same form on the terminal and in a report."""
 
 from __future__ import annotations
 
@@ -13,8 +13,20 @@ from crossdock.values.tally import IN, OUT, OpenCounts
 
 if TYPE_CHECKING:
     from crossdock.state import RunRecord
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from crossdock.cli.shared_options import counted
+from crossdock.values.times_as_text import duration_text, instant_text
 
 Line = tuple[str | int, ...]
+BALANCE = {
+    True: "the tally balances",
+    False: "THE TALLY DOES NOT BALANCE",
+    None: "its tally is partial: an error ended it in the middle of a step",
+}
+API_COLUMNS = ("connection", "requests", "throttled", "waited for the rate limit")
+_NAMED = 3  # most files in a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +93,6 @@ def balance(balanced: Sequence[bool | None] | None) -> bool | None:
     return False if False in balanced else None if None in balanced else True
 
 
-BALANCE = {
-    True: "the tally balances",
-    False: "THE TALLY DOES NOT BALANCE",
-    None: "its tally is partial: an error ended it in the middle of a step",
-}
-
-
 def open_records(streams: Mapping[str, Any]) -> list[str]:
     """Return one sentence for each stream with open records, from the *streams* of `facts`."""
     counts = ((name, OpenCounts.of_json(stream.get("open", {}))) for name, stream in streams.items())
@@ -109,3 +114,44 @@ def _row_terms(rows: Mapping[str, Any]) -> dict[str, int]:
 
 def _record_terms(records: Mapping[str, int]) -> dict[str, int]:
     return {RecordTerm(term).shown: records.get(term, 0) for term in (*IN, *OUT)}
+
+
+Cells = tuple[str, int, int, str]
+
+
+def api_rows(apis: Mapping[str, Any]) -> Iterator[Cells]:
+    for name, usage in apis.items():
+        yield name, usage["requests"], usage["throttled"], duration_text(timedelta(milliseconds=usage["waited_ms"]))
+
+
+def api_sentences(apis: Mapping[str, Any]) -> Iterator[str]:
+    for name, requests, throttled, waited in api_rows(apis):
+        wait = f", waited {waited} for the rate limit" if apis[name]["waited_ms"] >= 1000 else ""
+        yield f"{name}: {counted(requests, 'API request')} ({throttled:,} throttled){wait}"
+
+
+def input_sentence(stream: Mapping[str, Any]) -> str | None:
+    """Describe what one of the streams in `Report.as_json` found; None if it read no files."""
+    found, files = stream.get("input"), stream.get("files", [])
+    if found == "none":
+        newest = stream["newest_file"]
+        return f"no new file (newest: {newest['name']} of {_time(newest['modified_at'])})" if newest else "no file yet"
+    number = len(files) + stream.get("more_files", 0)
+    many = f"{counted(number, 'file')}: {files[0]['name']} to {files[-1]['name']}" if number > _NAMED else None
+    if found == "unchanged":
+        if number == 1:
+            return f"file unchanged: {files[0]['name']} has the content that was read before"
+        names = many or ", ".join(file["name"] for file in files)
+        return f"files unchanged: {names} have the content that was read before"
+    if found != "new":
+        return None
+    is_read = any(file["rows"] is not None for file in files)
+    return f"{'read' if is_read else 'not imported:'} {many or ', '.join(map(_with_rows, files))}"
+
+
+def _with_rows(file: Mapping[str, Any]) -> str:
+    return file["name"] if file["rows"] is None else f"{file['name']} ({counted(file['rows'], 'row')})"
+
+
+def _time(text: str) -> str:
+    return instant_text(datetime.fromisoformat(text))

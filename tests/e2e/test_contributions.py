@@ -88,6 +88,45 @@ def test_a_record_that_was_created_again_gets_its_contributions_again(
     assert {each["sku"]: each.get("barcode") for each in products} == {"P1": "111", "P2": "222"}
 
 
+@pytest.mark.parametrize("way", ["repaired", "mapped again"])
+def test_what_was_contributed_to_a_deleted_record_waits_for_nothing(
+    tmp_path: Path, platform: SandboxServer, client: httpx.Client, way: str
+) -> None:
+    """Its row is decided again, by a repair or under another mapping, and later syncs still end with nothing open."""
+    counted = {"kind": "delimited", "delimiter": ";", "trailer": {"prefix": "TRL;", "count": 1}}
+    removed = {"mode": "snapshot", "format": counted, "on_gone": "delete", "gone": {"at_most_percent": 100}}
+    names = table("out/PROD_*", ["SKU"], resource="product", map={"sku": "SKU", "name": "NAME"}) | removed
+    barcodes = table("out/CODE_*", ["SKU"], resource="product", contributes=["barcode"], map={"barcode": "CODE"})
+    connections = {
+        "shop": {
+            "kind": "folder_warehouse", "path": ".", "settle_s": 0,
+            "streams": {"products": names, "barcodes": barcodes | {"mode": "snapshot"}},
+        }
+    }  # fmt: skip
+    project = FolderProject(tmp_path, platform, connections)
+    assert project.run("init").exit_code == 0
+    both, one = "SKU;NAME\nP1;Lamp\nP2;Bulb\nTRL;2\n", "SKU;NAME\nP1;Lamp\nTRL;1\n"
+    project.write("CODE_2026-11-01.csv", "SKU;CODE\nP1;111\nP2;222\n")
+    for night, listed in enumerate([both, both.replace("Bulb", "Tube"), one], 1):
+        project.write(f"PROD_2026-11-0{night}.csv", listed)
+        agreed(project)
+    if way == "repaired":
+        held = client.get("/api/v1/catalog/products").json()["data"]
+        client.patch(f"/api/v1/catalog/products/{held[0]['id']}", json={"name": "Changed"}).raise_for_status()
+        assert project.run("reconcile", "-o", str(tmp_path / "repair")).exit_code == 1
+        done = project.run("apply", str(tmp_path / "repair"))
+        assert done.exit_code == 0, done.stdout + done.stderr
+    else:
+        text = project.config.read_text(encoding="utf-8")
+        project.config.write_text(text.replace("barcode: CODE", "barcode: {from: CODE, as: text}"), encoding="utf-8")
+    project.write("PROD_2026-11-04.csv", one.replace("Lamp", "Light"))
+    agreed(project)
+    project.write("PROD_2026-11-05.csv", both)
+    assert agreed(project)["requests"] == 3
+    products = client.get("/api/v1/catalog/products").json()["data"]
+    assert {each["sku"]: each.get("barcode") for each in products} == {"P1": "111", "P2": "222"}
+
+
 def test_a_record_that_a_forgotten_run_has_created_again_gets_what_the_source_says(
     tmp_path: Path, platform: SandboxServer, client: httpx.Client
 ) -> None:

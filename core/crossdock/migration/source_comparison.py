@@ -198,21 +198,9 @@ class SourceComparison:
         return identity.key_hash in self._dropped[identity.stream]
 
     def _waiting(self, record: WaitingRecord) -> None:
-        if self._was_contributed(record.identity):
-            return
         self._decisions.waiting(record)
         missing = ", ".join(f"{each['resource']} {each['key']}" for each in record.waits_for)
         self._undelivered("waiting", record.identity, f"for {missing}")
-
-    def _was_contributed(self, identity: RecordIdentity) -> bool:
-        """Return whether a contribution was delivered to a record that was deleted since. It is sent again to a record
-        that is created again, and nothing waits until then.
-        """
-        scope = self._scopes[identity.stream]
-        if not scope.is_contribution:
-            return False
-        with self._state.look() as tx:
-            return bool(tx.bindings.ids(scope, [identity.key_hash]))
 
     def _resend(self, intent: Intent) -> None:
         self._decisions.resend(intent)

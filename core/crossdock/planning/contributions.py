@@ -28,10 +28,11 @@ class Contributions:
 
     def bindings(
         self, tx: Transaction, reads: Sequence[KeyedRecord], origins: Mapping[int, Origin]
-    ) -> dict[int, Binding]:
-        """Return what this stream contributed to each existing record of *reads*, by key hash.
+    ) -> tuple[dict[int, Binding], dict[int, Binding]]:
+        """Return what this stream contributed to the records of *reads* that exist, and to others, by key hash.
 
-        A record without a contribution, or one that was created again since, has an empty payload.
+        A record without a contribution, or one that was created again since, has an empty payload. The others have
+        been deleted since.
         """
         key_hashes = [read.identity.key_hash for read in reads]
         own = tx.bindings.get(self._scope, key_hashes)
@@ -46,7 +47,7 @@ class Contributions:
             if mine is None or mine.target_id != target_id:
                 mine = _nothing_yet(key_hash, read.identity.key, target_id, mine.counter if mine else 0)
             found[key_hash] = mine if whole is None else replace(mine, etag=whole.etag, changed_at=whole.changed_at)
-        return found
+        return found, {key_hash: mine for key_hash, mine in own.items() if key_hash not in found}
 
     def again(self, tx: Transaction, left_out: Collection[int]) -> Iterator[Operation]:
         """Yield what was contributed to records that were deleted and created again since.

@@ -20,7 +20,7 @@ from crossdock.planning.own_writes import Origin, OwnWrites
 from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.references import ScopedKey
 from crossdock.planning.removals import Removals, removal
-from crossdock.state import Binding, DeadLetter, NamedRecord, RecordIdentity, Step
+from crossdock.state import Binding, DeadLetter, NamedRecord, RecordIdentity, Step, Transaction
 from crossdock.values import exact_json
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.delivery_context import DeliveringRun
@@ -124,10 +124,7 @@ class Planner:
         drafts = [each for each in drafts if each[0].identity.key_hash not in others]
         with self._state.look() as tx:
             self._references.look_up((key for *_, keys in drafts for key in keys), tx)
-            if self._contributions.needed:
-                bindings = self._contributions.bindings(tx, [read for read, *_ in drafts], origins)
-            else:
-                bindings = tx.bindings.get(scope, [read.identity.key_hash for read, *_ in drafts])
+            bindings, former = self._bindings(tx, [read for read, *_ in drafts], origins)
         if any(read.identity.key_hash not in bindings for read, *_ in drafts) and not self._may_match(len(drafts)):
             return planned
         for number, (read, members, keys) in enumerate(drafts, 1):
@@ -136,6 +133,8 @@ class Planner:
             missing = self._references.missing(keys)
             if binding is None and not missing and self._contributions.needed:
                 binding = self._contributions.to_planned(read)
+            if self._is_as_before(read, members, missing, former.get(key_hash)):
+                binding, missing = former[key_hash], []
             if not missing:
                 if not self._decide_one(planned, read, members, binding):
                     self._tally.count("carried_on", len(drafts) - number)
@@ -147,6 +146,28 @@ class Planner:
             if not is_held:
                 self._tally.count("carried_on")
         return planned
+
+    def _bindings(
+        self, tx: Transaction, reads: Sequence[KeyedRecord], origins: Mapping[int, Origin]
+    ) -> tuple[Mapping[int, Binding], Mapping[int, Binding]]:
+        """Return the bindings of *reads*, and contributions to records that were deleted since, by key hash."""
+        if self._contributions.needed:
+            return self._contributions.bindings(tx, reads, origins)
+        return tx.bindings.get(self._bound.scope, [read.identity.key_hash for read in reads]), {}
+
+    def _is_as_before(
+        self, read: KeyedRecord, members: dict[str, Any], missing: list[ScopedKey], former: Binding | None
+    ) -> bool:
+        """Return whether the record is a contribution that was delivered, to a record that was deleted since.
+
+        It waits for nothing: once that record is created again, what was contributed to it is sent again.
+        """
+        if former is None or missing != self._contributions.awaited(read):
+            return False
+        try:
+            return self._payload(read, members) == former.payload
+        except RecordError:
+            return False
 
     def _decide_one(
         self, planned: PlannedChunk, read: KeyedRecord, members: dict[str, Any], binding: Binding | None

@@ -106,6 +106,7 @@ def restored(config: Path, *, as_json: bool) -> None:
     def declare(tx: Transaction) -> int:
         tx.runs.declare_restored(at=clock.now(), remembered=tx.bindings.newest_change(PLATFORM))
         tx.unverified.declare(resources)
+        tx.unknown_references.forget_unread()
         return sum(number for _, number in tx.unverified.counts())
 
     with loaded.alone(restored=True) as opened:

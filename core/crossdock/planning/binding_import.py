@@ -59,6 +59,9 @@ def import_bindings(
             if not isinstance(targets[scope.target].resources[scope.resource], Action):  # actions hold nothing
                 tx.unverified.distrust(scope, fresh)
             number += len(fresh)
+        for name, kind in targets[scope.target].resources.items():
+            if scope.resource in kind.parents and not isinstance(kind, Action):
+                tx.unverified.declare_resource(scope.target, name)  # which of them refer to these is unknown
     tx.runs.finish(run_id, RunResult("done"), at=at)
     return number
 

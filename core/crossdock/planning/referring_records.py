@@ -2,7 +2,7 @@
 
 A gone record is kept while a remaining record refers to it. Its delete is held back until the source shows again that
 the record is gone, or until a replay. All references in the state for the target count, of any stream, namespace or
-contribution, and those of unsettled operations.
+contribution, those of unsettled operations, and those that only the target's lists have shown.
 """
 
 from __future__ import annotations
@@ -18,17 +18,21 @@ from crossdock.planning.planned_chunk import PlannedChunk
 from crossdock.planning.planner import Planner
 from crossdock.planning.referred_ids import referred_ids
 from crossdock.planning.removals import REFERENCED, REFERENCED_BY, Removals, removal
-from crossdock.state import DeadLetter, Scope, State, Transaction
+from crossdock.state import Binding, DeadLetter, Scope, State, Transaction, UnknownReference
 from crossdock.writing.delivery.operations import Operation, payload_after
 
 _SHOWN = 3
+_AT_ONCE = 1_000  # ids that are looked up together
 
 
 class Referrer(NamedTuple):
     """A record that refers to another one.
 
     Attributes:
-        is_open: Whether an operation on it is unsettled, so that it may yet refer to the other record.
+        scope: Without a namespace if the state does not know the record.
+        key: The target's id if the state does not know the record; empty for all records of a list that was not read.
+        is_open: Whether the record counts although the state has no binding of it, for example because an operation on
+            it is unsettled.
     """
 
     scope: Scope
@@ -60,6 +64,7 @@ class ReferringRecords:
         self._deleted: dict[str, dict[str, set[Referrer]]] = defaultdict(dict)
         self._deferred: dict[str, tuple[BoundStream, Removals]] = {}
         self._planned: dict[tuple[Scope, int], tuple[str, set[tuple[str, str]]]] = {}
+        self._shown = defaultdict[tuple[str, str], list[UnknownReference]](list)  # by what refers to deleted records
 
     def defer(self, bound: BoundStream, gone: Removals) -> Removals:
         """Keep the deletes of *gone* for `rounds` if records may refer to them. Return what is removed at once."""
@@ -68,8 +73,10 @@ class ReferringRecords:
         if bound.stream.on_gone != "delete" or not gone.removed or not is_parent:
             return gone
         with self._state.look() as tx:
-            bindings = tx.bindings.get(bound.scope, gone.removed)
-        self._deleted[resource].update({each.target_id: set() for each in bindings.values()})
+            ids = [each.target_id for each in tx.bindings.get(bound.scope, gone.removed).values()]
+            for each in tx.unknown_references.to(self._target, resource, ids):
+                self._shown[each.by_resource, each.by_id].append(each)
+        self._deleted[resource].update({each: set() for each in ids})
         self._deferred[bound.name] = bound, gone
         return replace(gone, removed=())
 
@@ -85,7 +92,8 @@ class ReferringRecords:
             return
         before = operation.binding.payload if operation.binding else {}
         after = set(self._among(kind, {} if operation.kind == "delete" else operation.after))
-        if after or any(self._among(kind, before)):
+        is_shown = operation.binding and (operation.scope.resource, operation.binding.target_id) in self._shown
+        if after or is_shown or any(self._among(kind, before)):
             self._planned[operation.scope, operation.identity.key_hash] = operation.record.key, after
 
     def _add_open(self, tx: Transaction) -> None:
@@ -94,6 +102,47 @@ class ReferringRecords:
             if intent.scope.target == self._target and kind is not None and intent.operation != "delete":
                 who = Referrer(intent.scope, intent.identity.key_hash, intent.identity.key, is_open=True)
                 self._add(who, self._among(kind, payload_after(intent)))
+
+    def _add_shown(self, tx: Transaction) -> None:
+        by_resource = defaultdict[str, list[str]](list)
+        for name, target_id in self._shown:
+            by_resource[name].append(target_id)
+        for name, ids in by_resource.items():
+            for start in range(0, len(ids), _AT_ONCE):
+                self._add_referring(tx, name, ids[start : start + _AT_ONCE])
+
+    def _add_referring(self, tx: Transaction, name: str, ids: Sequence[str]) -> None:
+        bound = defaultdict[str, list[tuple[Scope, Binding]]](list)
+        for scope, binding in tx.bindings.of_ids(self._target, name, ids):
+            bound[binding.target_id].append((scope, binding))
+        for each in (shown for target_id in ids for shown in self._shown[name, target_id]):
+            who = self._still_referring(self._kinds[name], each, bound[each.by_id])
+            if who is not None:
+                self._add(who, [(each.resource, each.target_id)])
+
+    def _still_referring(
+        self, kind: ResourceType, shown: UnknownReference, bound: Sequence[tuple[Scope, Binding]]
+    ) -> Referrer | None:
+        """Return the record that was *shown* to refer; None if the state has learned since to what it refers.
+
+        Args:
+            bound: The bindings to it, including contributions.
+        """
+        whole = next((each for each in bound if not each[0].is_contribution), None)
+        if whole is None:
+            return Referrer(Scope(self._target, shown.by_resource, ""), 0, shown.by_id, is_open=True)
+        scope, binding = whole
+        known = {reference for _, each in bound for reference in referred_ids(kind, each.payload)}
+        is_replaced = not kind.write_once and any(resource == shown.resource for resource, _ in known)
+        is_known = (shown.resource, shown.target_id) in known or (scope, binding.key_hash) in self._planned
+        return None if is_replaced or is_known else Referrer(scope, binding.key_hash, binding.key)
+
+    def _add_unread(self, tx: Transaction) -> None:
+        """Let each record of a list that had to be read, and could not be, refer to all."""
+        for name in tx.unknown_references.unread(self._target):
+            who = Referrer(Scope(self._target, name, ""), 0, "", is_open=True)
+            for parent in self._kinds[name].parents:
+                self._add(who, ((parent, each) for each in self._deleted.get(parent, ())))
 
     def _among(self, kind: ResourceType, payload: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         return (each for each in referred_ids(kind, payload) if each[1] in self._deleted.get(each[0], ()))
@@ -121,6 +170,8 @@ class ReferringRecords:
                     if (scope, key_hash) not in self._planned:
                         self._add(Referrer(scope, key_hash, key), self._among(kind, payload))
             self._add_open(tx)
+            self._add_shown(tx)
+            self._add_unread(tx)
         for (scope, key_hash), (key, referred) in self._planned.items():
             self._add(Referrer(scope, key_hash, key, is_open=True), referred)
 
@@ -172,11 +223,20 @@ def _dead_letter(bound: BoundStream, kept: Operation, referring: Sequence[Referr
 
 def _said(bound: BoundStream, referring: Sequence[Referrer]) -> str:
     """Describe the referring records, and how to delete the record nevertheless."""
-    names = sorted(
-        f"{each.scope.resource.replace('_', ' ')} {each.scope.whole.namespace}:{each.key}" for each in referring
-    )
+    if unread := sorted(each.scope.resource.replace("_", " ") for each in referring if not each.key):
+        lists = " and ".join(unread)
+        return (
+            f"records of {lists} that the state does not know may refer to it: their list could not be read; permit"
+            f" that, and declare it: crossdock state restored; or delete it now with gone: {{{REFERENCED}}}"
+        )
+    names = sorted(map(_name, referring))
     more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
     verb, stream = "refers" if len(names) == 1 else "refer", bound.stream
     shows_again = stream.mode == "snapshot" or stream.lists_existing or stream.rereads_gone
     later = "it is deleted when they are" if shows_again else f"after they are: crossdock records replay {bound.name}"
     return f"{', '.join(names[:_SHOWN])}{more} {verb} to it; {later}, or now with gone: {{{REFERENCED}}}"
+
+
+def _name(referring: Referrer) -> str:
+    namespace = referring.scope.whole.namespace
+    return f"{referring.scope.resource.replace('_', ' ')} {namespace and f'{namespace}:'}{referring.key}"

@@ -26,6 +26,7 @@ from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.allowance import Allowance
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import ResourceName
+from crossdock.runs import unknown_references
 from crossdock.runs.differences import Correction
 from crossdock.runs.live_comparison import ComparedResource, LiveComparison
 from crossdock.runs.operator_look_ups import LookUps
@@ -160,13 +161,16 @@ class Verification:
     def _read(self, live: LiveRecords, target: Target, resource: str) -> None:
         comparison = self._comparison(target, resource)
         self._begin(f"comparing {resource.replace('_', ' ')} records with the platform")
+        self._state.apply(lambda tx: tx.unknown_references.begin(PLATFORM, resource))
         for page in live.pages(cast("ResourceName", resource)):
             self._check()
-            listed = [each for bound in comparison.take(page).values() for each in bound]
-            self._write(comparison, listed)
+            bound = comparison.take(page)
+            self._write(comparison, [each for bindings in bound.values() for each in bindings])
+            unknown_references.keep(self._state, resource, page, bound)
             self._run.progress.advance(len(page))
         comparison.finish(partial(live.record, cast("ResourceName", resource)))
         self._write(comparison, [])
+        self._state.apply(lambda tx: tx.unknown_references.complete(PLATFORM, resource))
         self._keep_contributions(comparison, resource)
         self.forgotten.take(resource, comparison)
         if not target.resources[resource].write_once:

@@ -23,6 +23,7 @@ from crossdock.state.tables.removed_input_digests import Digests
 from crossdock.state.tables.run_history import RunRecord, RunResult
 from crossdock.state.tables.scheduled_runs import DueRun, Recipients, ScheduledRun, SkippedRun, UntoldRun
 from crossdock.state.tables.snapshots_and_approvals import PastSnapshot, PendingApproval
+from crossdock.state.tables.unknown_references import UnknownReference
 from crossdock.state.tables.waiting_records import Wait, WaitingCount, WaitingRecord
 
 __all__ = [
@@ -65,6 +66,7 @@ __all__ = [
     "Step",
     "Transaction",
     "Unchanged",
+    "UnknownReference",
     "UntoldRun",
     "Wait",
     "WaitingCount",

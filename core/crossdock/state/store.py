@@ -50,6 +50,7 @@ from crossdock.state.tables.run_history import Cursors, FullLists, Runs
 from crossdock.state.tables.scheduled_runs import ScheduledRuns
 from crossdock.state.tables.snapshots_and_approvals import SnapshotHistory
 from crossdock.state.tables.suspected_inputs import SuspectedInputs
+from crossdock.state.tables.unknown_references import UnknownReferences
 from crossdock.state.tables.untrimmed_keys import UntrimmedKeys
 from crossdock.state.tables.unverified import Unverified
 from crossdock.state.tables.waiting_records import WaitingRecords
@@ -66,6 +67,7 @@ class Transaction:
     def __init__(self, connection: Connection, expected: Callable[[Scope], int]) -> None:
         self.stamps = Stamps(connection, expected)
         self.bindings = Bindings(connection, self.stamps)
+        self.unknown_references = UnknownReferences(connection)
         self.untrimmed_keys = UntrimmedKeys(connection)
         self.unverified = Unverified(connection, self.bindings)
         self.runs = Runs(connection)

@@ -139,6 +139,11 @@ def _store_decisions(connection: Connection) -> None:
     connection.execute(text(f"ALTER TABLE intents ADD COLUMN resolved_at {time}"))
 
 
+def _add_unknown_references(connection: Connection) -> None:
+    """Version 18: store the references that only the lists of a target show."""
+    schema.metadata.create_all(connection, tables=[schema.unknown_references])
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _store_durations,
     _index_what_trace_searches_by,
@@ -156,6 +161,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _mark_idle_records,
     _store_commands,
     _store_decisions,
+    _add_unknown_references,
 )
 """Step n upgrades a state from version n to n + 1. Steps after a release are added here."""
 

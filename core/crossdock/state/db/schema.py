@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime, record, scope, stream_and_key
 
-VERSION = 17
+VERSION = 18
 
 metadata = MetaData()
 _Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids for INTEGER only
@@ -96,6 +96,16 @@ unverified = Table(
     metadata,
     Column("kind", String(8), primary_key=True),  # resource: records of a target; stream: records that were read
     Column("name", String(192), primary_key=True),
+)
+
+unknown_references = Table(
+    "unknown_references",
+    metadata,
+    Column("target", String(64), primary_key=True),
+    Column("resource", String(32), primary_key=True),  # of the record that is referred to
+    Column("target_id", String(128), primary_key=True),
+    Column("by_resource", String(32), primary_key=True),
+    Column("by_id", String(128), primary_key=True),
 )
 
 untrimmed_keys = Table(  # keys with white space around them, from before keys were trimmed

@@ -25,6 +25,8 @@ from crossdock.values.run_messages import RunMessage
 
 def back_to(connection: Connection, version: int) -> None:
     """Give a new state the columns, tables and indexes of an older *version*, 1 to 3 or 6 to 11."""
+    if version < 18:
+        schema.metadata.drop_all(connection, tables=[schema.unknown_references])
     if version < 17:
         connection.execute(text("ALTER TABLE intents DROP COLUMN resolved_at"))
     if version < 16:

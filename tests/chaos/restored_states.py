@@ -8,6 +8,7 @@ long one in `tests.long.test_restored_states`.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections import Counter
@@ -213,7 +214,7 @@ class Site:
             assert done.exit_code in {0, 1}, f"{done.exit_code}\n{done.stderr}{done.stdout}"
             balance(done.document)
             self.warned = self.warned or "no source lists any more" in done.stderr
-            rejected = self.run("records", "list", "--json", "--state", "rejected").document
+            rejected = json.loads(self.run("records", "list", "--json", "--state", "rejected").stdout)
             if all(each["why"].startswith("referenced_by") for each in rejected) and not any(
                 number for state, number in done.document["open"].items() if state not in {"waiting", "rejected"}
             ):

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TextIO
 
 from crossdock.errors import ConfigError, RefusedError
-from crossdock.mapping.resource_types import Action
 from crossdock.planning.references import ScopedKey, key_hashes
 from crossdock.planning.undos_meanwhile import RESUME, check_no_undo
 from crossdock.printable import printable
@@ -56,11 +55,11 @@ def import_bindings(
         for start in range(0, len(rows), PART):
             fresh = _new_bindings(tx, scope, rows[start : start + PART])
             tx.bindings.put(scope, fresh, run_id=run_id, at=at)
-            if not isinstance(targets[scope.target].resources[scope.resource], Action):  # actions hold nothing
+            if targets[scope.target].resources[scope.resource].holds_records:
                 tx.unverified.distrust(scope, fresh)
             number += len(fresh)
         for name, kind in targets[scope.target].resources.items():
-            if scope.resource in kind.parents and not isinstance(kind, Action):
+            if scope.resource in kind.parents and kind.holds_records:
                 tx.unverified.declare_resource(scope.target, name)  # which of them refer to these is unknown
     tx.runs.finish(run_id, RunResult("done"), at=at)
     return number

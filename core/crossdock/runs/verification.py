@@ -21,7 +21,6 @@ from typing import cast
 from crossdock.config.project.connector_instances import BoundStream
 from crossdock.config.project.project import Project
 from crossdock.errors import StoppedError, UnauthorizedError
-from crossdock.mapping.resource_types import ACTIONS
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.allowance import Allowance
 from crossdock.reading.sources.source_context import SourceContext
@@ -42,12 +41,7 @@ AT_ONCE = 500  # bindings that are read and written together
 
 def verifiable(targets: Iterable[Target]) -> list[tuple[str, str]]:
     """Return the resources that are compared with their targets, as target and resource; actions hold nothing."""
-    return [
-        (target.name, name)
-        for target in targets
-        for name in target.resources
-        if target.name != PLATFORM or name not in ACTIONS
-    ]
+    return [(target.name, name) for target in targets for name, kind in target.resources.items() if kind.holds_records]
 
 
 def written_resources(project: Project, target: Target) -> set[str]:

@@ -140,6 +140,7 @@ def _resource(kind: ResourceType, profile: Profile) -> TargetResource:
         ),
         name_member="externalId" if has_name else None,
         name_limit=MAX_EXTERNAL_ID,
+        holds_records=isinstance(kind, PlatformResource),
         look_up_setting="lookup.enabled",
         look_up_filter=profile.lookup.parameter,
         creates=kind.creates,

@@ -133,6 +133,7 @@ class TargetResource(ResourceType):
         shape: Where answers have records and ids. The external id is in `name_member` of a record.
         name_member: The member of a payload that holds the external id; None if records have none.
         name_limit: The maximum number of characters of an external id.
+        holds_records: Whether the target keeps what is created; False for an action, which is only executed.
         look_up_setting: The setting below the target's section that controls look-ups, for hints.
         look_up_filter: The parameter of a look-up by external id, for messages.
     """
@@ -141,6 +142,7 @@ class TargetResource(ResourceType):
     shape: RecordShape = STANDARD
     name_member: str | None = None
     name_limit: int = 100
+    holds_records: bool = field(default=True, kw_only=True)
     look_up_setting: str = field(default="look_up", kw_only=True)
     look_up_filter: str = field(default="of a look-up", kw_only=True)
 

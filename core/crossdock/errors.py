@@ -17,7 +17,6 @@ CrossdockError
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Iterable
 from typing import TypeVar
 
@@ -162,15 +161,14 @@ class InternalError(CrossdockError):
     exit_code = 70
 
 
-def without_locals(error: _Error) -> _Error:
-    """Prepare *error* for storage: its frames release their contents, such as a refused file."""
-    seen = set[int]()
-    each: BaseException | None = error
-    while each is not None and id(each) not in seen:
-        seen.add(id(each))
-        traceback.clear_frames(each.__traceback__)
-        each = each.__cause__ or each.__context__
-    return error
+def without_traceback(error: _Error) -> _Error:
+    """Prepare *error* for storage: otherwise it keeps what frames hold, its own and those of its causes.
+
+    To clear the frames would not be enough: the one that stores the error still runs, and closures keep what they refer
+    to. The causes themselves stay as they are, since one of them may still be on its way.
+    """
+    error.__cause__ = error.__context__ = None
+    return error.with_traceback(None)
 
 
 def most_severe(errors: Iterable[CrossdockError]) -> int:

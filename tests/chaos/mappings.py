@@ -112,7 +112,9 @@ class Bench:
             withheld=lambda _: None,
         )
         assert self._project is not None
-        return dry_run.plan(self._project, [], sink, clock=self.clock, progress=Silent()), fates
+        planned = dry_run.plan(self._project, [], sink, clock=self.clock, progress=Silent())
+        assert all(each.__traceback__ is None for each in planned.errors.values()), "it keeps what was read"
+        return planned, fates
 
     def sync(self) -> Report:
         assert self._project is not None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from crossdock.config.project.project import Project
-from crossdock.errors import CrossdockError
+from crossdock.errors import CrossdockError, without_traceback
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration.platform_matches import AlreadyThere, PlannedCreates, already_there
 from crossdock.migration.rehearsal import Rehearsal, RehearsedStream, RehearsedWave
@@ -108,7 +108,7 @@ def rehearse(project: Project, *, clock: Clock, progress: Progress, against_plat
         try:
             there = already_there(project, names, creates, clock=clock, progress=progress)
         except CrossdockError as error:  # the results so far are worth showing
-            planned.errors[PLATFORM] = error
+            planned.errors[PLATFORM] = without_traceback(error)
     return Rehearsed(
         name=migration.name,
         pin=project.pin,

@@ -11,7 +11,7 @@ from itertools import chain
 
 from crossdock.config.project.connector_instances import BoundStream
 from crossdock.config.project.project import Project
-from crossdock.errors import CrossdockError, without_locals
+from crossdock.errors import CrossdockError, without_traceback
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.forecast import Forecast, forecast
@@ -203,7 +203,7 @@ class _Preview:
         while self._part(bound, stream_input, held, waiting) and stream_input.has_more:
             pass
         if missing := bound.context.run.failures.get(bound.name):
-            self.result.errors.setdefault(bound.name, missing)
+            self.result.errors.setdefault(bound.name, without_traceback(missing))
         if not held:
             self._coming.discard(bound.scope)
 
@@ -242,7 +242,7 @@ class _Preview:
         try:
             stream_input.read(unsettled, bound.context.run.progress.advance)
         except CrossdockError as error:
-            self.result.errors[bound.name] = without_locals(error)
+            self._fail(bound, error)
             self.result.unread += 1
             stream_input.abandon()
             return False
@@ -264,11 +264,14 @@ class _Preview:
         planner.pass_over(reads)
         planner.finish()
         if planner.stopped is not None:
-            self.result.errors[bound.name] = planner.stopped
+            self._fail(bound, planner.stopped)
             tally.count("carried_on", referring.give_up(bound))
             return False
         self._show_removals(bound, stream_input.removals)
         return True
+
+    def _fail(self, bound: BoundStream, error: CrossdockError) -> None:
+        self.result.errors[bound.name] = without_traceback(error)
 
     def _tally(self, stream: str) -> Tally:
         return self.result.tallies.setdefault(stream, Tally())
@@ -289,11 +292,11 @@ class _Preview:
             withheld = update_limits.withheld(self._state, bound, found, self._known, at=self._now)
             if withheld is None:
                 return False
-            self.result.errors[bound.name] = withheld.refusal
+            self._fail(bound, withheld.refusal)
             for operation in update_limits.updates(self._state, bound, found, self._known):
                 self._listener.withheld(operation)
         except CrossdockError as error:
-            self.result.errors[bound.name] = without_locals(error)
+            self._fail(bound, error)
         stream_input.refuse(None)
         return True
 
@@ -315,7 +318,7 @@ class _Preview:
         """Report the removals that need approval, and count the records that stay."""
         held = gone.withheld
         if gone.refusal is not None:
-            self.result.errors[bound.name] = gone.refusal
+            self._fail(bound, gone.refusal)
         if left_alone := gone.terms["ignored"] - (held.number if held else 0):
             self.result.left_alone[bound.name] = left_alone
         if held is None:

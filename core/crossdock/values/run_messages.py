@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
-from crossdock.errors import CrossdockError, FindingsError, most_severe, without_locals
+from crossdock.errors import CrossdockError, FindingsError, most_severe, without_traceback
 from crossdock.printable import printable_lines
 
 Level = Literal["error", "warning", "note"]
@@ -74,7 +74,7 @@ class RunMessages:
 
     def fail(self, stream: str, error: CrossdockError) -> None:
         """Record that *error* stopped *stream*, or the run if the name is empty. It counts for the exit code."""
-        self._said.setdefault(RunMessage.of_error(stream, error), without_locals(error))
+        self._said.setdefault(RunMessage.of_error(stream, error), without_traceback(error))
 
     def warn(self, stream: str, text: str) -> None:
         """Add a warning, about which people are notified."""

@@ -317,6 +317,16 @@ def test_memory_does_not_grow_with_the_file(path: Path) -> None:
     assert peaks[1] < 1.5 * peaks[0]
 
 
+def test_quotes_behind_a_plain_beginning_take_little_memory(path: Path) -> None:
+    """They are counted before the cells in them are held one by one, each of which takes many times its length."""
+    path.write_bytes(b"A,B\n" + b"abcdefghijklmnopq,cd\n" * 6300 + b'"a","b"\n' * 100_000)
+    tracemalloc.start()
+    assert sum(frame.height for frame in read_rows(path, DelimitedFormat(), name="f")) == 106_300
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * path.stat().st_size
+
+
 @pytest.mark.parametrize(
     ("data", "advised"),
     [

@@ -148,7 +148,10 @@ class PolarsParser:
         quote, quoted = self._quote, self._quoted
         if quote is None or quoted is None or data.count(quote, 0, _WINDOW) * _FEW > min(len(data), _WINDOW):
             return None
-        found = quoted.findall(data)
+        quotes = count(data, quote)
+        if quotes * _FEW > len(data):  # behind a beginning that has few: each cell in quotes takes memory
+            return None
+        found = quoted.findall(data) if quotes else []
         inside = b"".join(found)
         rows = ends - inside.count(b"\n")
         returns = count(data, b"\r")
@@ -278,9 +281,11 @@ class PolarsParser:
 
 
 def _quoted(quote: bytes, delimiter: bytes, end: bytes) -> re.Pattern[bytes]:
-    """Match cells in quotes, and each quote that is out of place."""
+    """Match cells in quotes, and each quote that is out of place. Nothing is tried twice: a quote before the end of a
+    cell is followed by another quote, and never by a delimiter.
+    """
     mark, before, after = re.escape(quote), re.escape(delimiter), re.escape(end)
-    inside = b"[^%b]*(?:%b%b[^%b]*)*" % (mark, mark, mark, mark)
+    inside = b"[^%b]*+(?:%b%b[^%b]*+)*+" % (mark, mark, mark, mark)
     return re.compile(b"%b(?:(?<![^%b\\n]%b)%b%b(?=%b|%b))?" % (mark, before, mark, inside, mark, before, after))
 
 

@@ -6,6 +6,7 @@ import csv
 import gzip
 import random
 import tracemalloc
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any, Literal
@@ -315,6 +316,20 @@ def test_memory_does_not_grow_with_the_file(path: Path) -> None:
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.5 * peaks[0]
+
+
+def test_short_lines_are_not_all_objects_at_once(path: Path) -> None:
+    """Comments are looked for, and some rows are read again, in a part of a block at a time."""
+    path.write_bytes(b"A,B\n" + b"1,2\n" * 800_000 + b"# end\n3,4\n")
+    all_rows = partial(read_rows, path, DelimitedFormat(comment="#"))
+    some = partial(read_lines, path, DelimitedFormat(), [2, 800_003])
+    for read, times in ((all_rows, 15), (some, 8)):
+        tracemalloc.start()
+        *_, last = read(name="f")
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert last.rows()[-1] == ("3", "4", 800_003)
+        assert peak < times * path.stat().st_size
 
 
 def test_quotes_behind_a_plain_beginning_take_little_memory(path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from crossdock.reading.formats.leniencies import BlankLines, Leniencies
-from crossdock.reading.formats.text_decoding import MAX_RECORD_BYTES, Block, too_long
+from crossdock.reading.formats.text_decoding import LINES_BYTES, MAX_RECORD_BYTES, Block, too_long, windows
 
 
 def without_preamble(blocks: Iterator[bytes], lines: int) -> Iterator[Block]:
@@ -92,17 +92,20 @@ def _without(
         if isinstance(block, int):
             yield block
             continue
-        *lines, rest = (rest + block).split(b"\n")
-        kept = list[bytes]()
-        for line in lines:
-            if quotes % 2 == 0 and is_left_out(line):
-                yield b"".join(kept)
-                yield 1
-                kept = []
-            else:
-                quotes += line.count(mark) if mark else 0
-                kept += (line, b"\n")
-        yield b"".join(kept)
+        text = b""
+        for window in windows(block, LINES_BYTES):
+            *lines, rest = (rest + window).split(b"\n")
+            kept = [text]
+            for line in lines:
+                if quotes % 2 == 0 and is_left_out(line):
+                    yield b"".join(kept)
+                    yield 1
+                    kept = []
+                else:
+                    quotes += line.count(mark) if mark else 0
+                    kept += (line, b"\n")
+            text = b"".join(kept)
+        yield text
         if len(rest) > MAX_RECORD_BYTES:
             raise too_long()
     if quotes % 2 or not (at_end or is_left_out)(rest):

@@ -16,6 +16,9 @@ from crossdock.reading.formats.other_kinds import HEAD, refuse_other_kind
 MAX_RECORD_BYTES = 16 << 20
 """The limit for one record. A quote that is never closed makes one record of the rest of the file."""
 
+LINES_BYTES = 512 << 10
+"""What is split into lines at once: each is an object, which takes many times its length."""
+
 _DOS_END = b"\x1a"
 _WINDOW = 64 << 10
 _RARE = 32  # bytes for each mark, on average, from which `replace` finds marks faster than `count`
@@ -176,10 +179,11 @@ def _lines(blocks: Iterator[Block]) -> Iterator[tuple[int, list[bytes]]]:
         if isinstance(block, int):
             number += block
             continue
-        found = (rest + block).splitlines(keepends=True)
-        rest = found.pop() if found and not found[-1].endswith(b"\n") else b""
-        yield number, found
-        number += len(found)
+        for window in windows(block, LINES_BYTES):
+            found = (rest + window).splitlines(keepends=True)
+            rest = found.pop() if found and not found[-1].endswith(b"\n") else b""
+            yield number, found
+            number += len(found)
     yield number, [rest.removesuffix(_DOS_END)]
 
 
@@ -245,8 +249,11 @@ def count(data: bytes, mark: bytes) -> int:
     """Count the byte *mark*. `bytes.replace` skips bytes that `bytes.count` examines one by one."""
     if data.count(mark, 0, _WINDOW) * _RARE > min(_WINDOW, len(data)):
         return data.count(mark)
-    windows = (data[start : start + _WINDOW] for start in range(0, len(data), _WINDOW))
-    return len(data) - sum(len(window.replace(mark, b"")) for window in windows)
+    return len(data) - sum(len(window.replace(mark, b"")) for window in windows(data, _WINDOW))
+
+
+def windows(data: bytes, size: int) -> Iterator[bytes]:
+    return (data[start : start + size] for start in range(0, len(data), size))
 
 
 def _decoded(stream: Readable, encoding: str, name: str, chunk: int) -> Iterator[bytes]:

@@ -272,3 +272,12 @@ class Connector(Generic[S]):
     target: Callable[[S], ApiTarget | None] | None = None
     webhooks: Callable[[S], Webhooks[S] | None] | None = None
     group: ClassVar[str] = "crossdock.connectors"
+
+    def __post_init__(self) -> None:
+        settings: object = self.settings
+        if not (isinstance(settings, type) and issubclass(settings, Settings)):
+            raise TypeError("settings of a Connector must be a class that extends Settings")
+        for name in ("streams", "check", "api", "target", "webhooks"):
+            given = getattr(self, name)
+            if not callable(given) and (given is not None or name == "streams"):
+                raise TypeError(f"{name} of a Connector must be a function")

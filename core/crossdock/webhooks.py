@@ -147,6 +147,21 @@ class Webhooks(Generic[S]):
     subscriptions: SubscriptionApi[S] | None = None
     ping: re.Pattern[bytes] | None = None
 
+    def __post_init__(self) -> None:
+        hints: object = self.hints
+        member: object = self.topic_member
+        pattern: object = getattr(self.ping, "pattern", None)
+        if not (_are(self.schemes, WebhookScheme) and _are(self.secrets, Secret) and callable(hints)):
+            raise TypeError("Webhooks are made of a list of WebhookScheme, a list of secrets and a function")
+        if not (_are(self.topic_headers, str) and isinstance(member, str) and _are(self.topics, str)):
+            raise TypeError("topic_headers and topics of Webhooks must be lists of texts, and topic_member a text")
+        if self.ping is not None and not isinstance(pattern, bytes):
+            raise TypeError("ping of Webhooks must be a compiled pattern of bytes")
+
     def is_ping(self, body: bytes) -> bool:
         """Return whether *body* is the vendor's test of an address."""
         return self.ping is not None and self.ping.fullmatch(body) is not None
+
+
+def _are(values: object, kind: type) -> bool:
+    return isinstance(values, list | tuple) and all(isinstance(each, kind) for each in values)

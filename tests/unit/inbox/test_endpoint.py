@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -22,10 +23,11 @@ from crossdock.errors import (
     UnavailableError,
 )
 from crossdock.platform.webhooks import WebhookError, signed_headers
-from crossdock.services.inbox.endpoint import MOST_HINTS
+from crossdock.services.inbox.endpoint import MOST_HINTS, endpoints
 from crossdock.state import ReceivedWebhook
 from crossdock.values import exact_json
-from crossdock.webhooks import Hint, Webhook, WebhookScheme
+from crossdock.values.clock import SystemClock
+from crossdock.webhooks import Hint, Webhook, Webhooks, WebhookScheme
 
 BODY = b'{"keys": [["1"], ["2"], ["1"]]}'
 
@@ -173,3 +175,26 @@ def test_webhooks_that_cannot_be_declared_stop_no_run(error: Exception) -> None:
 
     connector = Connector("depot", "Depot", DepotSettings, lambda _: (), webhooks=declared)
     assert not Connection("depot", connector, DepotSettings(), ())._receives_webhooks
+
+
+@pytest.mark.parametrize(
+    ("facts", "told"),
+    [
+        ({"schemes": None}, "webhooks raised TypeError in line .* of WebhookScheme"),
+        ({"secrets": ["s"]}, "webhooks raised TypeError in line .* a list of secrets"),
+        ({"topics": "order"}, "topics of Webhooks must be lists of texts"),
+        ({"ping": re.compile("x")}, "must be a compiled pattern of bytes"),
+        ({}, "connections.depot.webhooks: .* without a signature scheme"),
+        (None, "webhooks returned str instead of Webhooks; see line "),
+    ],
+)
+def test_webhooks_that_are_declared_wrongly_are_refused(facts: dict[str, Any] | None, told: str) -> None:
+    """With the place in the connector's code: no webhook could be received."""
+
+    def declared(_: DepotSettings) -> Any:
+        usual: dict[str, Any] = {"schemes": [], "secrets": [], "hints": lambda _: ()}
+        return "hooks" if facts is None else Webhooks(**usual | facts)
+
+    connector = Connector("depot", "A depot", DepotSettings, lambda _: (), webhooks=declared)
+    with pytest.raises(CrossdockError, match=told):
+        endpoints([Connection("depot", connector, DepotSettings(kind="depot"), ())], SystemClock())

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,8 @@ from crossdock.errors import ConfigError
 from crossdock.mapping.stream_facts import Mode, OnGone
 from crossdock.records import RawBatch, Record
 from crossdock.resources import Reference, ResourceName
+from crossdock.sources import Api
+from crossdock.targets import ApiTarget
 from crossdock.testing.manual_clock import ManualClock
 
 Load = Callable[[Sequence[Stream[Any]], str], Project]
@@ -171,3 +176,39 @@ def test_unsafe_addresses_are_refused_in_all_settings(
         load(config)
     assert place in str(refused.value)
     assert "canary" not in str(refused.value)
+
+
+def without_resources() -> Any:
+    """A target that has forgotten what it takes."""
+    bare: Any = type("Bare", (ApiTarget,), {"resources": ()})
+    bare.__abstractmethods__ = frozenset()
+    return bare()
+
+
+@pytest.mark.parametrize(
+    ("facts", "told"),
+    [
+        ({"settings": None}, "settings of a Connector must be a class that extends Settings"),
+        ({"streams": None}, "streams of a Connector must be a function"),
+        ({"api": Api("https://shop.example.com")}, "api of a Connector must be a function"),
+        ({"streams": lambda _: None}, "streams returned NoneType instead of a sequence of Stream; see line "),
+        ({"streams": lambda _: [InCode]}, "streams returned ABCMeta instead of a sequence of Stream; see line "),
+        ({"target": lambda _: "shop"}, "target returned str instead of an ApiTarget; see line "),
+        ({"target": lambda _: without_resources()}, "target returned Bare instead of a target whose resources are "),
+    ],
+)
+def test_wrong_facts_of_a_connector_are_findings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, facts: dict[str, Any], told: str
+) -> None:
+    """Nothing begins, and the message says which of them is wrong."""
+    module = types.ModuleType("odd_connector")
+    made: dict[str, Any] = {"name": "odd", "title": "Odd", "settings": Settings, "streams": lambda _: (), **facts}
+    vars(module)["__getattr__"] = lambda _: Connector(**made)
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    points = [EntryPoint("odd", "odd_connector:CONNECTOR", Connector.group)]
+    monkeypatch.setattr(registry, "entry_points", lambda group: points)
+    config = tmp_path / "c.yaml"
+    platform = f"{{base_url: {PIN.base_url}, tenant: acme, auth: {{kind: api_key, token: env:NOBODY}}}}"
+    config.write_text(f"platform: {platform}\nconnections: {{w: {{kind: odd}}}}\n")
+    with pytest.raises(ConfigError, match=told):
+        load(config)

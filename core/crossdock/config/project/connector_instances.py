@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,13 +23,13 @@ from crossdock.reading.sources.source_context import SourceContext
 from crossdock.records import key_text, trimmed_key
 from crossdock.resources import Reference
 from crossdock.state import Scope
-from crossdock.values.author_code import AuthorCodeError, guarded
+from crossdock.values.author_code import AuthorCodeError, guarded, place_of
 from crossdock.values.clock import Clock
 from crossdock.values.config_file import Document
 from crossdock.webhooks import Webhooks
 from crossdock.writing.targets.api_target import ApiTarget
 from crossdock.writing.targets.guarded_target import guarded_target
-from crossdock.writing.targets.target import Target, check_methods
+from crossdock.writing.targets.target import Target, TargetResource, check_methods
 
 _Load = Callable[[str], Connector[Any]]
 
@@ -92,7 +92,10 @@ class Connection:
         if declare is None:
             return None
         with guarded("webhooks", self.name, code=declare, settings=self.settings):
-            return declare(self.settings)
+            made: object = declare(self.settings)
+        if made is None or isinstance(made, Webhooks):
+            return made
+        raise _returned(self.connector, "webhooks", made, "Webhooks")
 
     @property
     def _receives_webhooks(self) -> bool:
@@ -269,9 +272,31 @@ def _targets(document: Document, sections: Mapping[str, Mapping[str, Any]], load
             with _config_code(document, name, "target", connector.target, settings):
                 made = connector.target(settings)
                 if made is not None:
-                    check_methods(made)
-                    found[name] = made.resources
+                    found[name] = _resources(connector, made)
     return found
+
+
+def _resources(connector: Connector[Any], made: object) -> Mapping[str, ResourceType]:
+    if not isinstance(made, ApiTarget):
+        raise _returned(connector, "target", made, "an ApiTarget")
+    resources: object = made.resources
+    if not (isinstance(resources, Mapping) and all(isinstance(each, TargetResource) for each in resources.values())):
+        raise _returned(connector, "target", made, "a target whose resources are TargetResource by name")
+    check_methods(made)
+    return resources
+
+
+def _streams(connector: Connector[Any], settings: Settings) -> tuple[Stream[Any], ...]:
+    made: object = connector.streams(settings)
+    streams = tuple(made) if isinstance(made, Iterable) else (made,)
+    if wrong := [each for each in streams if not isinstance(each, Stream)]:
+        raise _returned(connector, "streams", wrong[0], "a sequence of Stream")
+    return streams
+
+
+def _returned(connector: Connector[Any], method: str, made: object, expected: str) -> AuthorCodeError:
+    place = place_of(getattr(connector, method), method)
+    return AuthorCodeError(method, f"returned {type(made).__name__} instead of {expected}{place}")
 
 
 def _name_of(stream: Stream[Any]) -> str:
@@ -296,7 +321,7 @@ def _connection(
         settings = document.check(configurable(connector.settings), data, section, targets=targets, platform=platform)
     try:
         with _config_code(document, name, "streams", connector.streams, settings):
-            streams = tuple(connector.streams(settings))
+            streams = _streams(connector, settings)
             for stream in streams:
                 check_declaration(f"{name}.{getattr(stream, 'name', '')}", stream, targets)
                 _ = stream.resource_type, stream.fetches, stream.finds_deleted  # an author may compute them

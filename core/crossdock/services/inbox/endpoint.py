@@ -38,6 +38,9 @@ class Endpoint:
 
     def __init__(self, connection: Connection, webhooks: Webhooks[Any], clock: Clock) -> None:
         self._connection, self._webhooks = connection, webhooks
+        if not webhooks.schemes:
+            message = "the connector declares webhooks without a signature scheme"
+            raise ConfigError(message, where=f"connections.{connection.name}.webhooks")
         secrets = [secret.reveal() for secret in webhooks.secrets]
         try:
             self._verifiers = [WebhookVerifier(scheme, secrets, clock) for scheme in webhooks.schemes]

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import pytest
 from hypothesis import given
@@ -451,3 +451,67 @@ def test_every_run_takes_place_whatever_happens_to_its_calls(
         fleet.clock.advance(LATEST.total_seconds())
     assert done == set(names)
     assert fleet.running() == []
+
+
+def breaks(*_: Any) -> Any:
+    raise SystemExit("boom")
+
+
+class Careless(ManualExecutor):
+    """An executor of an author, whose own future fails, or is none."""
+
+    made_of: Any = None
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        super().submit(fn, *args, **kwargs)
+        if isinstance(self.made_of, str):
+            future: Future[Any] = type("Own", (Future,), {self.made_of: breaks})()
+            call, _ = self.calls[ScheduledCall.model_validate_json(args[0]).tenant]
+            self.calls[call.tenant] = call, future
+            return future
+        return cast("Future[T]", self.made_of)
+
+
+@pytest.mark.parametrize("method", ["result", "done", "cancel", "cancelled", "exception"])
+def test_a_future_whose_methods_fail_stops_nothing(fleet: Fleet, method: str) -> None:
+    """A call of which no result can be read is lost, and made again; other tenants are run."""
+    fleet.executor = Careless()
+    fleet.executor.made_of = method
+    fleet.scheduler._open = fleet.executor.open
+    for name in "ab":
+        fleet.scheduler.put(tenant(name), [unended()])
+    assert fleet.running() == ["a", "b"]
+    for name in "ab":
+        fleet.executor.end(name, ended())
+    fleet.work()
+    done = {f"{name} lost: SystemExit: boom" if method == "result" else f"{name} done" for name in "ab"}
+    assert done < set(fleet.said.all)
+    fleet.scheduler.close()
+
+
+def test_an_executor_that_returns_no_future_is_opened_anew(fleet: Fleet) -> None:
+    """The runs wait, and the message says what it returned."""
+    fleet.executor = Careless()
+    fleet.scheduler._open = fleet.executor.open
+    fleet.scheduler.put(tenant("a"), [unended()])
+    fleet.work()
+    assert fleet.said.all[0].startswith("executor: submit returned NoneType instead of a Future")
+    fleet.executor.made_of = "exception"
+    assert fleet.later(2) == ["a"]
+
+
+def test_an_executor_that_cannot_be_closed_stops_nothing(fleet: Fleet) -> None:
+    """Another one is opened, and at the end nothing is raised."""
+
+    @contextmanager
+    def opened() -> Iterator[Executor]:
+        yield fleet.executor
+        raise OSError("no connection")
+
+    fleet.executor.refusals = [RuntimeError("shut down")]
+    fleet.scheduler._open = opened
+    fleet.scheduler.put(tenant("a"), [unended()])
+    fleet.work()
+    assert fleet.said.all[-1] == "executor: OSError: no connection"
+    assert fleet.later(2) == ["a"]
+    fleet.scheduler.close()

@@ -6,7 +6,7 @@ The states decide what runs: a call that is repeated, late or made by two schedu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Executor, Future
+from concurrent.futures import CancelledError, Executor, Future
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -24,7 +24,7 @@ from crossdock.services.notifications.events import ScheduledRunEnded
 from crossdock.services.observability.metrics import Part
 from crossdock.services.scheduler.untold_runs import IN_PROGRESS, pause_after
 from crossdock.state.fleet_database import JobFacts
-from crossdock.values.author_code import guarded, text_of
+from crossdock.values.author_code import AuthorCodeError, guarded, text_of
 from crossdock.values.clock import Clock
 from crossdock.values.run_messages import RunMessage
 
@@ -236,7 +236,7 @@ class FleetScheduler:
                 continue
             running.ask_at = now + max(ASK_AFTER, now - running.since)
             try:
-                running.again = _submitted(self._executor, running.text)
+                running.again = _Call(self._executor, running.text)
             except Exception as error:  # noqa: BLE001  of any engine: the next attempt may succeed
                 self._listener.found("executor", _text(error))
             else:
@@ -323,7 +323,7 @@ class FleetScheduler:
         try:
             if self._executor is None:
                 self._executor = self._resources.enter_context(self._open())
-            future = _submitted(self._executor, text)
+            future = _Call(self._executor, text)
         except CrossdockError as error:
             self._executor_failed(str(error))
             return False
@@ -366,7 +366,12 @@ class FleetScheduler:
 
     def _close_executor(self) -> None:
         self._executor = None
-        self._resources.close()
+        try:
+            self._resources.close()
+        except CrossdockError as error:
+            self._listener.found("executor", str(error))
+        except Exception as error:  # noqa: BLE001  of any engine: the runs go on
+            self._listener.found("executor", _text(error))
 
 
 def _result(future: Future[str]) -> CallResult | None:
@@ -379,9 +384,37 @@ def _result(future: Future[str]) -> CallResult | None:
         return CallResult(outcome="refused", error="the worker's answer cannot be read: has it the same version?")
 
 
-def _submitted(executor: Executor, text: str) -> Future[str]:
-    with guarded("submit", None, code=executor, only_authors=True):
-        return executor.submit(worker.execute, text)
+class _Call(Future[str]):
+    """A call to an executor, apart from its own future: whatever that raises is the result of the call.
+
+    Raises:
+        CrossdockError: If the executor refuses the call, or its code fails.
+    """
+
+    def __init__(self, executor: Executor, text: str) -> None:
+        super().__init__()
+        with guarded("submit", None, code=executor, only_authors=True):
+            made: object = executor.submit(worker.execute, text)
+            if not isinstance(made, Future):
+                raise AuthorCodeError("submit", f"returned {type(made).__name__} instead of a Future")
+            self._theirs = made
+            made.add_done_callback(self._end)
+
+    def cancel(self) -> bool:
+        try:
+            return self._theirs.cancel()  # which ends this one
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # noqa: BLE001  of any engine: the call goes on
+            return False
+
+    def _end(self, theirs: Future[str]) -> None:
+        try:
+            self.set_result(theirs.result(0))
+        except CancelledError:
+            super().cancel()
+        except BaseException as error:  # noqa: BLE001  of any engine: the call is lost
+            self.set_exception(error)
 
 
 def _cancel(futures: Iterable[Future[str]]) -> None:

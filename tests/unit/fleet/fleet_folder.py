@@ -29,11 +29,11 @@ class FleetFolder:
         common = {"platform": {"base_url": "http://127.0.0.1:9"}, "jobs": {"nightly": {"schedule": schedule}}}
         self.base_file.write_text(yaml.safe_dump(common | sections), encoding="utf-8")
 
-    def write(self, name: str, key: str = "env:KEY", **sections: Any) -> Path:
+    def write(self, name: str, key: str = "env:KEY", host: str = "ftp.example.com", **sections: Any) -> Path:
         """Write the config of a tenant; the time of its last change differs each time."""
         warehouse = {
             "kind": "sftp_warehouse",
-            "host": "ftp.example.com",
+            "host": host,
             "user": "export",
             "password": "env:PASSWORD",
             "host_key": "SHA256:" + 43 * "A",

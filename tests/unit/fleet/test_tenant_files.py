@@ -9,6 +9,7 @@ from tests.unit.fleet.fleet_folder import FleetFolder
 
 from crossdock.errors import ConfigError
 from crossdock.services.fleet.tenant_files import Changes, TenantFiles, find
+from crossdock_connectors.sftp_warehouse.settings import SftpServerSettings
 
 
 @pytest.fixture
@@ -150,3 +151,21 @@ def test_the_base_is_no_tenant(folder: FleetFolder) -> None:
     """Even if the pattern finds it."""
     watched = TenantFiles(str(folder.folder / "**" / "*.yaml"), folder.base)
     assert names(watched.scan()) == (["acme", "bolt"], [], [])
+
+
+@pytest.mark.parametrize(
+    ("hosts", "told"),
+    [
+        ({"ftp.example.com": "ftp"}, "wms: source_host raised KeyError in line "),
+        ({"ftp.example.com": "ftp", "odd.example.com": 7}, "wms: source_host returned int instead of a text"),
+    ],
+)
+def test_settings_that_do_not_tell_their_host_stop_their_tenant_only(
+    folder: FleetFolder, monkeypatch: pytest.MonkeyPatch, hosts: dict[str, object], told: str
+) -> None:
+    """The code of a connector says which hosts a tenant reads; the other tenants are run."""
+    monkeypatch.setattr(SftpServerSettings, "source_host", property(lambda own: hosts[own.host]))
+    folder.write("acme", host="odd.example.com")
+    watched = files(folder)
+    assert names(watched.scan()) == (["bolt"], [], ["acme"])
+    assert told in watched.broken["acme"]

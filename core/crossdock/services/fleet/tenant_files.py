@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from crossdock.errors import ConfigError
+from crossdock.errors import ConfigError, ConnectorError
 from crossdock.services.fleet.tenants import Base, Tenant, load_tenant
 
 _SUFFIXES = (".yaml", ".yml")
@@ -102,7 +102,7 @@ class TenantFiles:
         try:
             tenant = load_tenant(path, self._base)
             self._check(tenant, path)
-        except ConfigError as error:
+        except (ConfigError, ConnectorError) as error:
             self._loaded[path] = signature, str(error)
             return
         self._loaded[path] = signature, tenant

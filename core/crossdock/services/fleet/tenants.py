@@ -9,6 +9,7 @@ from pathlib import Path
 
 from crossdock.config.notify_config import NotifyConfig
 from crossdock.config.project import project
+from crossdock.config.project.connector_instances import Connection
 from crossdock.config.project.fleet_config import FleetConfig
 from crossdock.config.project.project import Project
 from crossdock.config.schedules.job_config import JobConfig
@@ -17,6 +18,7 @@ from crossdock.platform.platform_config import Profile
 from crossdock.state import StateUrl, parse_url
 from crossdock.state.db.database_errors import place_of
 from crossdock.values import config_file, exact_json
+from crossdock.values.author_code import AuthorCodeError, guarded
 from crossdock.values.config_file import NAME_FORM, Secret, is_name
 
 
@@ -107,6 +109,7 @@ def load_tenant(path: Path, base: Base) -> Tenant:
 
     Raises:
         ConfigError: With every finding and its place in the files.
+        AuthorCodeError: If an author's settings do not say which host is read.
     """
     name, files = tenant_name(path), base.files(path)
     before = digest_of(files)
@@ -142,8 +145,16 @@ def digest_of(files: Sequence[Path]) -> str:
 
 def _hosts(loaded: Project, job: str) -> frozenset[str]:
     wanted = loaded.connections_of(job)
-    found = (each.settings.source_host for each in loaded.connections if each.name in wanted)
+    found = (_host(each) for each in loaded.connections if each.name in wanted)
     return frozenset(host for host in found if host is not None)
+
+
+def _host(connection: Connection) -> str | None:
+    with guarded("source_host", connection.name, code=connection.settings, settings=connection.settings):
+        host: object = connection.settings.source_host
+    if host is None or isinstance(host, str):
+        return host
+    raise AuthorCodeError("source_host", f"returned {type(host).__name__} instead of a text", where=connection.name)
 
 
 def _credential(platform: Profile) -> str:

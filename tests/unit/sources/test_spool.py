@@ -22,6 +22,7 @@ from crossdock.runs.intake_logs import NoIntake
 from crossdock.sources import DelimitedFormat, FileSource, StreamId
 from crossdock.state import FileFacts
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.author_code import AuthorCodeError
 from crossdock.values.progress import Silent
 
 KNOWN = b"SKU\nP1\n"
@@ -182,3 +183,37 @@ def test_a_file_that_would_fill_the_disk_is_refused(source: FileSource, store: N
     ):
         list(source.read(LOTS))
     assert store.fetched == []
+
+
+class Careless(Noting):
+    """A store of an author, which writes what it has, or fails in a way of its own."""
+
+    def __init__(self, root: Path, content: bytes, error: Exception | None = None) -> None:
+        super().__init__(root)
+        self.content, self.error = content, error
+
+    def fetch(self, file: RemoteFile, sink: Sink, progress: Callable[[int], None] | None = None) -> None:
+        sink.write(self.content)
+        if self.error is not None:
+            raise self.error
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "told"),
+    [
+        (b"SKU\n", None, "ended after 4 of 8 bytes"),
+        (b"SKU\nP22\nP23\n", None, "grew past its 8 bytes"),
+        (bytes(32 << 20), None, "longer than it was listed"),
+        (b"SKU\n", ConnectionResetError("reset"), "fetch raised ConnectionResetError in line .*: reset"),
+    ],
+)
+def test_an_own_store_gives_whole_files_or_none(
+    store: Noting, run: SourceContext, tmp_path: Path, content: bytes, error: Exception | None, told: str
+) -> None:
+    """It may not notice that a file ended early, and its connection is not the disk of the spool."""
+    put(tmp_path, LOT_1=b"SKU\nP22\n")
+    run.spool.mkdir(mode=0o700)
+    own = Careless(tmp_path / "exports", content, error)
+    with pytest.raises((RefusedError, AuthorCodeError), match=told):
+        Spool(replace(run, kept=run.spool)).take(own, store.list("", "LOT_*"), lambda: ())
+    assert [path for path in (tmp_path / "work").rglob("*") if path.is_file()] == []

@@ -20,6 +20,7 @@ from crossdock.reading.formats.control_totals import NUMBER
 from crossdock.reading.formats.delimited_format import DelimitedFormat
 from crossdock.reading.formats.file_formats import FileFormat, read_rows
 from crossdock.reading.sources.source_context import SourceContext, writing
+from crossdock.reading.sources.spool import fetch_whole
 from crossdock.reading.transport.file_store import FileStore, RemoteFile, matches, split_pattern
 from crossdock.records import LINE, column_named
 from crossdock.values.config_file import ConfigModel
@@ -165,7 +166,7 @@ def _entries(
     copy = run.work / f"{secrets.token_hex(16)}.manifest"
     try:
         with writing(copy.parent), create_private(copy) as sink:
-            store.fetch(listed, sink)
+            fetch_whole(store, listed, sink, copy.parent)
         entries = dict[str, Entry]()
         for frame in read_rows(copy, manifest.format, name=listed.path):
             for row in _named(manifest, listed, frame, names).iter_rows(named=True):

@@ -10,12 +10,23 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from crossdock.errors import RefusedError
 from crossdock.reading.formats.compression import Openable
 from crossdock.reading.sources.source_context import SourceContext, writing
-from crossdock.reading.transport.file_store import FileStore, LocalStore, RemoteFile, Sink
+from crossdock.reading.transport.file_store import (
+    CHANGED_HINT,
+    WHILE_READ,
+    FileStore,
+    LocalStore,
+    RemoteFile,
+    Sink,
+    disagreement,
+)
+from crossdock.values.author_code import guarded
 from crossdock.values.local_files import create_private
 
 _NOT_HASHED = "not-hashed-"  # begins a name that is not a hash
+_BEYOND = 16 << 20  # bytes after which a file that has grown is read no further; stores say more about smaller ones
 
 
 class Spool:
@@ -72,7 +83,7 @@ class Spool:
     def _hash(self, store: FileStore, file: RemoteFile, *sinks: Sink) -> str:
         self._run.progress.begin(f"fetching {file.name}", file.size, "bytes")
         hashing = _Hashing(sinks)
-        store.fetch(file, hashing, self._run.progress.advance)
+        fetch_whole(store, file, hashing, self._run.spool, self._run.progress.advance)
         return hashing.sum.hexdigest()
 
     def bytes_of(self, name: str) -> Openable:
@@ -95,6 +106,37 @@ class Spool:
 
     def forget(self, name: str) -> None:
         (self._run.spool / name).unlink(missing_ok=True)
+
+
+def fetch_whole(
+    store: FileStore, file: RemoteFile, sink: Sink, folder: Path, progress: Callable[[int], None] | None = None
+) -> None:
+    """Fetch *file* from any store, also one of an author, to *sink*, which writes to *folder*.
+
+    Raises:
+        RefusedError: If it has another size than was listed, or as `FileStore.fetch`.
+        StateError: If *folder* cannot be written.
+        AuthorCodeError: If an author's store fails. An `OSError` of its own is none of *folder*.
+    """
+    written = _Written(sink, folder, at_most=file.size + _BEYOND)
+    with guarded("fetch", file.path, code=store):
+        store.fetch(file, written, progress)
+    if reason := disagreement(file, file, WHILE_READ, read=written.size):
+        raise RefusedError(f"file {file.path!r} {reason}", hint=CHANGED_HINT)
+
+
+class _Written:
+    """Passes on what a store writes, and counts it. A store may not end."""
+
+    def __init__(self, sink: Sink, folder: Path, *, at_most: int) -> None:
+        self._sink, self._folder, self._at_most, self.size = sink, folder, at_most, 0
+
+    def write(self, data: bytes) -> None:
+        self.size += len(data)
+        if self.size > self._at_most:
+            raise RefusedError("the file is longer than it was listed", hint=CHANGED_HINT)
+        with writing(self._folder):
+            self._sink.write(data)
 
 
 class _Hashing:

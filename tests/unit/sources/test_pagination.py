@@ -11,13 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crossdock.errors import RefusedError
+from crossdock.errors import RefusedError, UnavailableError
+from crossdock.reading.sources.retried_requests import ATTEMPTS, LESSENED_AT_MOST
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.runs.intake_logs import NoIntake
 from crossdock.sources import (
     AfterId,
     Api,
     ApiClient,
+    ApiRequest,
     CursorInBody,
     CursorInHeader,
     GraphQLConnection,
@@ -114,6 +116,24 @@ def test_a_page_that_times_out_is_read_in_halves(paginator: Paginator, failure: 
     assert [item for page in pages for item in page.items("/items")] == list(range(40))
     assert asked[:4] == ["8", "8", "4", "2"]
     assert set(asked[4:]) == {"2"}
+
+
+class NeverSmaller(PageNumber):
+    def smaller(self, request: ApiRequest, read: int | None) -> ApiRequest | None:
+        return request
+
+
+def test_a_page_is_not_made_smaller_without_an_end() -> None:
+    """An author's paginator may return the same request after each time-out."""
+    asked = list[str]()
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.path)
+        return httpx.Response(504)
+
+    with pytest.raises(UnavailableError, match="failed 5 times; last error: HTTP 504"):
+        list(client(handle).pages("/items", paginator=NeverSmaller("/items")))
+    assert len(asked) == ATTEMPTS + LESSENED_AT_MOST
 
 
 def answering(*bodies: Any, headers: dict[str, str] | None = None) -> Handler:

@@ -21,6 +21,7 @@ from crossdock.values import exact_json
 from crossdock.values.clock import Clock
 
 ATTEMPTS = 5
+LESSENED_AT_MOST = 30  # times that a request is halved, or an author's paginator says that it is
 THROTTLED_AT_MOST_S = 1800.0  # for one request
 BASE_PAUSE_S, MAX_PAUSE_S = 1.0, 60.0
 _SMALLER = "request fewer records at a time, or raise the limit: max_answer_bytes of the Api, for files max_file_bytes"
@@ -75,7 +76,7 @@ class RetriedRequests:
         Raises:
             CrossdockError: As `crossdock.reading.sources.api_client.ApiClient.request`.
         """
-        failures = 0
+        failures = lessened = 0
         while True:
             try:
                 return request, self._unthrottled(request, shown, send)
@@ -85,9 +86,9 @@ class RetriedRequests:
                 hint = _SMALLER if isinstance(error, TooLargeError) else None
                 raise RefusedError(error.message, where=shown, hint=hint) from None
             except UnavailableError as error:
-                lesser = smaller(request) if isinstance(error, TimedOutError) else None
+                lesser = smaller(request) if isinstance(error, TimedOutError) and lessened < LESSENED_AT_MOST else None
                 if lesser is not None:
-                    request = lesser
+                    request, lessened = lesser, lessened + 1
                     continue
                 failures += 1
                 if failures == ATTEMPTS:

@@ -6,6 +6,8 @@ import gc
 import os
 import signal
 import sys
+import threading
+import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +25,7 @@ _GARBAGE_AT = 200_000  # objects; imports create about as many that stay, and th
 # For the allocator of polars, which by default keeps what it has freed (pola-rs/polars#23128). A reconciliation of
 # 300,000 records takes an eighth less memory if that is returned at once.
 _RETURN_FREED = "dirty_decay_ms:0,muzzy_decay_ms:0"
+LEFT_THREADS_S = 10.0  # for threads that are left at the end of a command
 _COMMANDS = {  # command -> module
     "demo": "demo",
     "sandbox": "sandbox",
@@ -91,7 +94,25 @@ def main(arguments: list[str] | None = None) -> None:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
     code = _with_output(code, output)
     gc.freeze()  # no last collection before the process ends
+    if arguments is None:
+        threading.Thread(target=_leave_threads, args=(code,), name="end", daemon=True).start()
     sys.exit(code)
+
+
+def _leave_threads(code: int) -> None:
+    """End the process although threads go on that an author's code has left. Python waits for them without an end."""
+    while True:
+        time.sleep(LEFT_THREADS_S)
+        left = [each for each in threading.enumerate() if not each.daemon and each is not threading.main_thread()]
+        if left and not any(map(_runs_crossdock, left)):
+            names = ", ".join(printable(each.name) for each in left)
+            say(f"crossdock: the process ends, although threads that a connector has started go on: {names}", err=True)
+            os._exit(code)
+
+
+def _runs_crossdock(thread: threading.Thread) -> bool:
+    frame = sys._current_frames().get(thread.ident or 0)  # noqa: SLF001  the documented way
+    return any(str(each.f_globals.get("__name__")).startswith("crossdock.") for each, _ in traceback.walk_stack(frame))
 
 
 def _with_output(code: int, output: OutputFile | None) -> int:

@@ -113,3 +113,22 @@ def test_a_second_ctrl_c_shows_no_traceback(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(SystemExit) as ended:
         main.main(["--version"])
     assert ended.value.code == 130
+
+
+LEFT_THREAD = """
+import sys, threading
+from crossdock.cli import main
+threading.Thread(target=threading.Event().wait, name="left").start()
+main.LEFT_THREADS_S = 0.1
+sys.argv = ["crossdock", "--version"]
+main.main()
+"""
+
+
+def test_a_thread_that_is_left_does_not_keep_the_process() -> None:
+    """Python would wait for a thread of a connector without an end, and a command of cron would never be over."""
+    ended = subprocess.run(
+        [sys.executable, "-c", LEFT_THREAD], check=False, capture_output=True, text=True, timeout=120
+    )
+    assert (ended.returncode, ended.stdout[:9]) == (0, "crossdock")
+    assert ended.stderr == "crossdock: the process ends, although threads that a connector has started go on: left\n"

@@ -319,3 +319,9 @@ def test_an_exception_that_no_guard_met_is_an_authors_if_its_code_is_on_the_way(
     assert found is not None
     assert found.exit_code == 3
     assert error_of_author(ValueError("bad")) is None
+
+
+def test_the_most_frequent_mistake_is_told() -> None:
+    """The types that Python names in the texts of its errors are no data."""
+    missing: Any = None
+    assert said(lambda: missing[0]).endswith("'NoneType' object is not subscriptable")

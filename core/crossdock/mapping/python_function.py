@@ -76,7 +76,7 @@ def _module(path: Path, content: bytes, digest: str) -> Any:
         with _imports_from_source():
             loader.exec_module(module)
     except BaseException as error:
-        del sys.modules[module_name]
+        sys.modules.pop(module_name, None)  # its code may have removed it
         if interrupts(error):
             raise
         line = getattr(error, "lineno", None) if isinstance(error, SyntaxError) else _line(error, path)

@@ -46,6 +46,7 @@ _WORD = re.compile(r"[\w@.+-]{3,}")
 _QUOTED = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)\"""")
 _MAIL = re.compile(r"[^\s@<>\"']+@[^\s@<>\"']+")
 _TELEPHONE = re.compile(r"\+?\d[\d ()/.-]{6,}\d")
+_TYPES = frozenset({"NoneType", "Decimal"})  # in the texts of most mistakes
 _NAME = re.compile(r"[a-z_][a-z0-9_]*(?:[.-][a-z0-9_]+)*")  # of a member, a column or an encoding
 
 
@@ -290,7 +291,7 @@ def _text(error: BaseException) -> str:
 
 def _quoted(found: re.Match[str], known: str) -> str:
     inner = found[1] if found[1] is not None else found[2]
-    shown = not inner or inner.casefold() in known or _NAME.fullmatch(inner)
+    shown = not inner or inner.casefold() in known or inner in _TYPES or _NAME.fullmatch(inner)
     return found[0] if shown else f"{found[0][0]}{_MASK}{found[0][0]}"
 
 

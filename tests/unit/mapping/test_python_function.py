@@ -116,6 +116,7 @@ def test_a_file_may_define_dataclasses(tmp_path: Path) -> None:
         ("m.py:one", "x = 1\ny = x / 0\n", r"m.py:2 raised ZeroDivisionError: division by zero"),
         ("m.py:one", "x = 1\ndef one(:\n", r"m.py:2 raised SyntaxError"),
         ("m.py:one", "import sys\nsys.exit(0)\n", r"m.py:2 raised SystemExit: 0"),
+        ("m.py:one", "import sys\ndel sys.modules[__name__]\n1 / 0\n", r"m.py:3 raised ZeroDivisionError"),
         ("m.py:one", "import nothing_of_this_name\n", r"m.py:1 raised ModuleNotFoundError"),
         ("other.py:one", "", "other.py cannot be read: No such file or directory"),
         ("m.py", "", "must be a section of members, or FILE.py:FUNCTION"),

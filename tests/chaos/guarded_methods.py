@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from tests.chaos.guarded_target import STREAM, TARGET, Customers, Depot, DepotTarget, Orders, Parcels, Raiser, api
+from tests.chaos.guarded_target import (
+    API,
+    STREAM,
+    TARGET,
+    Asking,
+    Customers,
+    Depot,
+    DepotTarget,
+    Orders,
+    Parcels,
+    Raiser,
+    api,
+)
 from tests.chaos.guarded_target import raising as made_raising
 from tests.chaos.mappings import Bench, open_bench
 
@@ -20,6 +32,9 @@ from crossdock.state import StateUrl
 LOADED = frozenset({"resources", "resource_type", "fetches", "finds_deleted", "lists_existing", "rereads_gone"})
 """Read while the config is loaded, where a failure is a finding."""
 
+
+UNTOLD = frozenset({"close"})
+"""That is told before anything begins, if it always raises. At the end of a sender everything was sent."""
 
 KEPT = (
     "CREATE TABLE IF NOT EXISTS said (message TEXT)",
@@ -33,17 +48,24 @@ KEPT = (
 """Keep what each dead letter said: one that is replaced in the same run by that of a newer version was not hidden."""
 
 
-class Nights:
-    """A bench with three streams, of which the target and the orders may raise."""
+Part = Literal["target", "stream", "api"]
+PARTS: Mapping[Part, frozenset[str]] = {"target": TARGET, "stream": STREAM, "api": API}
 
-    def __init__(self, bench: Bench, raiser: Raiser, *, of_stream: bool) -> None:
+
+class Nights:
+    """A bench with three streams, of which the target, the orders or the API of the connection may raise."""
+
+    def __init__(self, bench: Bench, raiser: Raiser, part: Part) -> None:
         self.bench, self.raiser, self.depot = bench, raiser, Depot(lost={"orders b:1", "parcels b:1"})
-        orders = made_raising(Orders, raiser) if of_stream else Orders
-        target = DepotTarget if of_stream else made_raising(DepotTarget, raiser)
+        orders = made_raising(Orders, raiser) if part == "stream" else Asking if part == "api" else Orders
+        target = made_raising(DepotTarget, raiser) if part == "target" else DepotTarget
+        Asking.raiser = raiser
         self.customers, self.orders, self.parcels = Customers(), orders(), Parcels()
         self.said = list[str]()
         bench.begin(
-            [self.customers, self.orders, self.parcels], api=lambda _: api(self.depot), target=lambda _: target()
+            [self.customers, self.orders, self.parcels],
+            api=lambda _: api(self.depot, raiser),
+            target=lambda _: target(),
         )
         self._in_state(*KEPT)
 
@@ -95,7 +117,7 @@ def _hidden(raiser: Raiser, said: Sequence[str]) -> set[str]:
     return {name for name in raiser.raised if f"boom in {name}" not in texts}
 
 
-def each_method(folder: Path, url: StateUrl, names: Sequence[str], *, of_stream: bool, seed: int = 1) -> Counter[str]:
+def each_method(folder: Path, url: StateUrl, names: Sequence[str], part: Part, seed: int = 1) -> Counter[str]:
     """Each of *names* raises whenever it is called, for two nights.
 
     Returns:
@@ -106,7 +128,7 @@ def each_method(folder: Path, url: StateUrl, names: Sequence[str], *, of_stream:
         for name in names:
             raiser = Raiser(frozenset({name}), 1.0, seed)
             try:
-                nights = Nights(bench, raiser, of_stream=of_stream)
+                nights = Nights(bench, raiser, part)
             except ConfigError as error:  # it is called while the config is loaded
                 hidden = _hidden(raiser, [str(error)])
             else:
@@ -121,7 +143,7 @@ def each_method(folder: Path, url: StateUrl, names: Sequence[str], *, of_stream:
 
 
 def any_methods(folder: Path, url: StateUrl, seeds: range) -> Counter[str]:
-    """All methods of the target, or of a stream, raise at random, for four nights; *seeds* chooses which.
+    """All methods of one part raise at random, for four nights; *seeds* chooses which.
 
     Returns:
         How often each raised.
@@ -129,9 +151,9 @@ def any_methods(folder: Path, url: StateUrl, seeds: range) -> Counter[str]:
     raised: Counter[str] = Counter()
     with open_bench(folder, url) as bench:
         for seed in seeds:
-            of_stream = seed % 2 == 1
-            raiser = Raiser((STREAM if of_stream else TARGET) - LOADED, (0.02, 0.1, 0.3)[seed % 3], seed)
-            nights = Nights(bench, raiser, of_stream=of_stream)
+            part = list(PARTS)[seed % 3]
+            raiser = Raiser(PARTS[part] - LOADED - UNTOLD, (0.02, 0.1, 0.3)[seed // 3 % 3], seed)
+            nights = Nights(bench, raiser, part)
             nights.sync()
             nights.change()
             for _ in range(3):

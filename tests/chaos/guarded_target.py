@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field, replace
 from types import FunctionType
 from typing import Any
@@ -17,11 +17,12 @@ from tests.chaos.mappings import BenchSettings, Row, batch
 
 from crossdock import Context, RawBatch, Record, Stream
 from crossdock.mapping.stream_facts import GoneLimits, OnGone
+from crossdock.pacing.limit_estimate import LimitEstimate
 from crossdock.platform.delivery_settings import Retry
 from crossdock.reading.sources.api import Api
 from crossdock.records import Proof
 from crossdock.resources import ResourceModel
-from crossdock.sources import RateLimit
+from crossdock.sources import ApiAnswer, ApiRequest, Paginator, RateLimit
 from crossdock.targets import ApiTarget, EndpointProfile, RecordShape, Request, TargetResource, Update
 from crossdock.values.field_types import Exact, Text
 
@@ -213,9 +214,77 @@ def _asking(member: Any, name: str, raiser: Raiser) -> Any:
     return property(asking) if isinstance(member, property) else asking
 
 
-def api(depot: Depot) -> Api:
-    transport = httpx.MockTransport(depot.answer)
-    return Api(BASE, transport=transport, rate=RateLimit(per_minute=600_000, burst=100_000))
+class Asking(Orders):
+    """Asks the API of the connection first, and leaves something to the end of the run."""
+
+    raiser: Raiser
+
+    def pull(self, ctx: Context[BenchSettings], since: str | None) -> Iterator[RawBatch]:
+        ctx.run.at_end.callback(lambda: self.raiser.check("at_end"))
+        for _ in ctx.api.pages("/nothing", paginator=_Pages(self.raiser)):
+            """The depot has no such records."""
+        yield from super().pull(ctx, since)
+
+
+@dataclass(frozen=True)
+class _Pages(Paginator):
+    raiser: Raiser
+
+    def first(self, request: ApiRequest) -> ApiRequest:
+        self.raiser.check("first")
+        return request
+
+    def following(self, request: ApiRequest, answer: ApiAnswer) -> ApiRequest | None:
+        self.raiser.check("following")
+        return None
+
+
+class _Auth(httpx.Auth):
+    def __init__(self, raiser: Raiser) -> None:
+        self._raiser = raiser
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        self._raiser.check("auth_flow")
+        yield request
+
+
+class _Transport(httpx.MockTransport):
+    def __init__(self, depot: Depot, raiser: Raiser) -> None:
+        super().__init__(depot.answer)
+        self._raiser = raiser
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        self._raiser.check("handle_request")
+        return super().handle_request(request)
+
+    def close(self) -> None:
+        self._raiser.check("close")
+
+
+class _Rate:
+    def __init__(self, raiser: Raiser) -> None:
+        self._raiser = raiser
+
+    def estimate(self, earlier: LimitEstimate | None = None) -> LimitEstimate:
+        self._raiser.check("estimate")
+        return RateLimit(per_minute=600_000, burst=100_000).estimate(earlier)
+
+
+def api(depot: Depot, raiser: Raiser) -> Api:
+    """An API all of whose parts are an author's, and may raise."""
+
+    def throttled(_: ApiAnswer) -> bool:
+        raiser.check("throttled")
+        return False
+
+    raiser.check("api")
+    return Api(BASE, auth=_Auth(raiser), transport=_Transport(depot, raiser), rate=_Rate(raiser), throttled=throttled)
+
+
+API = frozenset(
+    {"api", "auth_flow", "handle_request", "close", "estimate", "throttled", "first", "following", "at_end"}
+)
+"""What an author may write for the API of a connection."""
 
 
 OPTIONAL = frozenset({"existing", "fetch"})

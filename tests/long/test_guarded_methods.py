@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 from tests.chaos import guarded_methods
 from tests.chaos.chance import chaos_seed
-from tests.chaos.guarded_target import STREAM, TARGET
+from tests.chaos.guarded_methods import PARTS, Part
 
 from crossdock.state import parse_url
 
 
-@pytest.mark.parametrize("of_stream", [True, False])
-def test_each_method_always_raises(tmp_path: Path, of_stream: bool) -> None:
+@pytest.mark.parametrize("part", PARTS)
+def test_each_method_always_raises(tmp_path: Path, part: Part) -> None:
     """One method raises whenever it is called, for two nights: the other streams are delivered, and later this one."""
-    names = sorted(STREAM if of_stream else TARGET)
+    names = sorted(PARTS[part])
     url = parse_url("sqlite:///state.db", tmp_path)
-    raised = guarded_methods.each_method(tmp_path, url, names, of_stream=of_stream)
+    raised = guarded_methods.each_method(tmp_path, url, names, part)
     print(", ".join(f"{name} {number}" for name, number in raised.items()))
 
 

@@ -61,6 +61,5 @@ def _rate_per_s(tx: Transaction, project: Project, names: set[str]) -> float | N
     rates = []
     for name, target in project.targets(SystemClock()).items():
         if name in names:
-            earlier = tx.buckets.get(name)
-            rates.append(target.rate.estimate(earlier.estimate if earlier else None).rate_per_s)
+            rates.append(target.estimate(tx.buckets.get(name)).rate_per_s)
     return min((rate for rate in rates if rate is not None), default=None)

@@ -15,6 +15,7 @@ from crossdock.errors import CrossdockError, without_traceback
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.pacing.forecast import Forecast, forecast
+from crossdock.pacing.limit_estimate import LimitEstimate
 from crossdock.planning import undos_meanwhile, update_limits
 from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.held_records import HeldRecords
@@ -23,7 +24,7 @@ from crossdock.planning.planner import Planner
 from crossdock.planning.references import References
 from crossdock.planning.referring_records import ReferringRecords
 from crossdock.planning.removals import Removals, verb
-from crossdock.reading.sources.source_context import SourceContext
+from crossdock.reading.sources.source_context import AtEnd, SourceContext
 from crossdock.runs import api_limits
 from crossdock.runs.intake_logs import NoIntake, PlanIntake
 from crossdock.runs.left_operations import LeftOperations, cannot_be_found, expected_delivery
@@ -34,6 +35,7 @@ from crossdock.runs.stream_input import StreamInput
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.runs.verification import note_unverified
 from crossdock.state import ExpectedDeliveries, ExpectedDelivery, Intent, Scope, State
+from crossdock.values.author_code import AuthorCodeError
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 from crossdock.values.tally import Tally
@@ -92,6 +94,7 @@ def look_ahead(
         summed: Hash the sources.
         corrected: Plan on this; by default on the state as it is, with what is new in the streams' own sources.
     """
+    left = list[CrossdockError]()
     with ExitStack() as stack:
         work = run_folder(stack, None)
         names = project.selected(selection)
@@ -100,8 +103,10 @@ def look_ahead(
             refused = {} if corrected else undos_meanwhile.refusals(tx, names, project.scopes)
         intake = NoIntake() if corrected else PlanIntake(state)  # without an intake log, all files are read again
         folders = work / "spool", work, project.spool
-        context = SourceContext(clock, progress, intake, *folders, limits=limits, observe=listener.observe)
-        stack.enter_context(context.at_end)
+        at_end = stack.enter_context(AtEnd(left.append))
+        context = SourceContext(
+            clock, progress, intake, *folders, at_end=at_end, limits=limits, observe=listener.observe
+        )
         targets = project.targets(clock)
         streams = project.bind(names - refused.keys(), targets=targets, run=context)
         source = corrected.source if corrected else None
@@ -118,7 +123,10 @@ def look_ahead(
         for bound in streams if listener.observe is None else ():
             note_matches(bound, preview.result.tallies.get(bound.name, Tally()).records["created"])
             note_unverified(bound, state)
-        return preview.finished()
+        planned = preview.finished()
+    for error in left:
+        planned.errors.setdefault("", error)
+    return planned
 
 
 class _Preview:
@@ -171,7 +179,11 @@ class _Preview:
 
     def _forecast(self, target: str, requests: int) -> Forecast:
         now, earlier = self._now.timestamp(), self._earlier[target]
-        estimate = self._targets[target].rate.estimate(earlier.estimate if earlier else None)
+        try:
+            estimate = self._targets[target].estimate(earlier)
+        except AuthorCodeError as error:  # the sync can send nothing to it
+            self.result.errors.setdefault(target, error)
+            estimate = LimitEstimate()
         return forecast(earlier.carried_over(now, estimate) if earlier else BucketState.of(estimate), requests, now)
 
     # ---- what earlier runs left

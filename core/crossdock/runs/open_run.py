@@ -16,7 +16,7 @@ from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.pacing.allowance import Allowance, Priority
 from crossdock.pacing.bucket_store import BucketState
 from crossdock.planning import undos_meanwhile
-from crossdock.reading.sources.source_context import JobRun, Patience, SourceContext
+from crossdock.reading.sources.source_context import AtEnd, JobRun, Patience, SourceContext
 from crossdock.runs import api_limits
 from crossdock.runs.intake_logs import NoIntake, StateIntake
 from crossdock.runs.live_index import RunMatches
@@ -245,7 +245,7 @@ class OpenRun:
             report.messages,
             self._job_run(),
             report.inputs,
-            at_end=stack.enter_context(ExitStack()),
+            at_end=stack.enter_context(AtEnd(partial(report.messages.fail, ""))),
             limits=self._api_limits,
             buckets=session.source_buckets,
             live=self._priority == "live",

@@ -26,7 +26,7 @@ from crossdock.runs.marked_reading import marked_reading
 from crossdock.runs.platform_source.live_records import READS
 from crossdock.runs.refused_runs import Attempt
 from crossdock.state import Intent, State
-from crossdock.values.author_code import AuthorCodeError, error_of_author
+from crossdock.values.author_code import AuthorCodeError, error_of_author, guarded
 from crossdock.values.clock import Clock
 from crossdock.writing.delivery.records_in_progress import RecordsInProgress
 from crossdock.writing.targets.target import Target
@@ -86,7 +86,9 @@ class Session:
         for target in self.targets.values():
             try:
                 if target.name in used:
-                    target.client().close()
+                    client = target.client()
+                    with guarded("close", target.name, code=client, only_authors=not target.is_of_author):
+                        client.close()
             except AuthorCodeError as error:
                 defects[target.name] = error
         return defects

@@ -276,7 +276,7 @@ class Project:
         """
         rate = self.platform.rate
         if rate.shared is None or target.name != PLATFORM:
-            estimate, now = target.rate.estimate(earlier.estimate if earlier else None), clock.now().timestamp()
+            estimate, now = target.estimate(earlier), clock.now().timestamp()
             bucket_state = earlier.carried_over(now, estimate) if earlier else BucketState.of(estimate)
             yield MemoryStore(clock, bucket_state)
             return

@@ -23,7 +23,7 @@ from crossdock.reading.transport.http_answers import Answer, redacted_answer
 from crossdock.reading.transport.http_auth import TimedAuth, TokenAuth
 from crossdock.reading.transport.httpcore_client import UNQUOTED
 from crossdock.values import exact_json
-from crossdock.values.author_code import AUTH, AuthorCodeError, described, interrupts
+from crossdock.values.author_code import AUTH, AuthorCodeError, described, guarded, interrupts
 from crossdock.values.clock import Clock
 from crossdock.values.config_file import secrets_in
 from crossdock.values.redaction import redacted
@@ -182,7 +182,13 @@ class HttpExchange:
         return found
 
     def close(self) -> None:
-        self._client.close()
+        """Close the connections.
+
+        Raises:
+            AuthorCodeError: If an author's transport fails.
+        """
+        with guarded("close", self._api.base_url, code=self._transport, settings=self._api.connection):
+            self._client.close()
 
     def _note_auth(self, request: httpx.Request) -> None:
         self._added_by_auth |= _words(_values(request) - self._before_auth)

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
 from crossdock.errors import CrossdockError, StateError
@@ -19,6 +20,7 @@ from crossdock.reading.sources.looks import Looks
 from crossdock.reading.sources.shared_buckets import SharedBuckets
 from crossdock.records import RawBatch
 from crossdock.state import Digests, FileDescription, FileFacts
+from crossdock.values.author_code import AuthorCodeError, guarded
 from crossdock.values.clock import Clock
 from crossdock.values.local_files import private_folder
 from crossdock.values.progress import Progress
@@ -142,6 +144,30 @@ class JobRun:
     previous_due: datetime | None = None
 
 
+class AtEnd(ExitStack):
+    """Closes what the streams of a run share.
+
+    Args:
+        failed: Receives the error of an author's code, which ends nothing else; None to raise it.
+    """
+
+    def __init__(self, failed: Callable[[CrossdockError], None] | None = None) -> None:
+        super().__init__()
+        self._failed = failed
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> bool:
+        try:
+            with guarded("at_end", None, only_authors=True):
+                return bool(super().__exit__(kind, error, traceback))
+        except AuthorCodeError as failure:
+            if self._failed is None or error is failure:
+                raise
+            self._failed(failure)
+            return False
+
+
 @dataclass(frozen=True, slots=True)
 class SourceContext:
     """What a run gives its sources; `Context.run` for streams.
@@ -184,7 +210,7 @@ class SourceContext:
     inputs: dict[str, InputFacts] = field(default_factory=dict)
     intakes: Intakes = field(default_factory=Intakes)
     failures: dict[str, CrossdockError] = field(default_factory=dict)
-    at_end: ExitStack = field(default_factory=ExitStack)
+    at_end: ExitStack = field(default_factory=AtEnd)
     transport: httpx.BaseTransport | None = None
     recorded: Callable[[httpx.BaseTransport], httpx.BaseTransport] | None = None
     limits: dict[str, BucketState] = field(default_factory=dict)

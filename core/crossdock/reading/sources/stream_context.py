@@ -84,10 +84,10 @@ class Context(Generic[S]):
         return client
 
     def _end_api(self, client: ApiClient) -> None:
-        client.close()
         if client.allowance.usage.requests:
             self.run.limits[self.connection] = client.allowance.bucket_state
             self.run.api_usage[self.connection] = client.allowance.usage
+        client.close()
 
     def renew(self) -> None:
         """Discard what `shared` has kept, except the API: what is read next is read as it is then."""

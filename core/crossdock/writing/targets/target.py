@@ -10,6 +10,8 @@ from typing import Any, Literal, Protocol, final
 from crossdock.errors import RecordError
 from crossdock.mapping.resource_types import ResourceType, external_id
 from crossdock.pacing import rate_headers
+from crossdock.pacing.bucket_store import BucketState
+from crossdock.pacing.limit_estimate import LimitEstimate
 from crossdock.pacing.rate_headers import RateHeaders
 from crossdock.pacing.rate_limit import LimitSettings
 from crossdock.platform.delivery_settings import Retry
@@ -305,6 +307,10 @@ class Target(RecordNames, Requests, Answers):
     @abstractmethod
     def rate(self) -> LimitSettings:
         """The rate limit before the first answer."""
+
+    def estimate(self, earlier: BucketState | None) -> LimitEstimate:
+        """Return the rate limit, with what *earlier* runs found."""
+        return self.rate.estimate(earlier.estimate if earlier else None)
 
     @abstractmethod
     def client(self) -> Client:

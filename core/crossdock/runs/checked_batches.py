@@ -13,7 +13,7 @@ from typing import Any, TypeGuard, TypeVar
 import polars as pl
 
 from crossdock.config.project.connector_instances import BoundStream
-from crossdock.errors import ConnectorError
+from crossdock.errors import ConnectorError, StoppedError
 from crossdock.mapping.cursors import Checkpoint
 from crossdock.printable import is_storable
 from crossdock.records import LINE, Again, Proof, RawBatch
@@ -27,6 +27,7 @@ def pulled(bound: BoundStream, since: str | None) -> Generator[RawBatch | Checkp
     """Yield the batches and checkpoints of the stream. Closing this generator closes the source.
 
     Raises:
+        StoppedError: If the run is to stop, at a checkpoint.
         ConnectorError: If `pull` raised an unexpected exception, or yielded something that is not a batch.
         CrossdockError: If the source failed or was refused.
     """
@@ -38,6 +39,8 @@ def pulled(bound: BoundStream, since: str | None) -> Generator[RawBatch | Checkp
             for read in _read_by(bound, batches):
                 batch = _checked(bound, read, latest)
                 if isinstance(batch, Checkpoint):
+                    if bound.context.run.interrupt.is_set():  # no rows, of which each batch shows that the run goes on
+                        raise StoppedError("stopped while reading", hint="run again to continue")
                     yield batch
                     continue
                 latest = batch.source

@@ -118,6 +118,24 @@ def test_a_run_that_ends_in_the_middle_of_the_full_list_reads_it_again(bench: Be
     assert night(bench).tallies["b.customers"].records["updated"] == 1
 
 
+def test_a_run_is_stopped_between_checkpoints_without_records(bench: Bench) -> None:
+    """A source may tell of one empty window after the other, and a run that is to stop does not read them all."""
+    shop, interrupt = Rereading(), threading.Event()
+    bench.begin([shop])
+
+    def empty(ctx: Context[BenchSettings], since: str | None) -> Iterator[RawBatch | Checkpoint]:
+        for number in range(100):
+            yield Checkpoint(str(number))
+            interrupt.set()
+        raise AssertionError("it reads on")
+
+    shop.pull = empty  # type: ignore[method-assign]
+    assert bench._project is not None
+    report = runner.sync(bench._project, [], **bench._kept() | {"interrupt": interrupt})
+    assert (report.exit_code, report.balanced) == (130, True)
+    assert "stopped while reading" in str(report.errors["b.customers"])
+
+
 def test_a_full_list_without_records_does_not_count(bench: Bench) -> None:
     """The shop may be out of order: the list is due again in the next run."""
     shop = Rereading()

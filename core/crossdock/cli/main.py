@@ -10,6 +10,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,8 @@ def main(arguments: list[str] | None = None) -> None:
     code = _with_output(code, output)
     gc.freeze()  # no last collection before the process ends
     if arguments is None:
-        threading.Thread(target=_leave_threads, args=(code,), name="end", daemon=True).start()
+        with suppress(RuntimeError):  # where no further thread is allowed
+            threading.Thread(target=_leave_threads, args=(code,), name="end", daemon=True).start()
     sys.exit(code)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -70,7 +71,8 @@ class OpenRun:
     Args:
         priority: ``live`` takes its tokens before the batches that share the bucket.
         patience: Wait for late files as the streams' ``wait`` says; without it, missing files are not waited for.
-        attempt: What is begun here: a job's run, or a manual one.
+        attempt: What is begun here: a job's run, or a manual one. One that continues the last run only settles what
+            was left at the targets of its streams.
         part: Of the migration that it belongs to; None if it belongs to none.
 
     Attributes:
@@ -178,11 +180,9 @@ class OpenRun:
             source: Makes the source of a stream.
             whole: Whether *streams* are all streams of the config, read from their own sources.
         """
-        with ExitStack() as others_wait:
-            others_wait.enter_context(self._session.resuming)
-            self._matches.expire()
-            self._running = self._deliveries(streams)
-            self._running.run(source, others_wait, whole=whole)
+        self._matches.expire()
+        self._running = self._deliveries(streams)
+        self._running.run(source, whole=whole)
 
     def idle(self, why: str) -> None:
         """Record in the timings *why* nothing is delivered for some time."""
@@ -269,12 +269,8 @@ class OpenRun:
 
     def _deliveries(self, streams: Sequence[BoundStream]) -> RunningStreams:
         session, counts = self._session, SettlementCount(self.report)
-        left = self.records.without_others(session.left(streams)) if self._may_have_left else []
-        self._may_have_left = not self._attempt.continues
-        used = {bound.scope.target for bound in streams} | {intent.scope.target for intent in left}
-        for name in used - session.targets.keys():
-            number = sum(intent.scope.target == name for intent in left)
-            self.note(name, f"{number} unsettled operations are left: the config has no such target")
+        used = {bound.scope.target for bound in streams}
+        used |= set() if self._attempt.continues else self._others_left(used)
         targets = [each for each in session.targets.values() if each.name in used] or [session.targets[PLATFORM]]
         places = {target.name: target.name if len(targets) > 1 else "" for target in targets}
         deliveries = dict[str, TargetDelivery]()
@@ -282,14 +278,24 @@ class OpenRun:
             try:
                 if (defect := self._defects.get(target.name)) is not None:
                     raise defect
-                deliveries[target.name] = self._delivery(target, streams, left, places[target.name])
+                deliveries[target.name] = self._delivery(target, streams, places[target.name])
             except AuthorCodeError as error:
                 self.report.messages.fail(places[target.name], error)
+        self._may_have_left = not self._attempt.continues
         return RunningStreams(session, deliveries, counts, self.report, self._timings, self._interrupt)
 
-    def _delivery(
-        self, target: Target, streams: Sequence[BoundStream], left: Sequence[Intent], place: str
-    ) -> TargetDelivery:
+    def _others_left(self, used: set[str]) -> set[str]:
+        """Return the targets besides *used* where earlier runs of other streams have left operations."""
+        session = self._session
+        with session.state.look() as tx:
+            left = Counter(intent.scope.target for intent in tx.intents.unsettled())
+        others = left.keys() - used - session.resumed
+        for name in others - session.targets.keys():
+            self.note(name, f"{left[name]} unsettled operations are left: the config has no such target")
+            session.resumed.add(name)
+        return others & session.targets.keys()
+
+    def _delivery(self, target: Target, streams: Sequence[BoundStream], place: str) -> TargetDelivery:
         own = [bound for bound in streams if bound.scope.target == target.name]
         dispatcher = self._dispatcher(target)
         runner = StreamRunner(
@@ -302,9 +308,12 @@ class OpenRun:
             self._matches,
             place,
         )
-        of_target = [each for each in left if each.scope.target == target.name]
-        verify = partial(self._verification.verify, target)
-        return TargetDelivery(dispatcher, runner, own, of_target, self._doubts.restored, verify, place)
+        may_have_left, verify = self._may_have_left, partial(self._verification.verify, target)
+
+        def find_left() -> list[Intent]:
+            return self.records.without_others(self._session.left(target.name, own)) if may_have_left else []
+
+        return TargetDelivery(dispatcher, runner, own, find_left, self._doubts.restored, verify, place)
 
     def _dispatcher(self, target: Target) -> Dispatcher:
         if target.name not in self._dispatchers:
@@ -313,7 +322,7 @@ class OpenRun:
         return self._dispatchers[target.name][0]
 
     def _new_dispatcher(self, target: Target, stack: ExitStack) -> Dispatcher:
-        session, ceiling = self._session, self._session.in_flight(target)
+        session, ceiling = self._session, max(1, self._session.in_flight(target) // self._attempt.shared_by)
         bucket, reduced = session.bucket(target), session.reduced(target)
         allowance = Allowance(session.clock, bucket, ceiling=ceiling, priority=self._priority, reduced=reduced)
 

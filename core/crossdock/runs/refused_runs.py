@@ -23,6 +23,7 @@ class Attempt:
         command: That starts a manual one.
         continues: Continue the last run of the job, if it is of this date and has reached its end.
         waits: It is tried again by itself while another process uses the state, which is then no refusal.
+        shared_by: How many such runs share the part of the requests in flight that one run of a session has.
     """
 
     due_run: DueRun | None = None
@@ -30,6 +31,7 @@ class Attempt:
     command: str | None = None
     continues: bool = False
     waits: bool = False
+    shared_by: int = 1
 
     @property
     def job_name(self) -> str | None:

@@ -50,6 +50,7 @@ class Session:
         records: The records that the runs work on.
         source_buckets: The buckets of the APIs that the runs read.
         reading: Marks what the runs read.
+        resumed: The targets to which all that earlier runs had left was sent.
         begun: Whether a run has begun, or the state has the reason why it could not.
     """
 
@@ -71,8 +72,8 @@ class Session:
         self._percent, self._reduced = percent, dict[str, ReducedRate]()
         self._opening = threading.Lock()
         self.records, self.source_buckets = RecordsInProgress(), SharedBuckets()
-        self.resuming = threading.Lock()  # a run begins its streams after their unsettled operations are settled
-        self.resumed = False
+        self._resuming: dict[str, threading.Lock] = {}
+        self.resumed = set[str]()
         self.begun = False
 
     def unusable(self, names: set[str]) -> dict[str, AuthorCodeError]:
@@ -110,11 +111,18 @@ class Session:
         with self._opening:
             return self._reduced.setdefault(target.name, ReducedRate(self.clock, self._percent))
 
-    def left(self, streams: Iterable[BoundStream]) -> list[Intent]:
-        """Return the operations that earlier runs left: all of them for the first run, later those of *streams*."""
+    def resuming(self, target: str) -> threading.Lock:
+        """Return the lock that a run holds from `left` until what was left there is settled. It begins its streams
+        afterwards.
+        """
+        with self._opening:
+            return self._resuming.setdefault(target, threading.Lock())
+
+    def left(self, target: str, streams: Iterable[BoundStream]) -> list[Intent]:
+        """Return the operations on *target* that earlier runs left: all of them once, later those of *streams*."""
         with self.state.look() as tx:
-            if not self.resumed:
-                return tx.intents.unsettled()
+            if target not in self.resumed:
+                return [intent for intent in tx.intents.unsettled() if intent.scope.target == target]
             own = [intent for bound in streams for intent in tx.intents.unsettled(bound.scope)]
         return sorted(own, key=lambda intent: intent.id)
 

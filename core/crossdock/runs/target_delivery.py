@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -36,7 +35,7 @@ class TargetDelivery:
 
     Attributes:
         streams: The streams that write to it, parents first.
-        left: The operations that earlier runs left.
+        find_left: Returns the operations that earlier runs left.
         restored: Whether the state is a restored backup.
         verify: Compares unverified bindings with what it holds.
         place: Where the report has errors of this delivery.
@@ -45,7 +44,7 @@ class TargetDelivery:
     dispatcher: Dispatcher
     runner: StreamRunner
     streams: list[BoundStream]
-    left: list[Intent]
+    find_left: Callable[[], list[Intent]]
     restored: bool
     verify: Callable[[], None]
     place: str
@@ -73,23 +72,18 @@ class RunningStreams:
         self._session, self._deliveries, self.counts = session, deliveries, counts
         self._report, self._timings, self._interrupt = report, timings, interrupt
         self._running: dict[str, Generator[None, None, None]] = {}
-        self._unresumed: set[str] = set()
 
     @property
     def has_others(self) -> bool:
         return len(self._running) > 1
 
-    def run(self, source: SourceFactory, others_wait: ExitStack, *, whole: bool) -> None:
+    def run(self, source: SourceFactory, *, whole: bool) -> None:
         """Run all streams.
 
         Args:
-            others_wait: Closed once the operations of earlier runs are settled.
             whole: Whether they are all streams of the config, read from their own sources.
         """
-        self._unresumed = set(self._deliveries)
-        self._running = {
-            name: self._steps(name, delivery, source, others_wait) for name, delivery in self._deliveries.items()
-        }
+        self._running = {name: self._steps(name, delivery, source) for name, delivery in self._deliveries.items()}
         try:
             self._take_turns()
         finally:
@@ -136,19 +130,11 @@ class RunningStreams:
                 if next(steps, _ENDED) is _ENDED:
                     del self._running[name]
 
-    def _steps(
-        self, name: str, delivery: TargetDelivery, source: SourceFactory, others_wait: ExitStack
-    ) -> Generator[None, None, None]:
+    def _steps(self, name: str, delivery: TargetDelivery, source: SourceFactory) -> Generator[None, None, None]:
         """Do everything for one target. Yields where another target can continue."""
         runner, dispatcher = delivery.runner, delivery.dispatcher
-        if not self._verify(delivery) or not (yield from self._resume(delivery)):
+        if not (yield from self._resume_alone(name, delivery)):
             return
-        if not (yield from self._verify_resumed(delivery)):
-            return
-        self._unresumed.discard(name)
-        if not self._unresumed:
-            self._session.resumed = True
-            others_wait.close()
         try:
             done = (yield from self._each(delivery, source)) and (yield from runner.deliver_held())
             done = done and (yield from runner.deliver_deletes())
@@ -169,20 +155,45 @@ class RunningStreams:
             return False
         return True
 
-    def _resume(self, delivery: TargetDelivery) -> Steps:
+    def _resume_alone(self, name: str, delivery: TargetDelivery) -> Steps:
+        """Verify the target, and deliver what earlier runs left there while other runs of the session wait for that.
+        Return False if nothing more can be delivered.
+        """
+        resuming = self._session.resuming(name)
+        while not resuming.acquire(timeout=POLL.total_seconds()):
+            if self._interrupt.is_set():
+                self._stopped(f"before the delivery to {name}")
+                return False
+            yield
+        try:
+            left = delivery.find_left()
+            if not self._verify(delivery) or not (yield from self._resume(delivery, left)):
+                return False
+            if not (yield from self._verify_resumed(delivery, left)):
+                return False
+            self._session.resumed.add(name)
+            return True
+        finally:
+            resuming.release()
+
+    def _stopped(self, when: str) -> None:
+        hint = "requests in flight are settled; run again to continue"
+        self._report.messages.fail("", StoppedError(f"stopped {when}", hint=hint))
+
+    def _resume(self, delivery: TargetDelivery, left: Sequence[Intent]) -> Steps:
         """Deliver what earlier runs left. Return False if nothing more can be delivered."""
-        self.counts.carried_over(delivery.left)
-        self._timings.proceed("sending what the last run left", len(delivery.left))
+        self.counts.carried_over(left)
+        self._timings.proceed("sending what the last run left", len(left))
         names = {bound.name for bound in delivery.streams}
-        steps = delivery.dispatcher.resume(delivery.left, later=names)
-        self.counts.resuming.update(intent.id for intent in delivery.left)
+        steps = delivery.dispatcher.resume(left, later=names)
+        self.counts.resuming.update(intent.id for intent in left)
         return (yield from delivery.runner.deliver(lambda: next(steps, _ENDED) is _ENDED))
 
-    def _verify_resumed(self, delivery: TargetDelivery) -> Steps:
+    def _verify_resumed(self, delivery: TargetDelivery, left: Sequence[Intent]) -> Steps:
         """Verify the records of operations that a restored backup had left; see
         `crossdock.writing.delivery.settlement.write`.
         """
-        if not delivery.left or not delivery.restored:
+        if not left or not delivery.restored:
             return True
         is_settled = yield from delivery.runner.deliver(delivery.dispatcher.release)
         return is_settled and self._verify(delivery)
@@ -196,8 +207,7 @@ class RunningStreams:
                 yield
                 continue
             if self._interrupt.is_set():
-                hint = "requests in flight are settled; run again to continue"
-                self._report.messages.fail("", StoppedError(f"stopped before {bound.name}", hint=hint))
+                self._stopped(f"before {bound.name}")
                 return False
             if bound.kind.write_once and not (yield from runner.deliver(delivery.dispatcher.release)):
                 return False

@@ -1,8 +1,8 @@
 """The records that the runs of a session work on. No run overwrites what another has written since it read.
 
-Runs of one session may read the same records: a scheduled run lists them while webhooks name some. One run plans at a
-time, and its operations are stored before the next run plans. A run leaves out records that another run works on, or
-has worked on since the run began to read, because it may have read an older version.
+Runs of one session may read the same records: a scheduled run lists them while webhooks name some. For each target one
+run plans at a time, and its operations are stored before the next run plans. A run leaves out records that another run
+works on, or has worked on since the run began to read, because it may have read an older version.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class RecordsInProgress:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.turn = threading.Lock()  # held while planning
+        self.turns: dict[str, threading.Lock] = {}  # by target; held while planning, which may read the target
         self.time = 0
         self.runs: list[OwnRecords] = []
         self.marks: dict[Record, _Mark] = {}
@@ -52,7 +52,7 @@ class OwnRecords:
         self._all = all_records
         self._since: int | None = None  # when it began to read what it plans; None while it reads nothing
         self._own: set[Record] = set()
-        self._has_turn = False
+        self._turn: threading.Lock | None = None  # while it is held
 
     def end(self) -> None:
         """End the run. Its unsettled operations are in the state."""
@@ -78,10 +78,14 @@ class OwnRecords:
             self._forget()
 
     def of_others(self, scope: Scope, key_hashes: Iterable[int]) -> set[int]:
-        """Return those of *key_hashes* that this run must not plan now. No other run plans until `stored`."""
-        if not self._has_turn:
-            self._all.turn.acquire()
-            self._has_turn = True
+        """Return those of *key_hashes* that this run must not plan now. No other run plans for the target until
+        `stored`.
+        """
+        if self._turn is None:
+            with self._all.lock:
+                turn = self._all.turns.setdefault(scope.target, threading.Lock())
+            turn.acquire()
+            self._turn = turn
         with self._all.lock:
             if not self._all.marks:
                 return set()
@@ -109,9 +113,9 @@ class OwnRecords:
                 self._own.add(record)
 
     def stored(self) -> None:
-        if self._has_turn:
-            self._has_turn = False
-            self._all.turn.release()
+        if self._turn is not None:
+            turn, self._turn = self._turn, None
+            turn.release()
 
     def settled(self, intent: Intent) -> None:
         record = intent.scope, intent.identity.key_hash

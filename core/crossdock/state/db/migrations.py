@@ -144,6 +144,13 @@ def _add_unknown_references(connection: Connection) -> None:
     schema.metadata.create_all(connection, tables=[schema.unknown_references])
 
 
+def _index_what_is_due_by_stream(connection: Connection) -> None:
+    """Version 19: find the due records of one stream without those of others, of which there may be many."""
+    connection.execute(text("DROP INDEX IF EXISTS ix_hints_due_at"))
+    for index in schema.hints.indexes:
+        index.create(connection, checkfirst=True)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _store_durations,
     _index_what_trace_searches_by,
@@ -162,6 +169,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _store_commands,
     _store_decisions,
     _add_unknown_references,
+    _index_what_is_due_by_stream,
 )
 """Step n upgrades a state from version n to n + 1. Steps after a release are added here."""
 

@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from crossdock.state.db.column_types import ExactJson, Hash, UtcDateTime, record, scope, stream_and_key
 
-VERSION = 18
+VERSION = 19
 
 metadata = MetaData()
 _Serial = BigInteger().with_variant(Integer, "sqlite")  # SQLite generates ids for INTEGER only
@@ -215,7 +215,7 @@ hints = Table(
     Column("due_at", UtcDateTime, nullable=False),
     Column("attempts", Integer, nullable=False),  # that failed since the last hint
     Column("error", Text),
-    Index("ix_hints_due_at", "due_at"),
+    Index("ix_hints_stream_due_at", "stream", "due_at"),
 )
 
 jobs = Table(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Insert, bindparam, delete, func, select, update
@@ -169,13 +170,29 @@ class Inbox:
 
     # ---- to fetch
 
-    def due(self, now: datetime, *, limit: int) -> list[HintedRecord]:
-        """Return at most *limit* records to fetch now, longest due first."""
-        query = select(*_FIELDS).where(hints.c.due_at <= now).order_by(hints.c.due_at, hints.c.key_hash).limit(limit)
-        return [HintedRecord(*row) for row in self._connection.execute(query)]
+    def due(self, now: datetime, streams: Collection[str], *, limit: int) -> list[HintedRecord]:
+        """Return at most *limit* records of *streams* to fetch now, longest due first."""
+        found = list[HintedRecord]()
+        for stream in streams:  # one after the other, so that each is read in the order of an index
+            query = select(*_FIELDS).where(hints.c.stream == stream, hints.c.due_at <= now)
+            rows = self._connection.execute(query.order_by(hints.c.due_at).limit(limit))
+            found += [HintedRecord(*row) for row in rows]
+        return sorted(found, key=attrgetter("due_at", "key_hash"))[:limit]
 
-    def next_due(self) -> datetime | None:
-        return self._connection.execute(select(func.min(hints.c.due_at))).scalar()
+    def due_streams(self, now: datetime) -> list[str]:
+        """Return the streams with records to fetch now, longest due first."""
+        first, after = select(func.min(hints.c.stream)), ""
+        found = list[tuple[datetime, str]]()
+        while (stream := self._connection.execute(first.where(hints.c.stream > after)).scalar()) is not None:
+            after, due = stream, self.next_due([stream])
+            if due is not None and due <= now:
+                found.append((due, stream))
+        return [stream for _, stream in sorted(found)]
+
+    def next_due(self, streams: Collection[str]) -> datetime | None:
+        query = select(func.min(hints.c.due_at))
+        found = (self._connection.execute(query.where(hints.c.stream == each)).scalar() for each in streams)
+        return min((due for due in found if due is not None), default=None)
 
     def fetched(self, done: Sequence[HintedRecord]) -> None:
         """Remove *done*, except those with a new hint."""

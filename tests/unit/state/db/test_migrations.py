@@ -25,6 +25,9 @@ from crossdock.values.run_messages import RunMessage
 
 def back_to(connection: Connection, version: int) -> None:
     """Give a new state the columns, tables and indexes of an older *version*, 1 to 3 or 6 to 11."""
+    if version < 19:
+        connection.execute(text("DROP INDEX ix_hints_stream_due_at"))
+        connection.execute(text("CREATE INDEX ix_hints_due_at ON hints (due_at)"))
     if version < 18:
         schema.metadata.drop_all(connection, tables=[schema.unknown_references])
     if version < 17:
@@ -141,6 +144,18 @@ def test_version_3_has_the_indexes_of_trace(state_url: StateUrl) -> None:
         assert index_names(connection) == new
     engine.dispose()
     State(state_url, PIN).close()
+
+
+def test_version_19_finds_what_is_due_of_one_stream(state_url: StateUrl) -> None:
+    """The index of all that is due is replaced."""
+    create(state_url, PIN)
+    engine = create_engine(state_url)
+    with engine.begin() as connection:
+        back_to(connection, 18)
+    create(state_url, PIN)
+    with engine.connect() as connection:
+        assert {name for name in index_names(connection) if "due_at" in str(name)} == {"ix_hints_stream_due_at"}
+    engine.dispose()
 
 
 def test_version_4_has_the_ids_of_targets(state_url: StateUrl) -> None:

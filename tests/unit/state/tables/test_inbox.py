@@ -12,6 +12,7 @@ from crossdock.state import NamedRecord, ReceivedWebhook, State
 from crossdock.state.tables.inbox import UnreadableWebhook
 
 LATER = AT + timedelta(minutes=1)
+OF = ["shop.orders"]
 ONE, TWO = NamedRecord("shop.orders", "1", 2**128 - 1), NamedRecord("shop.orders", "2", 1)
 
 
@@ -26,7 +27,7 @@ def test_a_copy_of_a_webhook_changes_nothing(state: State) -> None:
     with state.begin() as tx:
         tx.inbox.receive([_received("a", ONE, TWO)], at=LATER)
     with state.look() as tx:
-        found = tx.inbox.due(AT, limit=5)
+        found = tx.inbox.due(AT, OF, limit=5)
     assert [(each.record, each.number, each.last_at) for each in found] == [(TWO, 1, AT), (ONE, 1, AT)]
 
 
@@ -36,7 +37,7 @@ def test_a_copy_of_an_unreadable_webhook_replaces_it(state: State) -> None:
     for received, number in ((unreadable, 0), (unreadable, 0), (_received("a", ONE), 1), (_received("a", ONE), 1)):
         with state.begin() as tx:
             tx.inbox.receive([received], at=AT)
-            assert [each.number for each in tx.inbox.due(AT, limit=5)] == [1] * number
+            assert [each.number for each in tx.inbox.due(AT, OF, limit=5)] == [1] * number
             assert len(tx.inbox.unreadable(limit=5)) == 1 - number
 
 
@@ -44,13 +45,13 @@ def test_many_hints_for_a_record_are_one(state: State) -> None:
     """The number of a record grows with each hint, and it is due at once even after failures."""
     with state.begin() as tx:
         tx.inbox.receive([_received("a", ONE)], at=AT)
-        (first,) = tx.inbox.due(AT, limit=5)
+        (first,) = tx.inbox.due(AT, OF, limit=5)
         tx.inbox.again([replace(first, due_at=LATER, attempts=1, error="unavailable")])
-        assert tx.inbox.due(AT, limit=5) == []
-        assert tx.inbox.next_due() == LATER
+        assert tx.inbox.due(AT, OF, limit=5) == []
+        assert tx.inbox.next_due(OF) == LATER
         assert list(tx.inbox.failing()) == [("shop.orders", 1)]
         tx.inbox.receive([_received("b", ONE)], at=AT + timedelta(seconds=1))
-        (again,) = tx.inbox.due(AT + timedelta(seconds=1), limit=5)
+        (again,) = tx.inbox.due(AT + timedelta(seconds=1), OF, limit=5)
     assert (again.number, again.attempts, again.first_at, again.error) == (2, 0, AT, "unavailable")
 
 
@@ -59,16 +60,28 @@ def test_a_hint_that_comes_while_the_record_is_fetched_stays(state: State, faile
     """A record that was hinted at again since it was listed is fetched again at once, also if the fetch failed."""
     with state.begin() as tx:
         tx.inbox.hint([ONE, TWO], at=AT)
-        listed = tx.inbox.due(AT, limit=5)
+        listed = tx.inbox.due(AT, OF, limit=5)
         tx.inbox.hint([ONE], at=LATER)
         again = [replace(each, due_at=LATER + timedelta(hours=1), attempts=9, error="away") for each in listed]
         tx.inbox.again(again) if failed else tx.inbox.fetched(listed)
-        (found,) = tx.inbox.due(LATER, limit=5)
+        (found,) = tx.inbox.due(LATER, OF, limit=5)
         assert (found.record, found.number, found.attempts, found.error) == (ONE, 2, 0, None)
         assert tx.inbox.count() == (2 if failed else 1)
         assert tx.inbox.among("shop.orders", [1, 2**128 - 1]) == ({1, 2**128 - 1} if failed else {2**128 - 1})
         tx.inbox.drop("shop.orders", [ONE.key_hash, TWO.key_hash])
-        assert tx.inbox.next_due() is None
+        assert tx.inbox.next_due(OF) is None
+
+
+def test_what_is_due_is_told_of_each_stream(state: State) -> None:
+    """The streams come longest due first, without those of which nothing is due, and each has its own records."""
+    other, later = NamedRecord("erp.items", "1", 1), NamedRecord("erp.bins", "1", 1)
+    with state.begin() as tx:
+        tx.inbox.hint([ONE, later], at=LATER)
+        tx.inbox.hint([other], at=AT)
+        assert tx.inbox.due_streams(AT) == ["erp.items"]
+        assert tx.inbox.due_streams(LATER)[0] == "erp.items"
+        assert [each.record for each in tx.inbox.due(LATER, ["erp.items", "erp.bins"], limit=5)] == [other, later]
+        assert tx.inbox.next_due(OF) == LATER
 
 
 def test_webhooks_are_forgotten_by_age(state: State) -> None:

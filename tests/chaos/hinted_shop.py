@@ -18,6 +18,7 @@ from typing import Any, Literal
 from unittest import mock
 
 from tests.chaos.mappings import Bench, BenchSettings, open_bench
+from tests.hints import work_on_hints
 
 from crossdock import Context, OrderBy, RawBatch, Record, Stream
 from crossdock.runs.named_records import named
@@ -219,7 +220,7 @@ class HintedShop:
         assert (report.errors, report.balanced) == ({}, True), report.errors
 
     def _work(self, session: Session) -> None:
-        self._worker.work(session)
+        work_on_hints(self._worker, session)
 
     def _meanwhile(self, place: str) -> None:
         """In the middle of a list, a fetch or a mapping, the shop changes, or a hint is delivered by another thread."""

@@ -2,8 +2,8 @@
 
 It asks a failing source again after 20 ms, and for a record that failed after a quarter of a second, where users' waits
 a second and longer each time, and it pauses a twentieth as long before it tries a failing state again. It looks five
-times a second for what is due, where users' does so each 30 s; it handles signals, tells of refused webhooks, ends an
-idle run and looks at the configs of a fleet sooner.
+times a second for what is due, where users' does so each 30 s; it handles signals, tells of refused webhooks and of
+slow partners, ends an idle run and looks at the configs of a fleet sooner.
 
 python -P tests/chaos/soon_asking.py ARGUMENTS...
 """
@@ -31,6 +31,7 @@ def main() -> None:
     daemon.LOOK_S, daemon.SIGNAL_S = 0.2, 0.05
     monitored_scheduler.REPORT_S = 0.1
     hint_worker.IDLE_S, hint_worker.FIRST_PAUSE = 0.1, timedelta(seconds=0.25)
+    hint_worker.SLOW_S = 0.5
     if "--fleet" in sys.argv:
         from crossdock.services.fleet import fleet_service
 

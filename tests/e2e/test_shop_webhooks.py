@@ -50,7 +50,7 @@ def receiving() -> Iterator[Receiving]:
         raise AssertionError("the project names its state")
 
     refused = RefusedCounts()
-    writer = WebhookWriter(no_state, ManualClock(), lambda: None)
+    writer = WebhookWriter(no_state, ManualClock(), lambda _: None)
     made = Receiver({}, writer, refused)
     with receiver.serve(made, "127.0.0.1", 0) as base_url:
         yield Receiving(base_url, made, refused)

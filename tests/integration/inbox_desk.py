@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from tests.chaos.mappings import Bench
 from tests.chaos.shelves import Customers, Orders
+from tests.hints import work_on_hints
 
 from crossdock.config.project.project import Project
 from crossdock.runs.named_records import named
@@ -29,7 +30,7 @@ class InboxDesk:
         self.bench, self.customers, self.orders = bench, Customers(), Orders()
         bench.begin([self.customers, self.orders], webhooks=Webhooks([], [], lambda _: ()))
         self.interrupt, self.ended = threading.Event(), list[Worked]()
-        self.worker = HintWorker(bench.clock, Silent, self.interrupt, self.ended.append)
+        self.worker = HintWorker(bench.clock, Silent, self.interrupt, lambda _, worked: self.ended.append(worked))
 
     @property
     def project(self) -> Project:
@@ -57,7 +58,7 @@ class InboxDesk:
     def work(self, session: Session) -> None:
         """Deliver what is due, and end at once when nothing is: the clock of the bench passes while it waits."""
         with _impatient(self.bench):
-            self.worker.work(session)
+            work_on_hints(self.worker, session)
 
     def runs(self, session: Session) -> list[RunRecord]:
         with session.state.look() as tx:

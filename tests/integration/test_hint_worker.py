@@ -49,7 +49,7 @@ def test_hinted_records_are_delivered_and_their_hints_removed(desk: InboxDesk) -
         desk.hint(session, "orders", "O2")
         desk.work(session)
         (run,) = desk.runs(session)
-        assert (run.job, run.status, run.requests) == ("listen", "done", 3)
+        assert (run.job, run.status, run.requests) == ("listen b", "done", 3)
         assert run.tally is not None
         assert run.tally["b.orders"]["records"]["created"] == 2
         desk.bench.clock.advance(86_400)

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from tests.hints import work_on_hints
+
 from crossdock.config.project import project
 from crossdock.runs import runner
 from crossdock.runs.run_report import Report
@@ -73,7 +75,7 @@ class Project:
 
         def deliver() -> None:
             with open_session(self._project, self.clock) as session, mock.patch.object(hint_worker, "IDLE_S", 0.0):
-                worker.work(session)
+                work_on_hints(worker, session)
 
         yield deliver
 

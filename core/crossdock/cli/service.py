@@ -8,7 +8,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -91,7 +91,7 @@ class ServiceOptions:
 
 def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
     """Run due jobs, and deliver the records of webhooks, until a signal stops the service."""
-    from crossdock.services.inbox.hint_worker import HintWorker, Worked
+    from crossdock.services.inbox.hint_worker import WORKS_AT_ONCE, HintWorker, Partners, Worked
     from crossdock.services.inbox.receiver import RefusedCounts
     from crossdock.services.observability.health import serve as serve_health
     from crossdock.services.observability.metrics import Metrics
@@ -105,7 +105,7 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
     listens = options.listen is not None
     if listens:
         sys.setswitchinterval(SWITCH_S)
-    clock, daemon = SystemClock(), Daemon(options.at_once + listens)
+    clock, daemon = SystemClock(), Daemon(options.at_once + listens * WORKS_AT_ONCE)
     loaded = _chosen(loaded, options)
     metrics, refused = Metrics(clock), RefusedCounts()
     with stderr_log.logging_to_stderr(options.log_format), traced(stderr_log.warn) as trace, ExitStack() as stack:
@@ -116,19 +116,14 @@ def serve(loaded: Project, config: Path, options: ServiceOptions) -> int:
         worker = receiver = None
         if listens:
 
-            def on_end(worked: Worked) -> None:
-                stderr_log.hints_ended(worked)
+            def on_end(partners: Partners, worked: Worked) -> None:
+                stderr_log.hints_ended(partners, worked)
                 metrics.sent(worked.requests, worked.throttled)
 
-            worker = HintWorker(clock, stderr_log.WebhookLog, interrupt, on_end)
+            worker = HintWorker(clock, stderr_log.WebhookLog, interrupt, on_end, daemon.wake)
         if options.listen is not None and worker is not None:
-
-            def on_hint() -> None:
-                if not worker.wake():
-                    daemon.wake()
-
             stack.callback(report_refused, refused, metrics)  # of the last seconds
-            receiver = stack.enter_context(_receiving(loaded, options.listen, refused, on_hint))
+            receiver = stack.enter_context(_receiving(loaded, options.listen, refused, worker.wake))
         reloaded = stack.enter_context(_hangups((config, *loaded.overrides), options, receiver))
         if loaded.jobs:
             stderr_log.LOGGER.info("watching %s", ", ".join(loaded.jobs))
@@ -171,7 +166,10 @@ def _endpoints(loaded: Project) -> dict[str, Endpoint]:
 
 @contextmanager
 def _receiving(
-    loaded: Project, address: ListenAddress, refused: Callable[[str, str], None], on_hint: Callable[[], None]
+    loaded: Project,
+    address: ListenAddress,
+    refused: Callable[[str, str], None],
+    on_hint: Callable[[Collection[str]], None],
 ) -> Iterator[Receiver]:
     from crossdock.services.inbox import receiver
     from crossdock.services.inbox.webhook_writer import WebhookWriter

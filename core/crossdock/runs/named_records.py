@@ -50,18 +50,21 @@ class Delivered:
         withheld: Those of them whose removal needs approval.
         blocked: Another operation on the record must be settled first, or it waits for a record that was not fetched
             because the fetch of others failed.
+        elsewhere: Records of streams that the run does not have, which are to be fetched because of what was delivered:
+            a delivered record waits for them, or they wait for one.
     """
 
     failed: dict[NamedRecord, str] = field(default_factory=dict)
     withheld: set[NamedRecord] = field(default_factory=set)
     blocked: set[NamedRecord] = field(default_factory=set)
+    elsewhere: set[NamedRecord] = field(default_factory=set)
 
 
 class NamedRecords:
     def __init__(self, session: Session, run: OpenRun) -> None:
         self._session, self._run = session, run
         self._streams = {bound.name: bound for bound in run.streams}
-        self._awaited = AwaitedRecords(session.state, (bound for bound in run.streams if bound.stream.fetches))
+        self._awaited = AwaitedRecords(session, run)
         self._inputs: dict[str, FetchedInput] = {}
 
     def deliver(self, records: Sequence[NamedRecord]) -> Delivered:
@@ -82,7 +85,8 @@ class NamedRecords:
                 break
             fetched = {name: read.taken for name, read in self._inputs.items()}
             found = (*self._awaited.missing(fetched), *self._awaited.released(fetched))
-            more = [each for each in dict.fromkeys(found) if each not in asked]
+            result.elsewhere.update(each for each in found if each.stream not in self._streams)
+            more = [each for each in dict.fromkeys(found) if each not in asked and each.stream in self._streams]
             if not more:
                 break
             asked.update(more)
@@ -156,19 +160,35 @@ WAITING_AT_MOST = 1_000  # waiting records of one stream that are searched
 
 
 class AwaitedRecords:
-    def __init__(self, state: State, streams: Iterable[BoundStream]) -> None:
-        self._state, self._streams = state, {bound.name: bound for bound in streams}
-        self._writers = {bound.scope: bound for bound in self._streams.values()}
+    """The records that delivered ones wait for, and those that wait for them.
+
+    They are those of all streams that can fetch records, also of streams that *run* does not have.
+    """
+
+    def __init__(self, session: Session, run: OpenRun) -> None:
+        self._state, self._targets = session.state, session.targets
+        scopes, fetching = session.project.scopes, session.project.fetching - run.refused.keys()
+        self._own = {bound.name: bound.scope for bound in run.streams if bound.stream.fetches}
+        self._writers = {scopes[name]: name for name in sorted(fetching)}
 
     def missing(self, fetched: Mapping[str, Collection[int]]) -> Iterator[NamedRecord]:
-        """Yield the records for which records with the key hashes *fetched*, by stream, wait."""
+        """Yield the records for which records with the key hashes *fetched*, by stream, wait.
+
+        Those of other runs are left out if they wait themselves: they come once what they wait for has come, and two
+        runs whose records wait for each other would go on for ever.
+        """
         for name, hashes in fetched.items():
             with self._state.look() as tx:
                 waits = tx.waiting_records.waits_of(name, list(hashes)).values()
             waits_for = [each for record in waits for each in record]
-            for scope, key, key_hash in _awaited(self._streams[name], waits_for):
-                if (writer := self._writers.get(scope)) is not None:
-                    yield NamedRecord(writer.name, key, key_hash)
+            for scope, key, key_hash in _awaited(self._own[name], waits_for):
+                writer = self._writers.get(scope)
+                if writer is not None and (writer in self._own or not self._is_waiting(writer, key_hash)):
+                    yield NamedRecord(writer, key, key_hash)
+
+    def _is_waiting(self, stream: str, key_hash: int) -> bool:
+        with self._state.look() as tx:
+            return key_hash in tx.waiting_records.waits_of(stream, [key_hash])
 
     def waits(self, records: Iterable[NamedRecord]) -> Iterator[tuple[NamedRecord, list[NamedRecord]]]:
         by_stream: dict[str, dict[int, NamedRecord]] = {}
@@ -178,9 +198,9 @@ class AwaitedRecords:
             with self._state.look() as tx:
                 waits = tx.waiting_records.waits_of(name, list(asked))
             for key_hash, waits_for in waits.items():
-                found = _awaited(self._streams[name], waits_for)
+                found = _awaited(self._own[name], waits_for)
                 writers = ((self._writers.get(scope), key, awaited) for scope, key, awaited in found)
-                yield asked[key_hash], [NamedRecord(each.name, key, awaited) for each, key, awaited in writers if each]
+                yield asked[key_hash], [NamedRecord(each, key, awaited) for each, key, awaited in writers if each]
 
     def waiting(self, fetched: Mapping[str, Collection[int]]) -> set[str]:
         """Return the streams with records that wait among the key hashes *fetched*."""
@@ -188,25 +208,29 @@ class AwaitedRecords:
             return {name for name, hashes in fetched.items() if tx.waiting_records.waits_of(name, list(hashes))}
 
     def released(self, fetched: Mapping[str, Collection[int]]) -> Iterator[NamedRecord]:
-        """Yield the records that wait for records with the key hashes *fetched*."""
-        parents = {self._streams[name].scope: set(hashes) for name, hashes in fetched.items()}
+        """Yield the records that wait for records with the key hashes *fetched*. Those of other runs are released only
+        by records that the target has, since they cannot be delivered together.
+        """
+        parents = {self._own[name]: set(hashes) for name, hashes in fetched.items()}
+        with self._state.look() as tx:
+            bound = {scope: tx.bindings.ids(scope, list(hashes)).keys() for scope, hashes in parents.items()}
         resources = {scope.resource for scope in parents}
-        for bound in self._writers.values():
-            if resources.isdisjoint(bound.kind.parents):
+        for scope, name in self._writers.items():
+            if resources.isdisjoint(self._targets[scope.target].resources[scope.resource].parents):
                 continue
             with self._state.look() as tx:
-                waiting = tx.waiting_records.first(bound.name, WAITING_AT_MOST)
+                waiting = tx.waiting_records.first(name, WAITING_AT_MOST)
+            come = parents if name in self._own else bound
             for record in waiting:
-                awaited = _awaited(bound, record.waits_for)
-                if any(key_hash in parents.get(scope, ()) for scope, _, key_hash in awaited):
-                    yield NamedRecord(bound.name, record.identity.key, record.identity.key_hash)
+                if any(key_hash in come.get(parent, ()) for parent, _, key_hash in _awaited(scope, record.waits_for)):
+                    yield NamedRecord(name, record.identity.key, record.identity.key_hash)
 
 
-def _awaited(bound: BoundStream, waits_for: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Scope, str, int]]:
+def _awaited(waiting: Scope, waits_for: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Scope, str, int]]:
     hashes = key_hashes([each["key"] for each in waits_for])
     for each in waits_for:
         key = each["key"]
-        yield Scope(bound.scope.target, each["resource"], each["namespace"]), key, hashes[key]
+        yield Scope(waiting.target, each["resource"], each["namespace"]), key, hashes[key]
 
 
 class FetchedInput(StreamInput):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from tests.e2e.warehouse import Site, open_site
@@ -21,13 +22,16 @@ from crossdock.errors import ClockError
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
 from crossdock.sandbox import SandboxServer
+from crossdock.services.inbox import hint_worker
+from crossdock.services.inbox.hint_worker import HintWorker
 from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.observability.metrics import Metrics
 from crossdock.services.scheduler.monitored_scheduler import Service
 from crossdock.services.scheduler.scheduler import FinishedRun, Scheduler, WorkerPool
-from crossdock.state import DueRun, Pin, create, parse_url
+from crossdock.state import DueRun, NamedRecord, Pin, create, parse_url
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values import exact_json
+from crossdock.values.progress import Silent
 
 MONTH_S = 31 * 86_400.0
 
@@ -45,6 +49,25 @@ def loaded(tmp_path: Path, platform: Dated, monkeypatch: pytest.MonkeyPatch) -> 
     profile, url = profile_of(f"http://127.0.0.1:{platform.server_port}"), parse_url("sqlite:///state.db", tmp_path)
     create(url, Pin(profile.base_url, profile.tenant))
     return replace(project(url, tmp_path, {"nightly": job(schedule={"catch_up": "latest"})}), platform=profile)
+
+
+def test_a_wrong_clock_keeps_no_webhook_from_it(loaded: Project, platform: Dated) -> None:
+    """While no run starts because the clocks differ, the records of webhooks are worked on."""
+    clock = ManualClock(BEGIN)
+    worker = HintWorker(clock, Silent, threading.Event(), lambda *_: None)
+    made = Scheduler(loaded, clock, lambda *_: None, lambda _: None, WorkerPool(Inline()), worker)
+    with mock.patch.object(hint_worker, "IDLE_S", 0.0), closing(made) as scheduler:
+        scheduler.tick()
+        platform.date = _date(clock)
+        clock.step(MONTH_S)
+        with closing(loaded.open_state()) as state, state.begin() as tx:
+            tx.inbox.hint([NamedRecord("old.orders", "1", 5)], at=clock.now())
+        with pytest.raises(ClockError):
+            while scheduler.tick():
+                pass
+        with loaded.look() as tx:
+            (hint,) = tx.inbox.listed(limit=5)
+    assert hint.attempts == 1
 
 
 def test_a_clock_a_month_ahead_skips_nothing(loaded: Project, platform: Dated) -> None:

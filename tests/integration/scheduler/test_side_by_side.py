@@ -18,9 +18,11 @@ from crossdock.config.project.project import Project
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session, open_session
+from crossdock.services.inbox.hint_worker import HintWorker
 from crossdock.services.scheduler.scheduler import FinishedRun, Scheduler, WorkerPool
 from crossdock.state import DueRun
 from crossdock.testing.manual_clock import ManualClock
+from crossdock.values.progress import Silent
 
 CONFIG = """\
 platform:
@@ -116,13 +118,16 @@ def test_runs_side_by_side_share_what_may_be_on_its_way(loaded: Project) -> None
         assert session.in_flight(session.targets[PLATFORM]) == 4
 
 
-def test_one_at_once_is_what_it_says(loaded: Project, threads: ThreadPoolExecutor) -> None:
-    """With a maximum of one, no run starts before the previous one has ended."""
+@pytest.mark.parametrize("listens", [False, True])
+def test_one_at_once_is_what_it_says(loaded: Project, threads: ThreadPoolExecutor, listens: bool) -> None:
+    """With a maximum of one, no run starts before the previous one has ended, also if webhooks are received."""
     clock = ManualClock(BEGIN)
     scheduled_runs = ScheduledRuns(clock)
     for gate in scheduled_runs.gates.values():
         gate.set()
-    with closing(Scheduler(loaded, clock, scheduled_runs.run, lambda _: None, WorkerPool(threads))) as scheduler:
+    worker = HintWorker(clock, Silent, threading.Event(), lambda *_: None) if listens else None
+    made = Scheduler(loaded, clock, scheduled_runs.run, lambda _: None, WorkerPool(threads), worker)
+    with closing(made) as scheduler:
         scheduler.tick()
         clock.advance(3600)
         eventually(lambda: not scheduler.tick() and not scheduler.busy)

@@ -59,7 +59,7 @@ class Stage:
 def stage(folder: Path, url: StateUrl, open_state: Callable[[], State] | None = None) -> Iterator[Stage]:
     create(url, PIN)
     secret, woken, refused = new_secret(), threading.Event(), RefusedCounts()
-    writer = WebhookWriter(open_state or (lambda: State(url, PIN)), SystemClock(), woken.set)
+    writer = WebhookWriter(open_state or (lambda: State(url, PIN)), SystemClock(), lambda _: woken.set())
     try:
         made = Receiver({"depot": endpoint(folder, secret)}, writer, refused)
         with receiver.serve(made, "127.0.0.1", 0) as base_url:

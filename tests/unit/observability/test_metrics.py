@@ -90,10 +90,21 @@ def test_metric_names_follow_the_conventions(metrics: Metrics) -> None:
         for name in (
             "nights_total", "night_seconds", "started_timestamp_seconds", "last_success_timestamp_seconds",
             "next_due_timestamp_seconds", "running", "requests_total", "throttled_total", "records_total",
-            "open_records", "inbox_records", "webhooks_refused_total", "heartbeat_timestamp_seconds", *UNKNOWN,
+            "open_records", "inbox_records", "inbox_slow_seconds", "webhooks_refused_total",
+            "heartbeat_timestamp_seconds", *UNKNOWN,
         )
     }  # fmt: skip
-    assert len(types) == 16
+    assert len(types) == 17
+
+
+def test_slow_partners_are_there_while_they_are_slow(metrics: Metrics) -> None:
+    """The value of one that is slow no more is gone."""
+    metrics.slow({("shop", "platform"): 61.5})
+    metrics.slow({("erp", "depot"): 90.0})
+    text = metrics.exposition()[0].decode()
+    assert re.findall("^crossdock_inbox_slow_seconds.*$", text, re.MULTILINE) == [
+        'crossdock_inbox_slow_seconds{connection="erp",target="depot"} 90.0'
+    ]
 
 
 def test_webhooks_that_are_not_processed_are_counted_by_reason(metrics: Metrics) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crossdock.config.schedules.due_times import Due
 from crossdock.printable import printable
-from crossdock.services.inbox.hint_worker import Worked
+from crossdock.services.inbox.hint_worker import Partners, Worked
 from crossdock.services.scheduler import stderr_log
 from crossdock.services.scheduler.run_events import could_not_start
 from crossdock.services.scheduler.stderr_log import LogFormat, RunLog
@@ -66,9 +66,9 @@ def test_any_text_stays_in_its_event(text: str) -> None:
     ("fetched", "failed", "text"),
     [
         (0, 0, ""),
-        (1, 0, "crossdock: webhooks: 1 record fetched\n"),
-        (1_200, 0, "crossdock: webhooks: 1,200 records fetched\n"),
-        (2, 1, "crossdock: webhooks: 2 records fetched, 1 failed: see 'crossdock records list --state inbox'\n"),
+        (1, 0, "crossdock: webhooks of s: 1 record fetched\n"),
+        (1_200, 0, "crossdock: webhooks of s: 1,200 records fetched\n"),
+        (2, 1, "crossdock: webhooks of s: 2 records fetched, 1 failed: see 'crossdock records list --state inbox'\n"),
     ],
 )
 def test_the_work_on_webhooks_is_one_line(
@@ -76,5 +76,5 @@ def test_the_work_on_webhooks_is_one_line(
 ) -> None:
     """Nothing is logged if nothing was fetched."""
     with stderr_log.logging_to_stderr("text"):
-        stderr_log.hints_ended(Worked(fetched, failed))
+        stderr_log.hints_ended(Partners("s", "platform"), Worked(fetched, failed))
     assert capsys.readouterr().err == text

@@ -1,14 +1,22 @@
-"""Delivers the records named by webhooks, in a session that scheduled runs may share."""
+"""Delivers the records named by webhooks, in a session that scheduled runs may share.
+
+Records that go between the same two systems are delivered by one work in a thread of its own: a system that does not
+answer, or that asks for a long pause, delays no others.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
+from typing import NamedTuple
 
+from crossdock.config.project.project import Project
+from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.planning.removals import still_withheld
 from crossdock.runs.named_records import Delivered, NamedRecords
 from crossdock.runs.open_run import OpenRun
@@ -19,15 +27,38 @@ from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress
 
 JOB = "listen"
-"""The name of its runs among those of jobs."""
+"""The name of its runs among those of jobs begins with it."""
+WORKS_AT_ONCE = 32  # threads
 TOGETHER = 100  # records fetched in one part; records that arrive meanwhile wait for its end
 IDLE_S = 2.0  # without hints; then the lease is released for other processes
 WORKS_S = 600.0  # at most; then retention and other processes have a chance
+BREAK_S = 2.0  # how long works wait for each other to end at the same time
+SLOW_S = 60.0  # a part that takes longer is told of
 FAILED_ALONE = 3  # in a row; then the failure is not caused by single records
 SOON = timedelta(milliseconds=250)  # after which a record is looked at again whose operation another run sends
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(hours=1)  # after failures; each is twice as long
 LONGEST_UNTRIED = timedelta(seconds=30)  # for a record that failed only together with others
 _DOUBLED = 12  # at most
+
+
+class Partners(NamedTuple):
+    """The two systems that records go between. Both are empty for records of streams that the config does not have."""
+
+    connection: str = ""
+    target: str = ""
+
+    def __str__(self) -> str:
+        return self.connection if self.target in {"", PLATFORM} else f"{self.connection} to {self.target}"
+
+    @property
+    def job(self) -> str:
+        return f"{JOB} {self}".strip()
+
+
+def partners_of(project: Project) -> dict[str, Partners]:
+    """Return the partners of each stream that can fetch records."""
+    scopes = project.scopes
+    return {name: Partners(name.partition(".")[0], scopes[name].target) for name in sorted(project.fetching)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +78,47 @@ class Worked:
     throttled: int = 0
 
 
+class _Ending(threading.Event):
+    """Set when a work is to end, or the process."""
+
+    def __init__(self, interrupt: threading.Event) -> None:
+        super().__init__()
+        self._interrupt = interrupt
+
+    def is_set(self) -> bool:
+        return super().is_set() or self._interrupt.is_set()
+
+
+class _Work:
+    """One work in progress.
+
+    Attributes:
+        news: Set when there may be something to do.
+        began: When its present part began.
+        is_told: Whether it was said that this part is slow.
+    """
+
+    def __init__(self, partners: Partners, streams: Collection[str], interrupt: threading.Event, now: float) -> None:
+        self.partners, self.streams = partners, streams
+        self.ending, self.news = _Ending(interrupt), threading.Event()
+        self.begin(now)
+
+    def begin(self, now: float) -> None:
+        self.began, self.is_told = now, False
+
+    def end(self) -> None:
+        self.ending.set()
+        self.news.set()
+
+
 class HintWorker:
-    """Works while there are hints, in one thread at a time.
+    """Works while there are hints: for all that go between the same partners in one thread, for others in others.
 
     Args:
         progress: Makes the listener of a run.
         interrupt: Set when the process is to end.
-        on_end: Called after each work.
+        on_end: Called after each work, in its thread.
+        look: Called when there may be hints for which nothing works, so that `due` must be called.
     """
 
     def __init__(
@@ -61,63 +126,152 @@ class HintWorker:
         clock: Clock,
         progress: Callable[[], Progress],
         interrupt: threading.Event,
-        on_end: Callable[[Worked], None],
+        on_end: Callable[[Partners, Worked], None],
+        look: Callable[[], None] = lambda: None,
     ) -> None:
         self._clock, self._progress, self._interrupt, self._on_end = clock, progress, interrupt, on_end
-        self._news, self._is_to_stop, self._works = threading.Event(), False, False
+        self._look = look
+        self._changed = threading.Condition()  # of what follows
+        self._works: list[_Work] = []
+        self._ready = 0  # works that wait for the others to end with them
+        self._break_at = 0.0
+        self._break_missed_at: float | None = None  # when a work did not come to the last break
+        self._is_break = False
 
-    def wake(self) -> bool:
-        """Announce new hints. Return False if it does not work, so that `work` must be called."""
-        self._news.set()
-        return self._works
+    def due(self, project: Project, tx: Transaction) -> dict[Partners, Collection[str]]:
+        """Return the streams of each work that is to be started now, longest due first: for all that is due, and for
+        which nothing works.
+        """
+        known, found = partners_of(project), dict[Partners, set[str]]()
+        for stream in tx.inbox.due_streams(self._clock.now()):
+            found.setdefault(known.get(stream, Partners()), set()).add(stream)
+        for stream, partners in known.items():
+            if partners in found:
+                found[partners].add(stream)
+        with self._changed:
+            if self._is_break and self._works:
+                return {}  # it is over in a moment, and then this is called again
+            working = {work.partners for work in self._works}
+        left = [partners for partners in found if partners not in working]
+        return {partners: found[partners] for partners in left[: WORKS_AT_ONCE - len(working)]}
+
+    def wake(self, streams: Collection[str]) -> None:
+        """Announce new hints for records of *streams*."""
+        left = set(streams)
+        with self._changed:
+            for work in self._works:
+                if not left.isdisjoint(work.streams):
+                    work.news.set()
+                    left.difference_update(work.streams)
+        if left:
+            self._look()
 
     def stop(self) -> None:
-        """End the work soon, so that it can start again with another config."""
-        self._is_to_stop = True
-        self._news.set()
+        """End all works soon, so that they can start again with another config."""
+        with self._changed:
+            for work in self._works:
+                work.end()
 
-    def work(self, session: Session) -> None:
-        """Deliver hints until there were none for `IDLE_S`, for at most `WORKS_S`, or until `stop` is called.
+    def slow(self) -> list[tuple[Partners, float, bool]]:
+        """Return the partners whose records have taken longer than `SLOW_S`, for how many seconds, and whether that is
+        new.
+        """
+        now = self._clock.monotonic()
+        with self._changed:
+            found = [(work, now - work.began) for work in self._works if now - work.began >= SLOW_S]
+            told = [(work.partners, seconds, not work.is_told) for work, seconds in found]
+            for work, _ in found:
+                work.is_told = True
+        return told
+
+    def work(self, session: Session, partners: Partners, streams: Collection[str]) -> None:
+        """Deliver the hints of *streams* until there were none for `IDLE_S`, for about `WORKS_S`, or until `stop`.
 
         Raises:
             CrossdockError: If the run could not begin, or the state failed.
         """
-        self._is_to_stop, self._works = False, True
-        try:
-            self._work(session)
-        finally:
-            self._works = False
+        with self._begun(partners, streams) as work:
+            self._work(session, work)
 
-    def _work(self, session: Session) -> None:
-        attempt = Attempt(job=JOB, continues=True)
-        run = OpenRun(session, self._progress(), self._interrupt, "live", attempt=attempt)
-        with run.opened(session.project.fetching):
+    @contextmanager
+    def _begun(self, partners: Partners, streams: Collection[str]) -> Iterator[_Work]:
+        with self._changed:
+            now = self._clock.monotonic()
+            if not self._works:
+                self._break_at, self._break_missed_at, self._is_break = now + WORKS_S, None, False
+            work = _Work(partners, streams, self._interrupt, now)
+            self._works.append(work)
+        try:
+            yield work
+        finally:
+            with self._changed:
+                self._works.remove(work)
+                self._begin_break()
+
+    def _work(self, session: Session, work: _Work) -> None:
+        known = partners_of(session.project)
+        others = {each for each in known.values() if each.target == work.partners.target}
+        attempt = Attempt(job=work.partners.job, continues=True, shared_by=max(1, len(others)))
+        run = OpenRun(session, self._progress(), work.ending, "live", attempt=attempt)
+        with run.opened(known.keys() & work.streams):
             run.report.messages.forget_errors()  # of earlier work; what still fails is found again
-            part, before = _Part(session, run, self._clock, self._interrupt), replace(run.report.counters)
-            began = idle_since = self._clock.monotonic()
-            while not self._is_over(began):
-                self._news.clear()
-                if part.deliver():
+            part, before = _Part(session, run, self._clock, work), replace(run.report.counters)
+            idle_since = self._clock.monotonic()
+            while not work.ending.is_set() and not self._is_over(work):
+                work.news.clear()
+                if (elsewhere := part.deliver()) is not None:
+                    self.wake(elsewhere)
                     idle_since = self._clock.monotonic()
                 elif (idle_s := self._clock.monotonic() - idle_since) < IDLE_S:
                     run.idle("waiting for webhooks")
-                    self._news.wait(min(IDLE_S - idle_s, part.next_due_s()))
+                    work.news.wait(min(IDLE_S - idle_s, part.next_due_s()))
                 else:
                     break
             part.report_withheld()
         sent = run.report.counters
         requests, throttled = sent.requests - before.requests, sent.throttled - before.throttled
-        self._on_end(Worked(part.fetched, part.failed, requests, throttled))
+        self._on_end(work.partners, Worked(part.fetched, part.failed, requests, throttled))
 
-    def _is_over(self, began: float) -> bool:
-        return self._is_to_stop or self._interrupt.is_set() or self._clock.monotonic() - began >= WORKS_S
+    # ---- breaks: a moment in which nothing works
+
+    def _is_over(self, work: _Work) -> bool:
+        """Return whether *work* ends now with all others, because they have worked for `WORKS_S`. Called between parts.
+
+        They wait for each other, but not for one whose part takes long: that one asks again for a break when it is
+        there.
+        """
+        with self._changed:
+            now = self._clock.monotonic()
+            if self._break_missed_at is not None and work.began < self._break_missed_at:
+                self._break_at, self._break_missed_at = now, None
+            if now >= self._break_at and not self._is_break:
+                self._wait_for_others()
+            work.begin(self._clock.monotonic())
+            return self._is_break
+
+    def _wait_for_others(self) -> None:
+        self._ready += 1
+        self._begin_break()
+        for each in self._works:
+            each.news.set()  # an idle one comes at once
+        self._changed.wait_for(lambda: self._is_break, BREAK_S)
+        self._ready -= 1
+        now = self._clock.monotonic()
+        if not self._is_break and now >= self._break_at:  # the first of those that have waited
+            self._break_at, self._break_missed_at = now + WORKS_S, now
+
+    def _begin_break(self) -> None:
+        if self._ready == len(self._works) > 0:
+            self._is_break = True
+            self._changed.notify_all()
 
 
 class _Part:
     """Delivers the hints that are due, a part at a time."""
 
-    def __init__(self, session: Session, run: OpenRun, clock: Clock, interrupt: threading.Event) -> None:
-        self._state, self._run, self._clock, self._interrupt = session.state, run, clock, interrupt
+    def __init__(self, session: Session, run: OpenRun, clock: Clock, work: _Work) -> None:
+        self._state, self._run, self._clock = session.state, run, clock
+        self._streams, self._interrupt = work.streams, work.ending
         self._named = NamedRecords(session, run)
         self.fetched = self.failed = 0
         self._able = {bound.name for bound in run.streams} | run.refused.keys()
@@ -125,14 +279,17 @@ class _Part:
     def next_due_s(self) -> float:
         """Return the seconds until a record is due; `IDLE_S` without any."""
         with self._state.look() as tx:
-            due = tx.inbox.next_due()
+            due = tx.inbox.next_due(self._streams)
         return IDLE_S if due is None else max(0.0, (due - self._clock.now()).total_seconds())
 
-    def deliver(self) -> bool:
+    def deliver(self) -> Collection[str] | None:
+        """Deliver a part. Return the streams of others' records that are to be fetched because of it; None if nothing
+        is due.
+        """
         now = self._clock.now()
-        due = self._state.ask(lambda tx: tx.inbox.due(now, limit=TOGETHER))
+        due = self._state.ask(lambda tx: tx.inbox.due(now, self._streams, limit=TOGETHER))
         if not due:
-            return False
+            return None
         fewest = sorted(due, key=attrgetter("attempts"))  # those that were not tried alone come first
         result, untried = self._delivered([hint.record for hint in fewest if hint.stream in self._able])
         for hint in due:
@@ -140,9 +297,10 @@ class _Part:
                 result.failed[hint.record] = f"the config has no stream {hint.stream} that can fetch named records"
         self.fetched += len(due) - len(untried)
         self.failed += sum(hint.record in result.failed for hint in due)
-        if not self._interrupt.is_set():  # otherwise stopped records are due again at once
-            self._settle(due, result, untried)
-        return True
+        if self._interrupt.is_set():
+            return ()  # what was stopped is due again at once
+        self._settle(due, result, untried)
+        return {record.stream for record in result.elsewhere}
 
     def report_withheld(self) -> None:
         """Report removals that need approval as errors of the run."""
@@ -177,6 +335,7 @@ class _Part:
             failed_alone = failed_alone + 1 if again.failed else 0
             result.failed |= {each: error for each, error in again.failed.items() if each == record}
             result.blocked |= again.blocked
+            result.elsewhere |= again.elsewhere
 
     def _deliver(self, records: Sequence[NamedRecord]) -> tuple[Delivered, set[str]]:
         """Deliver *records*, and return the results and the names under which the run had errors."""
@@ -203,6 +362,7 @@ class _Part:
                 done.append(hint)
 
         def settle(tx: Transaction) -> None:
+            tx.inbox.hint(sorted(result.elsewhere), at=now)
             tx.inbox.fetched(done)
             tx.inbox.again(again)
 

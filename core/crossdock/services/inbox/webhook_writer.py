@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from contextlib import suppress
 from datetime import timedelta
@@ -43,10 +43,12 @@ class WebhookWriter:
 
     Args:
         open_state: Called when a webhook arrives and no state is open, as after a failure.
-        on_hint: Called after webhooks that name records were stored.
+        on_hint: Called with the streams of the records that stored webhooks name.
     """
 
-    def __init__(self, open_state: Callable[[], State], clock: Clock, on_hint: Callable[[], None]) -> None:
+    def __init__(
+        self, open_state: Callable[[], State], clock: Clock, on_hint: Callable[[Collection[str]], None]
+    ) -> None:
         self._open, self._clock, self._on_hint = open_state, clock, on_hint
         self._queue: queue.Queue[_Waiting | None] = queue.Queue(QUEUED)
         self._held, self._lock = 0, threading.Lock()  # bytes of the webhooks that wait
@@ -126,8 +128,8 @@ class WebhookWriter:
             return
         for each in together:
             each.stored.set_result(None)
-        if any(each.records for each in received):
-            self._on_hint()
+        if streams := {record.stream for each in received for record in each.records}:
+            self._on_hint(streams)
 
     def _forget(self, state: State) -> None:
         """Remove webhooks so old that no copy can come any more, occasionally and a part at a time."""

@@ -31,6 +31,10 @@ _METRICS: Mapping[str, tuple[str, tuple[str, ...]]] = {  # help and labels by na
     "records_total": ("Records by term of the tally.", ("stream", "term")),
     "open_records": ("Open records after the last run.", ("stream", "state")),
     "inbox_records": ("Records that are to be fetched because of webhooks.", ("state",)),
+    "inbox_slow_seconds": (
+        "For how long the same records that webhooks told of have been worked on, if that is long.",
+        ("connection", "target"),
+    ),
     "webhooks_refused_total": ("Webhooks that were not processed.", ("connection", "reason")),
     "allowance_tokens": ("Requests that can be sent now.", ()),
     "allowance_burst_tokens": ("Capacity of the token bucket.", ()),
@@ -181,6 +185,13 @@ class Metrics(RunMetrics):
         with self._values.lock:
             self._values.set("inbox_records", waiting, "waiting")
             self._values.set("inbox_records", failing, "failing")
+
+    def slow(self, seconds: Mapping[tuple[str, str], float]) -> None:
+        """Record for how long the records between a connection and a target have been worked on; only where that is
+        long.
+        """
+        with self._values.lock:
+            self._values.by_name["inbox_slow_seconds"] = {(*labels,): value for labels, value in seconds.items()}
 
     def refused(self, connection: str, reason: str, number: int) -> None:
         with self._values.lock:

@@ -28,7 +28,7 @@ from crossdock.services.observability.metrics import Metrics
 from crossdock.services.scheduler import run_events, untold_runs
 from crossdock.services.scheduler.retention_task import RetentionTask
 from crossdock.services.scheduler.scheduler import ON_TIME, FinishedRun, Scheduler, WorkerPool
-from crossdock.services.scheduler.stderr_log import LOGGER, RunLog
+from crossdock.services.scheduler.stderr_log import LOGGER, RunLog, hints_slow
 from crossdock.state import DueRun
 from crossdock.values.clock import Clock
 from crossdock.values.run_messages import RunMessage
@@ -145,8 +145,6 @@ class Service:
     def reload(self, project: Project, notifier: Notifier | None) -> None:
         """Use another config from the first `look` at which no run is in progress. None starts until then."""
         self._fresh = project, notifier
-        if self._webhooks is not None:
-            self._webhooks.hint_worker.stop()
 
     def close(self) -> None:
         """Close the state, unless runs still write to it: they keep the lease until they end."""
@@ -154,16 +152,25 @@ class Service:
             self._scheduler.close()
 
     def report_webhooks(self) -> None:
-        """Log how many webhooks were not processed since the last call, and measure the inbox."""
+        """Log how many webhooks were not processed since the last call, and which systems delay their records; measure
+        the inbox.
+        """
         if self._webhooks is None:
             return
         with suppress(CrossdockError), self.project.look() as tx:  # a state that cannot be read was reported above
             failing = sum(number for _, number in tx.inbox.failing())
             self._metrics.inbox(tx.inbox.count() - failing, failing)
         report_refused(self._webhooks.refused, self._metrics)
+        slow = self._webhooks.hint_worker.slow()
+        self._metrics.slow({partners: seconds for partners, seconds, _ in slow})
+        for partners, seconds, is_new in slow:
+            if is_new:
+                hints_slow(partners, seconds)
 
     def _step(self) -> bool:
         """Do the next thing. Return False if there is nothing to do."""
+        if self._fresh is not None and self._webhooks is not None:
+            self._webhooks.hint_worker.stop()  # also what has begun since the last call
         if self._fresh is not None and not self.busy:
             for job in self.project.jobs:
                 self._metrics.due(job, None)

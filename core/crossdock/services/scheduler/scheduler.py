@@ -16,7 +16,7 @@ from crossdock.runs import state_session
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report
 from crossdock.runs.state_session import Session
-from crossdock.services.inbox.hint_worker import JOB, HintWorker
+from crossdock.services.inbox.hint_worker import JOB, HintWorker, Partners
 from crossdock.services.scheduler.due_jobs import DueJob, DueJobs
 from crossdock.services.scheduler.stderr_log import LOGGER, RunLog
 from crossdock.state import DueRun, ScheduledRun, State, Transaction
@@ -82,8 +82,8 @@ class Scheduler:
         hint_worker: HintWorker | None = None,
     ) -> None:
         self._hint_worker = hint_worker
-        self._hints: Future[None] | None = None
-        self._hints_failed: str | None = None  # why the last work on hints ended early, until it is tried again
+        self._hints: dict[Partners, Future[None]] = {}
+        self._hints_failed = set[Partners]()  # whose work has failed, until it is tried again
         self._clock, self._run, self._on_end, self._workers = clock, run, on_end, workers
         self._use(project)
         self._state: State | None = None
@@ -105,13 +105,12 @@ class Scheduler:
         self.waiting: dict[str, Due] = {}
         self.held_back_by: str | None = None
         connections = {name for job in project.jobs for name in project.connections_of(job)}
-        self._width = max(1, min(self._workers.at_once, len(project.jobs), len(connections)))
-        self._width += self._hint_worker is not None
+        self._at_once = max(1, min(self._workers.at_once, len(project.jobs), len(connections)))
 
     @property
     def busy(self) -> bool:
         """Whether a run is in progress, or its end has not been reported."""
-        return bool(self._running) or self._hints is not None
+        return bool(self._running or self._hints)
 
     def tick(self, *, may_start: bool = True) -> bool:
         """Report ended runs, or else start runs that may start. Return False if there were none.
@@ -127,6 +126,8 @@ class Scheduler:
         for job in self._project.jobs:
             self._on_time_since.setdefault(job, now - ON_TIME)
         try:
+            if self._start_hints():  # first: to look which jobs are due may need the platform
+                return True
             plans, ready = self._plan(self._open_state(), now)
         except CrossdockError:
             self._close_state()
@@ -134,9 +135,9 @@ class Scheduler:
         self.held_back_by = None
         started = [each for each in ready if self._start(*each)]
         self.waiting = {plan.job: plan.starts[0] for plan in plans if plan.starts and plan.job not in self._running}
-        if started or self._start_hints():
+        if started:
             return True
-        self._hints_failed = None
+        self._hints_failed.clear()
         self._on_time_since = {plan.job: plan.on_time_since for plan in plans}  # what has to wait stays on time
         self._postponed.clear()
         return False
@@ -172,28 +173,39 @@ class Scheduler:
         return bool(ended) or hints_ended
 
     def _collect_hints(self) -> bool:
-        if self._hints is None or not self._hints.done():
-            return False
-        error, self._hints = self._hints.exception(), None
-        if error is not None:
-            if not isinstance(error, Exception):
-                raise error
-            self._hints_failed = str(error) if isinstance(error, CrossdockError) else f"{type(error).__name__}"
-            LOGGER.error("webhooks: their records are not delivered now: %s", self._hints_failed)
-        return True
+        ended = [partners for partners, future in self._hints.items() if future.done()]
+        for partners in ended:
+            error = self._hints.pop(partners).exception()
+            if error is not None:
+                if not isinstance(error, Exception):
+                    raise error
+                self._hints_failed.add(partners)
+                of = f" of {partners}" if partners.connection else ""
+                reason = str(error) if isinstance(error, CrossdockError) else type(error).__name__
+                LOGGER.error("webhooks%s: their records are not delivered now: %s", of, reason)
+        return bool(ended)
 
     def _start_hints(self) -> bool:
-        """Work on hints, if there are any and the last work on them did not just fail."""
-        if self._hint_worker is None or self._hints is not None or self._hints_failed is not None:
+        """Work on hints, if there are any, except between partners whose last work did just fail."""
+        worker = self._hint_worker
+        if worker is None:
             return False
-        now = self._clock.now()
-        if not self._open_state().ask(lambda tx: tx.inbox.due(now, limit=1)):
+        due = self._open_state().ask(lambda tx: worker.due(self._project, tx))
+        due = {each: streams for each, streams in due.items() if each not in self._hints.keys() | self._hints_failed}
+        if not due:
             return False
         try:
             opened = self._open_session(Attempt(job=JOB, waits=True))
         except StateBusyError:
             return False  # another process is running; hints wait for its end
-        self._hints = self._workers.executor.submit(self._hint_worker.work, opened)
+        except StateError:
+            raise
+        except CrossdockError as error:  # which keeps no job from being tried
+            self._hints_failed.update(due)
+            LOGGER.error("webhooks: their records are not delivered now: %s", error)
+            return False
+        for partners, streams in due.items():
+            self._hints[partners] = self._workers.executor.submit(worker.work, opened, partners, streams)
         return True
 
     def _plan(self, state: State, now: datetime) -> tuple[list[DueJob], list[tuple[DueJob, Due]]]:
@@ -252,7 +264,7 @@ class Scheduler:
         chosen: list[tuple[DueJob, Due]] = []
         for plan, start in ready:
             needed = self._project.connections_of(plan.job)
-            if len(self._running) + len(chosen) < self._width and not needed & in_use:
+            if len(self._running) + len(chosen) < self._at_once and not needed & in_use:
                 chosen.append((plan, start))
                 in_use |= needed
         return chosen
@@ -308,7 +320,8 @@ class Scheduler:
 
     def _open_session(self, attempt: Attempt) -> Session:
         if self._session is None:
-            opening = state_session.open_session(self._project, self._clock, width=self._width, attempt=attempt)
+            width = self._at_once + (self._hint_worker is not None)  # all works on hints have the part of one run
+            opening = state_session.open_session(self._project, self._clock, width=width, attempt=attempt)
             self._session = self._resources.enter_context(opening)
         return self._session
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from crossdock.printable import printable, printable_lines
 from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings
-from crossdock.services.inbox.hint_worker import Worked
+from crossdock.services.inbox.hint_worker import Partners, Worked
 from crossdock.services.notifications.events import ScheduledRunEnded
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Silent
@@ -82,13 +82,25 @@ class WebhookLog(Silent):
         _WARNINGS.warning(text)
 
 
-def hints_ended(worked: Worked) -> None:
+def hints_ended(partners: Partners, worked: Worked) -> None:
     """Log how many records were fetched because of webhooks, and how many of them failed and are retried."""
+    of = _webhooks_of(partners)
     records, failed = f"{worked.fetched:,} record{'s' * (worked.fetched != 1)} fetched", f"{worked.failed:,}"
     if worked.failed:
-        LOGGER.warning("webhooks: %s, %s failed: see 'crossdock records list --state inbox'", records, failed)
+        LOGGER.warning("%s: %s, %s failed: see 'crossdock records list --state inbox'", of, records, failed)
     elif worked.fetched:
-        LOGGER.info("webhooks: %s", records)
+        LOGGER.info("%s: %s", of, records)
+
+
+def hints_slow(partners: Partners, seconds: float) -> None:
+    """Log that a source or a target delays the records that go between them."""
+    text = "%s: the same records have taken %s, so %s may answer slowly or not at all; those of others go on"
+    systems = " or ".join(filter(None, partners))
+    LOGGER.warning(text, _webhooks_of(partners), duration_text(seconds), systems)
+
+
+def _webhooks_of(partners: Partners) -> str:
+    return f"webhooks of {partners}" if partners.connection else "webhooks"
 
 
 class RunLog(Silent):

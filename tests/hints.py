@@ -1,0 +1,14 @@
+"""Works on hints, one after the other."""
+
+from __future__ import annotations
+
+from crossdock.runs.state_session import Session
+from crossdock.services.inbox.hint_worker import HintWorker
+
+
+def work_on_hints(worker: HintWorker, session: Session) -> None:
+    """Have *worker* deliver what is due, in this thread, and what that leaves to others."""
+    for _ in range(5):
+        due = session.state.ask(lambda tx: worker.due(session.project, tx))
+        for partners, streams in due.items():
+            worker.work(session, partners, streams)

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 import yaml
-from tests.chaos.listen_stage import ListenStage, body_of, listen_stage, signed
+from tests.chaos.listen_stage import ListenStage, body_of, hang_up, listen_stage, signed
 from tests.chaos.soon_asking import SOON_ASKING
 from tests.partners.partner_server import PartnerAnswer, PartnerRequest, PartnerServer, serving
 from tests.partners.versioned_shop import VersionedShop, connection
@@ -134,7 +134,7 @@ def test_a_shop_that_does_not_answer_delays_no_other(stage: ListenStage, killed:
 def test_a_long_pause_delays_neither_others_nor_the_end(stage: ListenStage, stuck: str) -> None:
     """The records of others are delivered while a system asks for 15 minutes, and SIGTERM ends its pause.
 
-    Also what a killed process has left for that system delays no other.
+    Nor does what a killed process has left for that system delay others, or the pause a new config.
     """
     if stuck == "source":
         name, told, shop = "mute", ("mute", "customers", "C9"), StuckShop(throttles=True)
@@ -147,6 +147,11 @@ def test_a_long_pause_delays_neither_others_nor_the_end(stage: ListenStage, stuc
         processes.kill(*processes.pids)
         processes.start()
         processes.until(lambda: _number_of_runs(stage) == 2)
+        _tell(stage, "shop", "orders", "O1")
+        stage.until_delivered({"orders": {"O1"}})
+        eventually(lambda: len(stage.hints()) == 1)
+        hang_up(processes)
+        stage.shop.put_order("O1", "C1", "P1")
         _tell(stage, "shop", "orders", "O1")
         stage.until_delivered({"orders": {"O1"}})
         eventually(lambda: len(stage.hints()) == 1)

@@ -34,7 +34,7 @@ class TwoShops:
     """Orders of a shop whose customers are those of an ERP system."""
 
     def __init__(self, stage: ListenStage, erp: VersionedShop, erp_url: str) -> None:
-        self.stage, self.erp = stage, erp
+        self.stage, self.erp, self.interrupt = stage, erp, threading.Event()
         document = yaml.safe_load(stage.config.read_text())
         settings: dict[str, Any] = connection(erp_url, [f"file:{stage.folder / 'secret-0'}"])
         document["connections"]["erp"] = settings
@@ -43,11 +43,19 @@ class TwoShops:
         stage.config.write_text(yaml.safe_dump(document))
         self.project = project.load(stage.config)
 
-    def work(self, stream: str, key: str) -> None:
-        """A webhook tells of a record, and all works on hints that follow are done, one after the other."""
+    def work(self, stream: str, key: str, busy: str = "") -> None:
+        """A webhook tells of a record, and all works on hints that follow are done, one after the other.
+
+        Args:
+            busy: A target where another run sends what was left.
+        """
         clock = SystemClock()
-        worker = HintWorker(clock, Silent, threading.Event(), lambda *_: None)
-        with mock.patch.object(hint_worker, "IDLE_S", 0.0), open_session(self.project, clock) as session:
+        worker = HintWorker(clock, Silent, self.interrupt, lambda *_: None)
+        with (
+            mock.patch.object(hint_worker, "IDLE_S", 0.0),
+            open_session(self.project, clock) as session,
+            session.resuming(busy),
+        ):
             session.state.apply(lambda tx: tx.inbox.hint(named(stream, [key]), at=clock.now()))
             work_on_hints(worker, session)
 
@@ -84,6 +92,15 @@ def test_what_another_system_cannot_give_is_not_asked_for_again_and_again(shops:
     shops.work("erp.customers", "C1")
     assert shops.created() == ["shop:P1", "erp:C1", "shop:O1"]
     assert shops.stage.hints() == {}
+
+
+def test_what_was_left_for_one_target_delays_no_other(shops: TwoShops) -> None:
+    """A work goes on while another run waits for the answers of a target that this one does not use."""
+    shops.erp.put_customer("C1")
+    with ThreadPoolExecutor(1) as pool, ExitStack() as ends:
+        ends.callback(shops.interrupt.set)
+        pool.submit(shops.work, "erp.customers", "C1", busy="depot").result(60)
+    assert shops.created() == ["erp:C1"]
 
 
 def test_works_end_together_now_and_then_and_wait_for_none_that_is_stuck() -> None:

@@ -21,6 +21,7 @@ from crossdock.services.inbox.hint_worker import Worked
 from crossdock.state import NamedRecord, ReceivedWebhook, StateUrl
 from crossdock.values.progress import Silent
 from crossdock.values.run_messages import notes_of
+from crossdock.writing.delivery.records_in_progress import _Mark
 
 
 @pytest.fixture
@@ -133,6 +134,23 @@ def test_a_record_that_fails_leaves_no_other_waiting(desk: InboxDesk) -> None:
         desk.work(session)
         assert [hint.key for hint in desk.hints(session)] == ["C9"]
         assert desk.effects() == [("create", "b:C1"), ("create", "b:O1")]
+
+
+def test_a_record_on_which_an_operation_stays_unsettled_is_looked_at_ever_later(desk: InboxDesk) -> None:
+    """An operation may be in doubt for days, until a person decides: its record is not fetched four times a second."""
+    desk.customers.put("C1", name="Ada")
+    with desk.session() as session:
+        (record,) = named("b.customers", ["C1"])
+        desk.hint(session, "customers", "C1")
+        scope = desk.project.scopes["b.customers"]
+        session.records.marks[scope, record.key_hash] = _Mark(session.records.begin())
+        pauses = []
+        for waited_s in (0.0, 10.0, 3600.0):
+            desk.bench.clock.advance(waited_s)
+            desk.work(session)
+            (hint,) = desk.hints(session)
+            pauses.append(hint.due_at - desk.bench.clock.now())
+        assert pauses == [hint_worker.SOON, timedelta(seconds=10), hint_worker.LONGEST_UNTRIED]
 
 
 def test_a_record_whose_reference_fails_is_tried_again(desk: InboxDesk) -> None:

@@ -37,7 +37,7 @@ SLOW_S = 60.0  # a part that takes longer is told of
 FAILED_ALONE = 3  # in a row; then the failure is not caused by single records
 SOON = timedelta(milliseconds=250)  # after which a record is looked at again whose operation another run sends
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=1), timedelta(hours=1)  # after failures; each is twice as long
-LONGEST_UNTRIED = timedelta(seconds=30)  # for a record that failed only together with others
+LONGEST_UNTRIED = timedelta(seconds=30)  # for a record that failed only together with others, or has to wait
 _DOUBLED = 12  # at most
 
 
@@ -353,11 +353,11 @@ class _Part:
         again, done = list[HintedRecord](), list[HintedRecord]()
         for hint in due:
             if hint.record in untried:
-                again.append(_untried(hint, now))
+                again.append(_later(hint, now, FIRST_PAUSE))
             elif hint.record in result.failed:
                 again.append(_failed(hint, result.failed[hint.record], now))
             elif hint.record in result.blocked:
-                again.append(replace(hint, due_at=now + SOON))
+                again.append(_later(hint, now, SOON))
             else:
                 done.append(hint)
 
@@ -369,9 +369,11 @@ class _Part:
         self._state.apply(settle)
 
 
-def _untried(hint: HintedRecord, now: datetime) -> HintedRecord:
-    """Return the hint, which counts no attempt, with a pause as long as it has waited: the source may be away."""
-    return replace(hint, due_at=now + min(LONGEST_UNTRIED, max(FIRST_PAUSE, now - hint.last_at)))
+def _later(hint: HintedRecord, now: datetime, least: timedelta) -> HintedRecord:
+    """Return the hint, which counts no attempt, with a pause as long as it has waited: the source may be away, or an
+    operation on the record in doubt.
+    """
+    return replace(hint, due_at=now + min(LONGEST_UNTRIED, max(least, now - hint.last_at)))
 
 
 def _failed(hint: HintedRecord, error: str, now: datetime) -> HintedRecord:

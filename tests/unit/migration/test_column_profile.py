@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from crossdock.migration.cell_findings import FINDINGS
@@ -77,6 +77,9 @@ def is_misread(pair: str, encoding: str) -> bool:
         return False
 
 
+OTHERS = {"invisible", "spreadsheet"}  # findings that `odd` does not compute
+
+
 def odd(text: str) -> set[str]:
     """The findings about *text*, without regular expressions of polars."""
     is_day, day = day_of(text)
@@ -116,6 +119,7 @@ def test_rows_may_be_divided_anywhere(cells: list[str | None], cuts: list[int]) 
 ASCII_BLANKS = st.text(st.characters(codec="cp1252", exclude_categories=["Cc"]), max_size=8)
 
 
+@example(["#REF!"])
 @given(st.lists(st.one_of(CELLS.filter(lambda cell: cell is None or len(cell) > 8 or cell.isascii()), ASCII_BLANKS)))
 def test_a_profile_says_what_python_says(cells: list[str | None]) -> None:
     """Counts, lengths and findings are those of a simple computation, cell by cell."""
@@ -135,7 +139,7 @@ def test_a_profile_says_what_python_says(cells: list[str | None]) -> None:
     assert found.smallest == min(filled, default="")[:SHOWN]
     assert found.largest == max(filled, default="")[:SHOWN]
     expected = Counter(name for cell in filled for name in odd(cell))
-    assert {name: each.cells for name, each in found.findings.items() if name != "invisible"} == expected
+    assert {name: each.cells for name, each in found.findings.items() if name not in OTHERS} == expected
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from tests.report_page import AT, HOSTILE, dead_letter, finish, multiplied, sqli
 from tests.servers import require, served
 from tests.unit.state.samples import intent
 
-from crossdock.cli import open_records, run_page
+from crossdock.cli import run_page
 
 WIDTHS = (1280, 400)
 
@@ -152,7 +152,7 @@ def test_a_large_report_fits_its_window(met: Met) -> None:
     """With everything unfolded, wide and narrow; only tables are wider, and scroll."""
     assert [each["width"] for each in met.by_width] == list(WIDTHS)
     for each in met.by_width:
-        assert len(each["cells"]) > 5 * open_records.LISTED * 6  # three reasons, what waits, what is in doubt
+        assert len(each["cells"]) > 5 * run_page.LISTED * 6  # three reasons, what waits, what is in doubt
         assert each["wide"] <= each["room"]
         assert each["spilt"] == []
 

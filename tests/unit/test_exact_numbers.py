@@ -15,8 +15,8 @@ from crossdock.mapping.number_format import NumberFormat
 from crossdock.mapping.ordering import OrderBy
 from crossdock.reading.sources.file_source import StatedSums
 from crossdock.runs.control_totals import ControlTotals
+from crossdock.runs.live_comparison import content_of
 from crossdock.runs.operator_look_ups import _total
-from crossdock.runs.record_content import content_of
 from crossdock_connectors.shop.streams import Invoices
 from crossdock_connectors.shop.woocommerce.dialect import WooCommerceDialect
 

@@ -1,23 +1,27 @@
-"""The ``crossdock`` command."""
+"""The ``crossdock`` command.
+
+A command's module is imported when the command is used. Output that cannot be written never ends a command.
+"""
 
 from __future__ import annotations
 
 import gc
+import io
 import os
 import signal
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from importlib import import_module
+from keyword import iskeyword
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
-from crossdock.cli.lazy_group import LazyGroup
-from crossdock.cli.output_streams import OutputFile, keep_output
 from crossdock.cli.shared_options import say, selected_config
 from crossdock.errors import CrossdockError, InternalError, StateError, StoppedError
 from crossdock.printable import printable, printable_lines
@@ -54,6 +58,39 @@ _COMMANDS = {  # command -> module
     "config": "config",
     "schema": "config",
 }
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are found by name.
+
+    Args:
+        home: The package of the commands.
+        homes: The module of each command in it, in the order of the help. The function has the command's name, with
+            underscores for hyphens.
+    """
+
+    def __init__(self, *args: Any, home: str, homes: Mapping[str, str], **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._home, self._homes = home, homes
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click's signature
+        return list(self._homes)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand as error:  # click knows only commands that were added
+            raise click.exceptions.NoSuchCommand(error.command_name, possibilities=self._homes, ctx=ctx) from None
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  click's signature
+        if cmd_name not in self._homes:
+            return None
+        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name.replace("-", "_")
+        command = getattr(import_module(f"{self._home}.{self._homes[cmd_name]}"), name)
+        assert isinstance(command, click.Command)
+        return command
 
 
 @click.group(
@@ -183,3 +220,49 @@ def _show_defect(error: BaseException) -> None:
 
 def _cause(error: BaseException) -> BaseException | None:
     return error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+class OutputFile(io.FileIO):
+    """A file descriptor to which writing goes on after it has failed, without effect.
+
+    Attributes:
+        failure: Why it failed; None if it did not. A reader that has gone, such as ``head``, is a `BrokenPipeError`.
+    """
+
+    failure: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        if self.failure is None:
+            try:
+                written: int = super().write(data)
+            except OSError as error:
+                self.failure = error
+            else:
+                return written
+        return memoryview(data).nbytes
+
+
+def keep_output() -> OutputFile | None:
+    """Replace the process's own standard output and standard error; return the file of the output.
+
+    None if the output is none of the process's own, as in a test that captures it.
+    """
+    sys.stderr = _kept(sys.stderr, sys.__stderr__)[0]
+    sys.stdout, output = _kept(sys.stdout, sys.__stdout__)
+    return output
+
+
+def _kept(stream: TextIO, own: TextIO | None) -> tuple[TextIO, OutputFile | None]:
+    if stream is not own or not isinstance(stream, io.TextIOWrapper):
+        return stream, None
+    stream.flush()
+    output = OutputFile(stream.fileno(), "w", closefd=False)
+    is_buffered = isinstance(stream.buffer, io.BufferedWriter)  # not with python -u or PYTHONUNBUFFERED
+    kept = io.TextIOWrapper(
+        io.BufferedWriter(output) if is_buffered else output,
+        encoding=stream.encoding,
+        errors=stream.errors,
+        line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )
+    return kept, output

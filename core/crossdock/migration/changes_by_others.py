@@ -10,11 +10,10 @@ from typing import Any, cast
 from crossdock.config.project.connector_instances import BoundStream
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
-from crossdock.migration.live_references import LiveReferences
 from crossdock.migration.platform_comparison import PlatformComparison
 from crossdock.migration.reconcile import keep_bucket, platform_context
 from crossdock.migration.reconciliation import Reconciliation
-from crossdock.migration.remaining_references import in_pages
+from crossdock.migration.remaining_references import LiveReferences, in_pages
 from crossdock.migration.undone_streams import UndoneStreams, operations
 from crossdock.reading.sources.id_set import IdSet
 from crossdock.resources import ResourceName

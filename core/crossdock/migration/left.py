@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from crossdock.config.project.project import Project
-from crossdock.migration.delivery_rate import WINDOW_S, DeliveryRate
+from crossdock.migration.load_progress import WINDOW_S, DeliveryRate
 from crossdock.migration.rehearsed_sources import of_state
 from crossdock.migration.time_left import time_left
 from crossdock.migration.wave_status import WaveStatus

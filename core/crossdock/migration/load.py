@@ -15,12 +15,10 @@ from typing import Literal
 
 from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError, CrossdockError, RefusedError, StoppedError
-from crossdock.migration.delivery_rate import DeliveryRate
 from crossdock.migration.load_pauses import Halt, Halts
-from crossdock.migration.load_progress import LoadListener, LoadProgress
+from crossdock.migration.load_progress import DeliveryRate, LoadListener, LoadProgress, wave_numbers
 from crossdock.migration.rehearsal import Rehearsal
 from crossdock.migration.rehearsed_sources import check_rehearsal, checked_source, of_state
-from crossdock.migration.wave_numbers import wave_numbers
 from crossdock.migration.wave_status import WaveStatus, wave_status
 from crossdock.migration.waves import NumberedWave, called, migration_config, numbered_waves
 from crossdock.runs.open_run import OpenRun

@@ -1,22 +1,29 @@
-"""The progress of a wave and the remaining time of a load, over all runs of the migration."""
+"""The progress of a wave, the rate of delivery, and the remaining time of a load, over all runs of the migration."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Protocol
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import NamedTuple, Protocol, Self
 
 from crossdock.config.project.migration_config import MigrationConfig
-from crossdock.migration.delivery_rate import DeliveryRate
+from crossdock.config.project.project import Project
+from crossdock.migration.rehearsed_sources import of_state
 from crossdock.migration.time_left import time_left
-from crossdock.migration.wave_numbers import WaveNumbers
-from crossdock.migration.waves import NumberedWave
+from crossdock.migration.wave_status import delivered
+from crossdock.migration.waves import NumberedWave, numbered_waves
+from crossdock.state import Migration, Transaction
 from crossdock.values.clock import Clock
 from crossdock.values.progress import Progress, Unit
 
 SHOWN_EVERY_S = 0.5
+WINDOW_S = 60.0
+LEAST_S = 3.0  # shorter times say nothing
+NEARLY = 0.9  # of the allowance; above that share, the allowance limits the load
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,3 +136,73 @@ class LoadProgress:
 
     def warn(self, text: str) -> None:
         self._listener.warn(text)
+
+
+@dataclass(frozen=True, slots=True)
+class WaveNumbers:
+    """Numbers of one wave.
+
+    Attributes:
+        delivered: Records that earlier runs have delivered.
+        rehearsed: The number of its records in the rehearsal; 0 without one.
+        later: The requests of the following waves; None without a rehearsal.
+    """
+
+    delivered: int
+    rehearsed: int
+    later: int | None
+
+
+def wave_numbers(tx: Transaction, project: Project, migration: Migration, wave: NumberedWave) -> WaveNumbers:
+    rehearsal = of_state(migration.rehearsal)
+    if rehearsal is None:
+        return WaveNumbers(delivered(tx, project, wave), 0, None)
+    later = 0
+    for each in numbered_waves(project)[wave.number :]:
+        later += max(0, rehearsal.waves[each.name].requests - delivered(tx, project, each))
+    records = sum(stream.records for stream in rehearsal.waves[wave.name].streams.values())
+    return WaveNumbers(delivered(tx, project, wave), records, later)
+
+
+class _Point(NamedTuple):
+    at_s: float
+    done: int
+
+
+class DeliveryRate:
+    """The rate at which records were settled in the last `WINDOW_S` of sending.
+
+    Times in which sources are read, or the load waits for its hours, do not count.
+    """
+
+    def __init__(self) -> None:
+        self._points = deque([_Point(0.0, 0)])
+
+    @classmethod
+    def of(cls, settled_at: Iterable[datetime]) -> Self:
+        """Return the rate for records settled at these times, in any order, since the first of them."""
+        rate, settled = cls(), sorted(Counter(settled_at).items())
+        for (before, _), (at, records) in pairwise(settled):
+            rate.add((at - before).total_seconds(), records)
+        return rate
+
+    def add(self, elapsed_s: float, records: int) -> None:
+        last = self._points[-1]
+        if elapsed_s <= 0 and records <= 0:
+            return
+        point = _Point(last.at_s + max(0.0, elapsed_s), last.done + records)
+        if len(self._points) > 1 and point.at_s - self._points[-2].at_s < WINDOW_S / 60:
+            self._points[-1] = point  # so that there are never more than about 60
+        else:
+            self._points.append(point)
+        while point.at_s - self._points[1].at_s > WINDOW_S:
+            self._points.popleft()
+
+    def slower_than(self, allowed_per_s: float) -> float | None:
+        """Return the rate if the target takes less than *allowed_per_s*; None if the allowance is the limit."""
+        first, last = self._points[0], self._points[-1]
+        lasted_s, done = last.at_s - first.at_s, last.done - first.done
+        if lasted_s < LEAST_S or not done:
+            return None
+        per_s = done / lasted_s
+        return per_s if per_s < allowed_per_s * NEARLY else None

@@ -10,10 +10,10 @@ from crossdock.config.project.project import Project
 from crossdock.errors import ConfigError
 from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
-from crossdock.migration import named_totals
-from crossdock.migration.live_references import LiveReferences
+from crossdock.migration import reconciliation
 from crossdock.migration.platform_comparison import Chosen, PlatformComparison
 from crossdock.migration.reconciliation import Reconciliation, Sample
+from crossdock.migration.remaining_references import LiveReferences
 from crossdock.migration.source_comparison import SourceComparison
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.runs.control_totals import ControlTotals
@@ -87,7 +87,7 @@ def reconcile(
             if sample is None:
                 readable = of_source.plus(sources.unavailable[resource])
                 with state.look() as tx:
-                    found.differing_totals[resource] = named_totals.differing(tx, readable, live_totals[1])
+                    found.differing_totals[resource] = reconciliation.differing(tx, readable, live_totals[1])
     return found
 
 

@@ -11,7 +11,7 @@ from crossdock.errors import RefusedError
 from crossdock.migration.rehearsal import Rehearsal
 from crossdock.migration.source_digests import read_sources
 from crossdock.migration.waves import NumberedWave, numbered_waves
-from crossdock.runs.expected_input import ExpectedInput
+from crossdock.runs.plan_documents import ExpectedInput
 from crossdock.runs.source_or_replay import SourceFactory
 from crossdock.runs.state_session import Session
 from crossdock.runs.stream_input import StreamInput

@@ -1,22 +1,49 @@
-"""Records that an undo must leave alone, because a record that stays refers to them."""
+"""Records that must be left alone, because one that stays refers to them in the state or in the target's lists."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import Any
 
 from crossdock.config.project.connector_instances import BoundStream
-from crossdock.migration.live_references import LiveReferences
-from crossdock.migration.referred_records import ReferredRecords, place
+from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.planning.referred_ids import referred_ids
 from crossdock.reading.sources.id_set import IdSet
+from crossdock.runs.bound_records import Bound
+from crossdock.runs.unknown_references import unknown_references
 from crossdock.state import Binding, Scope, State
 from crossdock.writing.delivery.operations import Operation, payload_after
 from crossdock.writing.targets.target import Target
 
+_PAGE = 5_000  # bindings that are read together
+
+
+class ReferredRecords:
+    """Records by the resource of those that refer to them. Each takes about 20 bytes."""
+
+    def __init__(self) -> None:
+        self._by = defaultdict[str, IdSet](IdSet)
+
+    def add(self, by: str, target: str, referred: Iterable[tuple[str, str]]) -> None:
+        self._by[by].add([place(target, *each) for each in referred])
+
+    def among(self, scope: Scope, ids: Sequence[str]) -> dict[str, str]:
+        places = {place(scope.target, scope.resource, each): each for each in ids}
+        found = dict[str, str]()
+        for resource, referred in sorted(self._by.items()):
+            found = {places[each]: resource for each in referred.among(list(places))} | found
+        return found
+
+
+def place(target: str, resource: str, target_id: str) -> str:
+    """Return a text that identifies one record of any target in an `IdSet`."""
+    return f"{target} {resource} {target_id}"
+
+
 Operations = Callable[[BoundStream], Iterator[Operation]]
 """Yields the operations that would undo the records of a stream if nothing referred to them."""
-_PAGE = 5_000  # bindings that are read together
 _Payloads = Mapping[str, object]
 
 
@@ -138,3 +165,12 @@ def in_pages(operations: Iterable[Operation]) -> Iterator[list[Operation]]:
 def _own_place(scope: Scope, binding: Binding) -> str:
     """Return an id for a binding. Several may have the same target id, one for each contributing stream."""
     return f"{scope.target} {scope.resource} {scope.namespace} {binding.target_id}"
+
+
+class LiveReferences(ReferredRecords):
+    """Collects them from the pages of the platform's lists."""
+
+    def take(self, resource: str, page: Sequence[Mapping[str, Any]], bound: Bound) -> None:
+        """Add the references of the records of *page* that the payloads *bound* to them do not have."""
+        for _, found in unknown_references(resource, page, bound):
+            self.add(resource, PLATFORM, found)

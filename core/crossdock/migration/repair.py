@@ -13,9 +13,9 @@ from crossdock.migration.reconciliation import LISTED_AT_MOST, Reconciliation, S
 from crossdock.migration.source_comparison import wanted
 from crossdock.migration.waves import wave_streams
 from crossdock.planning import undos_meanwhile
-from crossdock.runs.expected_input import check_digest
 from crossdock.runs.full_input import FullInput
 from crossdock.runs.open_run import REPAIR, OpenRun
+from crossdock.runs.plan_documents import check_digest
 from crossdock.runs.plan_file import DecisionHash, PlanFile, outdated
 from crossdock.runs.plan_results import PlanListener
 from crossdock.runs.refused_runs import Attempt

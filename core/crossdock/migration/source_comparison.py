@@ -13,7 +13,7 @@ from crossdock.mapping.resource_types import RESOURCES
 from crossdock.mapping.stream_facts import PLATFORM
 from crossdock.migration.platform_comparison import Chosen, PlatformComparison
 from crossdock.migration.reconciliation import Reconciliation
-from crossdock.migration.referred_records import ReferredRecords
+from crossdock.migration.remaining_references import ReferredRecords
 from crossdock.planning.referred_ids import referred_ids
 from crossdock.reading.sources.source_context import SourceContext
 from crossdock.records import Record
@@ -22,8 +22,8 @@ from crossdock.runs.control_totals import ControlTotals
 from crossdock.runs.differences import UNKNOWN, Class, Correction, Difference
 from crossdock.runs.dry_run import CorrectedState
 from crossdock.runs.full_input import FullInput
+from crossdock.runs.live_comparison import content_of
 from crossdock.runs.plan_results import PlanListener
-from crossdock.runs.record_content import content_of
 from crossdock.state import (
     Binding,
     DeadLetter,

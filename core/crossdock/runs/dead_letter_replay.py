@@ -11,7 +11,7 @@ from crossdock.planning.failure_count import FailureCount
 from crossdock.planning.idle_records import Idle
 from crossdock.planning.removals import Removals
 from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
-from crossdock.runs import mapping_changes
+from crossdock.runs import stream_input
 from crossdock.state import DeadLetter, DeadLetterFilter, Intent, State
 from crossdock.values.tally import Tally
 
@@ -45,7 +45,7 @@ class Replay:
             chosen = tx.dead_letters.chosen(self._choice)
         chosen = [each for each in chosen if each.identity.key and each.identity.key_hash not in skipped]
         found = [each for each in chosen if each.raw]
-        filtered = mapping_changes.newly_filtered(self._bound, "rejected", found)
+        filtered = stream_input.newly_filtered(self._bound, "rejected", found)
         self._dead_letters = [each for each in found if each.identity.key_hash not in filtered]
         if self._bound.stream.on_gone != "nothing":
             refused = [each for each in chosen if each.step == "remove"]

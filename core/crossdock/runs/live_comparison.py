@@ -1,12 +1,14 @@
-"""Comparison of the platform's records of one resource with the state."""
+"""Comparison of the platform's records of one resource with the state, by the content of each record."""
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from crossdock.mapping.stream_facts import PLATFORM
@@ -15,8 +17,8 @@ from crossdock.reading.sources.id_set import IdSet
 from crossdock.runs.bound_records import Bound, InDoubt, bindings_to
 from crossdock.runs.control_totals import ControlTotals
 from crossdock.runs.differences import UNKNOWN, Correction, Difference
-from crossdock.runs.record_content import changed_since, content_of, holds_member
 from crossdock.state import Binding, Intent, Scope, State
+from crossdock.values import exact_json
 from crossdock.writing.delivery.operations import payload_after
 from crossdock.writing.targets.merge_patch import as_wanted, holds
 
@@ -361,3 +363,32 @@ class LiveComparison:
     def _correct(self, scope: Scope, before: Binding, binding: Binding | None, held: Held | None) -> None:
         place = scope, before.key_hash
         self.corrections[place] = Correction(scope, before.key_hash, before.key, binding, before, held)
+
+
+def content_of(payload: Mapping[str, Any]) -> str:
+    """Return a text that is equal for records of the same customer with the same items."""
+    items = payload.get("items")
+    lines = [
+        [_text(each.get(name)) for name in ("productId", "quantity", "unitPrice")]
+        for each in (items if isinstance(items, list) else [])
+        if isinstance(each, Mapping)
+    ]
+    facts = [payload.get("customerId"), payload.get("currency"), lines]
+    return hashlib.blake2b(exact_json.dumps(facts), digest_size=16).hexdigest()
+
+
+def _text(value: Any) -> str:
+    return exact_json.decimal_text(value) if isinstance(value, Decimal) else str(value)
+
+
+def holds_member(held: Mapping[str, Any], name: str, wanted: Any) -> bool:
+    """Return whether a member has the *wanted* value. None equals a missing member."""
+    return (wanted is None and held.get(name) is None) or (name in held and holds(held[name], wanted))
+
+
+def changed_since(held: Mapping[str, Any], began: datetime, member: str = "updatedAt") -> bool:
+    changed = held.get(member)
+    try:
+        return not isinstance(changed, str) or datetime.fromisoformat(changed) >= began
+    except (ValueError, TypeError):
+        return True

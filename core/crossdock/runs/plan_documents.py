@@ -1,4 +1,4 @@
-"""Files of hashes and counts that one command saves and a later one compares: plans and rehearsals."""
+"""Files of hashes and counts that one command saves and a later one compares: plans, rehearsals, expected input."""
 
 from __future__ import annotations
 
@@ -7,13 +7,19 @@ from typing import ClassVar, Self
 
 from pydantic import ValidationError
 
-from crossdock.errors import ConfigError
+from crossdock.config.project.connector_instances import BoundStream
+from crossdock.errors import ConfigError, RefusedError
+from crossdock.runs.stream_input import StreamInput
+from crossdock.state import State
 from crossdock.values import exact_json
 from crossdock.values.config_file import ConfigModel
 from crossdock.values.local_files import read_regular, replace_file
+from crossdock.values.tally import Tally
 
 MAX_BYTES = 1 << 20
 """The limit for a file, which has a few hashes for each stream."""
+PLANNED = "the source changed while the plan was applied", "plan again"
+"""The error for a changed source of an approved plan, and its hint."""
 
 
 class PlanDocument(ConfigModel):
@@ -44,3 +50,41 @@ class PlanDocument(ConfigModel):
             raise ConfigError(message, where=str(path), hint=cls.hint) from error
         except (ValueError, ValidationError):
             raise ConfigError(f"is not a {cls.noun} file", where=str(path), hint=cls.hint) from None
+
+
+def check_digest(bound: BoundStream, digest: str, expected: str, refusal: tuple[str, str] = PLANNED) -> None:
+    """Compare the digest of a stream's input with the expected one.
+
+    Args:
+        refusal: The error and the hint if they differ.
+
+    Raises:
+        RefusedError: If they differ.
+    """
+    if digest != expected:
+        message, hint = refusal
+        raise RefusedError(message, where=bound.name, hint=hint)
+
+
+class ExpectedInput(StreamInput):
+    """Input that is refused as a whole if it has changed, before anything of it is decided.
+
+    Args:
+        refusal: As for `check_digest`.
+    """
+
+    def __init__(
+        self,
+        bound: BoundStream,
+        state: State,
+        tally: Tally,
+        run_id: int,
+        *,
+        digest: str,
+        refusal: tuple[str, str] = PLANNED,
+    ) -> None:
+        super().__init__(bound, state, tally, run_id, digested=True)
+        self._expected_digest, self._refusal = digest, refusal
+
+    def accept(self) -> None:
+        check_digest(self._bound, self.digest, self._expected_digest, self._refusal)

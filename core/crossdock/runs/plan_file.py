@@ -14,9 +14,8 @@ from crossdock.config.project.project import Project
 from crossdock.errors import RefusedError
 from crossdock.planning import undos_meanwhile
 from crossdock.runs import dry_run
-from crossdock.runs.expected_input import ExpectedInput
 from crossdock.runs.open_run import OpenRun
-from crossdock.runs.plan_documents import PlanDocument
+from crossdock.runs.plan_documents import ExpectedInput, PlanDocument
 from crossdock.runs.plan_results import PlanListener, Planned
 from crossdock.runs.refused_runs import Attempt
 from crossdock.runs.run_report import Report

@@ -1,4 +1,4 @@
-"""The input of a stream in a run: what it reads, what has changed, and what waited."""
+"""The input of a stream in a run: what it reads, what has changed, also in its mapping, and what waited."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from crossdock.config.project.connector_instances import BoundStream
 from crossdock.delta import compare
 from crossdock.delta.latest_records import Scan
 from crossdock.delta.positions import mixed_zones
-from crossdock.delta.records_of_rows import KeyedRecord, kept_records
+from crossdock.delta.records_of_rows import KeyedRecord, filtered_keys, kept_records
 from crossdock.delta.row_preparation import KEY_HASH, UNIT, in_parts
 from crossdock.errors import CrossdockError
 from crossdock.planning.contributions import Contributions
@@ -24,11 +24,10 @@ from crossdock.planning.removals import Removals
 from crossdock.planning.snapshot_proof import Completeness, remember_snapshot, warn_about_snapshot
 from crossdock.planning.update_limits import UpdateCandidates, WithheldUpdates
 from crossdock.records import LINE
-from crossdock.runs import mapping_changes
 from crossdock.runs.checked_batches import code_of
 from crossdock.runs.gone_records import GoneRecords
 from crossdock.runs.source_phases import SourcePhases
-from crossdock.state import Intent, State, Transaction, WaitingRecord
+from crossdock.state import DeadLetter, Intent, State, Transaction, WaitingRecord
 from crossdock.state.sidecar_files import key_index
 from crossdock.values.tally import Tally
 from crossdock.writing.delivery.operations import Operation
@@ -141,7 +140,7 @@ class StreamInput:
             bound.context.run.note(name, self.removals.warning)
         busy = {intent.identity.key_hash for intent in unsettled} - set(found.replaced)
         self._left_alone = busy & {each.identity.key_hash for each in self._waiting}
-        self._left_alone |= mapping_changes.newly_filtered(bound, "waiting", [*self._taken_up()])
+        self._left_alone |= newly_filtered(bound, "waiting", [*self._taken_up()])
         self._count(found)
         if bound.stream.contributes and self.finds_changes and not self.has_more:
             self.operations = self._contributed_again(found, busy)
@@ -153,7 +152,7 @@ class StreamInput:
             return [*Contributions(self._bound).again(tx, left_out)]
 
     def _mapping_change(self, tx: Transaction) -> str:
-        return mapping_changes.since(tx, self._bound)
+        return since(tx, self._bound)
 
     def _decided_removals(self, found: compare.Delta, counted: Tally, unsettled: list[Intent]) -> Removals:
         """Decide about the records that are gone; where parts are read, with the last one."""
@@ -398,3 +397,27 @@ def note_texts(bound: BoundStream, scan: Scan) -> None:
         note(bound.name, f"white space around the key was removed in {rows}")
     for found in scan.suspicious.found:
         note(bound.name, str(found))
+
+
+def since(tx: Transaction, bound: BoundStream) -> str:
+    """Return since when *bound* has another mapping than its last import had; empty if it has not."""
+    name, version = bound.name, bound.stream.version
+    finished = tx.intake.last_finished(name)
+    if finished is not None:
+        return "" if finished.version == version else f"since the import of {finished.at:%Y-%m-%d %H:%M}Z"
+    stored = tx.cursors.version(name)
+    return "" if stored is None or stored.partition(":")[0] == version else "since the last run"
+
+
+def newly_filtered(bound: BoundStream, state: str, kept: Sequence[WaitingRecord | DeadLetter]) -> set[int]:
+    """Return the key hashes of *kept* records that a filter of *bound* excludes now, and note it in the report.
+
+    Args:
+        state: The state in which they remain, such as ``waiting``.
+    """
+    found = filtered_keys(bound.stream, [(each.identity, each.raw) for each in kept])
+    if found:
+        which = f"1 record that is {state}" if len(found) == 1 else f"{len(found):,} records that are {state}"
+        text = f"filters (skip) exclude {which}, so that nothing was sent"
+        bound.context.run.note(bound.name, f"{text}; 'crossdock records drop {bound.name} KEY' removes one")
+    return found

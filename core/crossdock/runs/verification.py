@@ -27,10 +27,9 @@ from crossdock.reading.sources.source_context import SourceContext
 from crossdock.resources import ResourceName
 from crossdock.runs import unknown_references
 from crossdock.runs.differences import Correction
-from crossdock.runs.live_comparison import ComparedResource, LiveComparison
+from crossdock.runs.live_comparison import ComparedResource, LiveComparison, content_of
 from crossdock.runs.operator_look_ups import LookUps
 from crossdock.runs.platform_source.live_records import LiveRecords
-from crossdock.runs.record_content import content_of
 from crossdock.runs.state_session import Session
 from crossdock.state import Binding, Intent, Scope, State, Transaction
 from crossdock.writing.delivery.operations import payload_after

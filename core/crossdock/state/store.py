@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache
@@ -18,7 +20,6 @@ from crossdock.errors import StateError
 from crossdock.state.db import run_lease
 from crossdock.state.db.database_errors import is_transient, place_of, translated
 from crossdock.state.db.engine import Pin, identity, open_engine, read_ahead, reading
-from crossdock.state.db.fair_lock import FairLock
 from crossdock.state.planned_state import (
     ExpectedBindings,
     ExpectedDeadLetters,
@@ -325,3 +326,37 @@ class State:
 
     def close(self) -> None:
         self._engine.dispose()
+
+
+class FairLock:
+    """A fair lock. `threading.Lock` lets a thread that releases and acquires again overtake one that has waited."""
+
+    def __init__(self) -> None:
+        self._inner = threading.Lock()
+        self._is_held = False
+        self._waiting: deque[threading.Lock] = deque()  # each is released when its thread may continue
+
+    def acquire(self, timeout_s: float) -> bool:
+        """Acquire the lock. Return False if it is not free within *timeout_s* seconds."""
+        with self._inner:
+            if not self._is_held:
+                self._is_held = True
+                return True
+            turn = threading.Lock()
+            turn.acquire()
+            self._waiting.append(turn)
+        if turn.acquire(timeout=timeout_s):
+            return True
+        with self._inner:
+            if turn not in self._waiting:
+                return True  # the lock was released just now
+            self._waiting.remove(turn)
+            return False
+
+    def release(self) -> None:
+        """Release the lock to the thread that has waited longest."""
+        with self._inner:
+            if self._waiting:
+                self._waiting.popleft().release()
+            else:
+                self._is_held = False

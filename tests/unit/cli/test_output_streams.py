@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from crossdock.cli.output_streams import keep_output
+from crossdock.cli.main import keep_output
 
 
 @pytest.mark.parametrize(("is_buffered", "written"), [(True, ""), (False, "one\n")])

@@ -25,7 +25,7 @@ from tests.report_page import (
 )
 from tests.unit.state.samples import intent
 
-from crossdock.cli import open_records, pages, run_page
+from crossdock.cli import pages, run_page
 from crossdock.records import REASONS
 from crossdock.state import RunResult, State, Transaction
 from crossdock.values.run_messages import RunMessage
@@ -127,7 +127,7 @@ def test_a_tally_that_does_not_balance_is_reported(kept: State) -> None:
 
 def test_of_each_reason_the_first_records_are_listed(kept: State) -> None:
     """The others are counted, with the command that lists them; a long list is folded, a short one open."""
-    many = [dead_letter(number) for number in range(1, open_records.LISTED + 12)]
+    many = [dead_letter(number) for number in range(1, run_page.LISTED + 12)]
     with kept.begin() as tx:
         run = start(tx)
         tx.dead_letters.put([*many, dead_letter(9_001, code="conflict")], run_id=run, at=AT)
@@ -135,7 +135,7 @@ def test_of_each_reason_the_first_records_are_listed(kept: State) -> None:
         text = run_page.page(tx.reporting, finish(tx, run), **SHOWN)
     page = Page(text)
     listed = [line[1] for line in page.under("stream", "key", "stage")]
-    assert listed == [*(f"K{number}" for number in range(1, open_records.LISTED + 1)), "K9001"]
+    assert listed == [*(f"K{number}" for number in range(1, run_page.LISTED + 1)), "K9001"]
     assert f"11 more: crossdock records list --state rejected --limit {len(many)}" in page.text
     assert re.findall("<details[^>]*>", text) == ["<details>", "<details open>"]
 
@@ -191,11 +191,11 @@ def test_no_page_is_larger_than_it_may_be(kept: State) -> None:
     with kept.begin() as tx:
         run = start(tx)
         for place, code in enumerate(sorted(REASONS)):
-            numbers = range(1_000 * place, 1_000 * place + open_records.LISTED)
+            numbers = range(1_000 * place, 1_000 * place + run_page.LISTED)
             dead_letters = [dead_letter(n, code=code, key=huge, message=huge, source=huge, raw={}) for n in numbers]
             tx.dead_letters.put(dead_letters, run_id=run, at=AT)
         parents = [{"resource": "customer", "namespace": "wms", "key": huge}]
-        listed = range(1, open_records.LISTED + 1)
+        listed = range(1, run_page.LISTED + 1)
         tx.waiting_records.put(
             [waiting(n, key=huge, waits_for=parents, source=huge) for n in listed], run_id=run, at=AT
         )
@@ -209,7 +209,7 @@ def test_no_page_is_larger_than_it_may_be(kept: State) -> None:
     lists = [table for table in page.tables if table[0][:2] == ["stream", "key"]]
     assert {line[1] for table in lists for line in table[1:]} == {"&" * pages.MAX_TEXT + "…"}
     assert len(lists) == len(REASONS) + 2
-    assert sum(hidden) + sum(len(table) - 1 for table in lists) == len(lists) * open_records.LISTED
+    assert sum(hidden) + sum(len(table) - 1 for table in lists) == len(lists) * run_page.LISTED
 
 
 def test_a_hundred_thousand_dead_letters_are_counted_and_not_loaded(kept: State, tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_a_hundred_thousand_dead_letters_are_counted_and_not_loaded(kept: State,
             tracemalloc.stop()
     page = Page(text)
     assert page.summaries == ["bad_value 33,334 records", "conflict 33,334 records", "rejected 33,333 records"]
-    assert len(page.under("stream", "key", "stage")) == 3 * open_records.LISTED
+    assert len(page.under("stream", "key", "stage")) == 3 * run_page.LISTED
     assert len(text.encode()) < 5_000_000
     assert peak < 5_000_000
 

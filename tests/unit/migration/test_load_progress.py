@@ -5,9 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from crossdock.config.project.migration_config import Gate, MigrationConfig
-from crossdock.migration.delivery_rate import DeliveryRate
-from crossdock.migration.load_progress import SHOWN_EVERY_S, LoadProgress, WaveProgress
-from crossdock.migration.wave_numbers import WaveNumbers
+from crossdock.migration.load_progress import SHOWN_EVERY_S, DeliveryRate, LoadProgress, WaveNumbers, WaveProgress
 from crossdock.migration.waves import NumberedWave
 from crossdock.testing.manual_clock import ManualClock
 from crossdock.values.progress import Silent

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.unit.state.samples import AT, SCOPE, binding, start
 
-from crossdock.migration.named_totals import DifferingTotal, differing
+from crossdock.migration.reconciliation import DifferingTotal, differing
 from crossdock.planning.references import name_in_placeholder, placeholder
 from crossdock.runs.control_totals import ControlTotals
 from crossdock.state import Scope, State

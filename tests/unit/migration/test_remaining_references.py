@@ -12,8 +12,7 @@ from tests.unit.state.samples import AT, binding, intent, start
 from crossdock.config.project.connector_instances import BoundStream
 from crossdock.mapping.resource_types import WRITTEN
 from crossdock.migration import remaining_references
-from crossdock.migration.live_references import LiveReferences
-from crossdock.migration.remaining_references import RemainingReferences
+from crossdock.migration.remaining_references import LiveReferences, RemainingReferences
 from crossdock.records import Record
 from crossdock.runs.bound_records import bindings_to
 from crossdock.state import Binding, RecordIdentity, Scope, State

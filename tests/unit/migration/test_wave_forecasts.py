@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from crossdock.config.project.migration_config import Gate, MigrationConfig
-from crossdock.migration.wave_forecasts import wave_forecasts
+from crossdock.migration.rehearse import wave_forecasts
 from crossdock.migration.waves import NumberedWave
 from crossdock.pacing.forecast import Forecast
 from crossdock.runs.plan_results import Planned

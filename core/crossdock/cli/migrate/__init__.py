@@ -2,7 +2,7 @@
 
 import click
 
-from crossdock.cli.lazy_group import LazyGroup
+from crossdock.cli.main import LazyGroup
 
 _COMMANDS = {  # command -> module
     "rehearse": "rehearse",

@@ -14,10 +14,9 @@ from crossdock.values.exact_json import time_text
 if TYPE_CHECKING:
     from crossdock.migration.column_profile import Cell, ColumnProfile
     from crossdock.migration.platform_matches import Match
-    from crossdock.migration.rehearse import Rehearsed
+    from crossdock.migration.rehearse import Rehearsed, WaveForecast
     from crossdock.migration.rehearsed_decisions import Decisions, Rejected, StreamDecisions
     from crossdock.migration.source_profile import SourceProfile
-    from crossdock.migration.wave_forecasts import WaveForecast
 
 _EXAMPLES = 5
 

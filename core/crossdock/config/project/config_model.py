@@ -1,4 +1,4 @@
-"""What a config file may contain, as a pydantic model."""
+"""The section ``fleet`` and all others of a config file, as a pydantic model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from crossdock.config.notify_config import NotifyConfig
-from crossdock.config.project.fleet_config import FleetConfig
 from crossdock.config.project.migration_config import MigrationConfig
 from crossdock.config.schedules.job_config import JobConfig, ordered
 from crossdock.platform.platform_config import Profile
@@ -20,6 +19,7 @@ from crossdock.values.times_and_durations import is_duration, span
 
 KEPT = "90d"
 _LEAST_KEPT = timedelta(days=7)
+_RETENTION_SCHEMA = {"anyOf": [{"type": "string", "pattern": "^([1-9][0-9]{0,4})d$"}, {"enum": ["off", False]}]}
 
 
 def _retention(value: Any) -> str:
@@ -30,7 +30,6 @@ def _retention(value: Any) -> str:
     return str(value)
 
 
-_RETENTION_SCHEMA = {"anyOf": [{"type": "string", "pattern": "^([1-9][0-9]{0,4})d$"}, {"enum": ["off", False]}]}
 Retention = Annotated[str, BeforeValidator(_retention), WithJsonSchema(_RETENTION_SCHEMA)]
 
 
@@ -69,3 +68,17 @@ class ConfigFile(ConfigModel):
     def _jobs_have_an_order(self) -> Self:
         ordered(self.jobs)
         return self
+
+
+class FleetConfig(ConfigModel):
+    """How ``crossdock schedule --fleet`` runs the jobs of many tenants."""
+
+    database: str = "sqlite:///fleet.db"
+    """Database of the fleet, in which its schedulers agree who leads: ``sqlite:///FILE``, relative to this file, or
+    ``postgresql://user@host/database``. It is created if it is missing; no state of a tenant may be in it."""
+    at_once: Annotated[int, Field(ge=1, le=1000)] = 4
+    """The most runs at the same time, of all tenants."""
+    per_host: Annotated[int, Field(ge=1, le=1000)] = 2
+    """The most runs at the same time that read from one host, such as an SFTP server."""
+    folder: ConfigPath | None = None
+    """Folder for the working files of all tenants on the machine of a run. Default: the folder of this file."""

@@ -11,7 +11,7 @@ import polars as pl
 from crossdock.errors import RefusedError
 from crossdock.reading.formats.compression import Openable, Readable, open_stream
 from crossdock.reading.formats.delimited_format import DelimitedFormat, DelimitedRecordType
-from crossdock.reading.formats.delimited_rows import DelimitedRows
+from crossdock.reading.formats.delimited_rows import DelimitedRows, RowEnds
 from crossdock.reading.formats.file_ends import is_cut
 from crossdock.reading.formats.format_reader import FormatReader
 from crossdock.reading.formats.left_out_lines import without_blank_lines, without_comments, without_preamble
@@ -21,7 +21,6 @@ from crossdock.reading.formats.polars_parser import PolarsParser, RecordFormat
 from crossdock.reading.formats.prefetch import prefetched
 from crossdock.reading.formats.record_sequence import RecordSequence, chosen_rows
 from crossdock.reading.formats.record_types import code_of, field_places
-from crossdock.reading.formats.row_ends import RowEnds
 from crossdock.reading.formats.strict_parser import StrictParser
 from crossdock.reading.formats.text_decoding import Block, Piece, Prepare, as_text, parts, pieces, records_at
 from crossdock.records import LINE

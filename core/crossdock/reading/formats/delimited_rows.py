@@ -1,4 +1,4 @@
-"""The rows of one delimited file, checked against its layout."""
+"""The rows of one delimited file, checked against its layout, and the bytes that end them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from crossdock.reading.formats.column_names import check_column_names, of_header
 from crossdock.reading.formats.leniencies import FittingCells, Leniencies
 from crossdock.reading.formats.polars_parser import MAX_CELLS, PolarsParser, RecordFormat
 from crossdock.reading.formats.prefetch import prefetched
-from crossdock.reading.formats.row_ends import RowEnds
 from crossdock.reading.formats.strict_parser import StrictParser
 from crossdock.reading.formats.text_decoding import NotText, Piece, as_text, parts, split_last_record
 from crossdock.records import LINE, own
 
 if TYPE_CHECKING:
     from crossdock.reading.formats.delimited_format import DelimitedFormat, Trailer
+
+
+from crossdock.reading.formats.text_decoding import DecodingError
 
 _PICKED_BYTES, _PICKED_CELLS = 1 << 20, 100_000  # limits for one frame of picked records
 _SMALLEST_PART_BYTES = 64 << 10
@@ -30,6 +32,7 @@ _STRICT_CELLS = 100_000  # cells that are Python objects at the same time
 _OTHER_LINES = 2  # header and trailer
 _BESIDE = own("beside")
 _COUNT = re.compile("[0-9]{1,18}")
+_FREE = "".join(map(chr, range(0x0E, 0x1A)))  # the parser with polars uses others
 
 
 class DelimitedRows:
@@ -217,3 +220,80 @@ class DelimitedRows:
 
 def _fields(count: int) -> str:
     return "1 field" if count == 1 else f"{count} fields"
+
+
+class RowEnds:
+    """The row ends of one file.
+
+    A row end with LF that is not CRLF may also be CRLF in the file, but then in all rows. `marks` are the characters
+    that replace LF and CR inside a row.
+    """
+
+    def __init__(self, end: str, delimiter: str) -> None:
+        free = [mark for mark in _FREE if mark not in end and mark not in delimiter]
+        self.marks = "".join(free[:2])
+        self._reserved = free[:3]
+        either = end.endswith("\n") and not end.endswith("\r\n")
+        self._ends = [end, f"{end[:-1]}\r\n"] if either else [end]  # the ends that the file may have
+
+    def lines(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
+        """Replace each row end by LF, and all other LF and CR by marks.
+
+        Raises:
+            DecodingError: After all text before it, if the text holds a mark, if CRLF and LF end different rows, or if
+                it ends within a row end.
+        """
+        lf, cr, row = [mark.encode() for mark in self._reserved]
+        declared = [end.encode() for end in self._ends]
+        ends, held = declared, b""
+        for block in blocks:
+            data = held + block
+            if len(ends) > 1 and (first := _first(data, ends)):
+                ends, self._ends = [first], [first.decode()]
+            text, fault = self._until_fault(data, [end for end in declared if end not in ends])
+            text = text.replace(ends[0], row) if len(ends) == 1 else text
+            kept = 0 if fault else _begun(text[text.rfind(row) + 1 :], declared)
+            held = text[len(text) - kept :]
+            yield text[: len(text) - kept].replace(b"\n", lf).replace(b"\r", cr).replace(row, b"\n")
+            if fault:
+                raise fault
+        if held:
+            raise DecodingError("the file ends within a row end", "The file is truncated: fetch it again.")
+
+    def restored(self, text: str) -> str:
+        for mark, original in self._originals.items():
+            text = text.replace(mark, original)
+        return text
+
+    def restored_frame(self, frame: pl.DataFrame) -> pl.DataFrame:
+        return frame.with_columns(pl.col(pl.String).str.replace_many(self._originals))
+
+    @property
+    def _originals(self) -> dict[str, str]:
+        lf, cr = list(self.marks)
+        return {"\n": self._ends[0], lf: "\n", cr: "\r"}  # in quotes, a row end is text
+
+    def _until_fault(self, data: bytes, others: list[bytes]) -> tuple[bytes, DecodingError | None]:
+        places = {data.find(fault): fault for fault in [*others, *(mark.encode() for mark in self._reserved)]}
+        places.pop(-1, None)
+        if not places:
+            return data, None
+        at = min(places)
+        if places[at] in others:
+            hint = "Were files of two systems joined? Ask the sender to send them separately."
+            return data[:at], DecodingError("row ends with LF and with CRLF in one file", hint)
+        hint = "Check that it is a text file in the declared encoding."
+        return data[:at], DecodingError(f"control character U+{ord(places[at]):04X}", hint)
+
+
+def _first(data: bytes, ends: list[bytes]) -> bytes | None:
+    places = {data.find(end): end for end in ends}
+    places.pop(-1, None)
+    return places[min(places)] if places else None
+
+
+def _begun(tail: bytes, ends: list[bytes]) -> int:
+    """Return how many of the last bytes of *tail* may begin a row end."""
+    longest = max(map(len, ends)) - 1
+    sizes = range(min(longest, len(tail)), 0, -1)
+    return next((size for size in sizes if any(end.startswith(tail[-size:]) for end in ends)), 0)

@@ -23,7 +23,7 @@ from crossdock.runs.run_report import Report
 from crossdock.runs.timings import Timings
 from crossdock.services.notifications.events import Event, ScheduledRunEnded
 from crossdock.services.observability.trace_export import traced
-from crossdock.services.scheduler import run_events, stderr_log, untold_runs
+from crossdock.services.scheduler import pending_notices, run_events, stderr_log
 from crossdock.services.scheduler.single_runs import apply_retention, notified, sender
 from crossdock.services.scheduler.stderr_log import LogFormat, RunLog
 from crossdock.state import DueRun, ScheduledRun
@@ -100,7 +100,9 @@ class _Once:
                 timings = Timings(self._clock, bars)
             interrupt = stack.enter_context(interruptible_service(self._log_format))
             send = sender(self._loaded, self._clock)
-            self._log_problems(untold_runs.tell_untold(self._loaded, send, self._clock, older_than=timedelta()), log)
+            self._log_problems(
+                pending_notices.send_pending(self._loaded, send, self._clock, older_than=timedelta()), log
+            )
             earlier = self._known(at)
             try:
                 done = self._run(at, log, timings, interrupt, earlier)
@@ -108,14 +110,14 @@ class _Once:
                 event = run_events.could_not_start(self._job, at, RunMessage.of_error("", error))
                 if not self._is_logged:
                     terminal_output.print_errors({"": error})
-                self._tell(run_events.compared_if_readable(self._loaded, event, at.instant, earlier), log)
+                self._report_end(run_events.compared_if_readable(self._loaded, event, at.instant, earlier), log)
                 return error.exit_code
             finally:
                 self._trace(timings)
             if done is None:
                 return 0
             self._show(done.report)
-            self._tell(done.event, log)
+            self._report_end(done.event, log)
             apply_retention(self._loaded, self._clock, interrupt)
         return done.report.exit_code
 
@@ -137,7 +139,7 @@ class _Once:
                 return None
             check_clock(self._loaded.platform, self._clock, self._loaded.probed[0])
             send = sender(self._loaded, self._clock)
-            self._log_problems(untold_runs.tell_killed(self._loaded, send, self._clock, self._job), log)
+            self._log_problems(pending_notices.notify_of_killed(self._loaded, send, self._clock, self._job), log)
             with run_events.deadline_watched(session, due_run, self._clock, partial(self._notify, log=log)):
                 report = runner.run_scheduled(session, due_run, progress=timings, interrupt=interrupt, again=True)
             if report is None:
@@ -158,7 +160,7 @@ class _Once:
         else:
             terminal_output.show_run(terminal_output.out(), report.as_json())
 
-    def _tell(self, event: ScheduledRunEnded, log: RunLog) -> None:
+    def _report_end(self, event: ScheduledRunEnded, log: RunLog) -> None:
         if self._is_logged:
             log.ended(event)
         self._notify(event, log)

@@ -32,7 +32,7 @@ from crossdock.runs.target_delivery import RunningStreams, TargetDelivery
 from crossdock.runs.temporary_folder import run_folder
 from crossdock.runs.timings import Timings
 from crossdock.runs.verification import Verification
-from crossdock.state import Intent, MigrationPart, RunResult, Transaction, Unchanged, UntoldRun
+from crossdock.state import Intent, MigrationPart, PendingNotice, RunResult, Transaction, Unchanged
 from crossdock.values.author_code import AuthorCodeError, error_of_author
 from crossdock.values.progress import Progress
 from crossdock.values.tally import Tally
@@ -383,8 +383,10 @@ class OpenRun:
             if due_run and not is_continued:
                 note = f"open: {report.all_open}" if report.status == "degraded" else None
                 tx.scheduled_runs.finish(due_run, report.status, report.run, note, at=now)
-                untold = UntoldRun(report.run, due_run.job, due_run.due)  # until they were told: this may be killed now
-                tx.scheduled_runs.is_to_tell(untold, self._session.project.recipients)
+                notice = PendingNotice(
+                    report.run, due_run.job, due_run.due
+                )  # until they were told: this may be killed now
+                tx.scheduled_runs.add_pending_notice(notice, self._session.project.recipients)
 
         self._session.state.apply(finish)
         self._session.state.check_file()

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError, StateBusyError
-from crossdock.state import DueRun, State, Transaction, UntoldRun
+from crossdock.state import DueRun, PendingNotice, State, Transaction
 from crossdock.values.clock import Clock
 from crossdock.values.run_messages import RunMessage
 
@@ -63,6 +63,8 @@ def _write(state: State, project: Project, clock: Clock, error: CrossdockError, 
         run_id = tx.runs.refuse(message, business_date=day, at=now, job=job, command=attempt.command)
         busy = isinstance(error, StateBusyError)
         if due_run is not None and tx.scheduled_runs.refuse(due_run, run_id, at=now, busy=busy):
-            tx.scheduled_runs.is_to_tell(UntoldRun(run_id, due_run.job, due_run.due), project.own_recipients)
+            tx.scheduled_runs.add_pending_notice(
+                PendingNotice(run_id, due_run.job, due_run.due), project.own_recipients
+            )
 
     state.apply(write)

@@ -21,7 +21,7 @@ from crossdock.state.tables.migrations import Migration, MigrationPart, Migratio
 from crossdock.state.tables.record_identity import RecordIdentity, Scope, Step
 from crossdock.state.tables.removed_input_digests import Digests
 from crossdock.state.tables.run_history import RunRecord, RunResult
-from crossdock.state.tables.scheduled_runs import DueRun, Recipients, ScheduledRun, SkippedRun, UntoldRun
+from crossdock.state.tables.scheduled_runs import DueRun, PendingNotice, Recipients, ScheduledRun, SkippedRun
 from crossdock.state.tables.snapshots_and_approvals import PastSnapshot, PendingApproval
 from crossdock.state.tables.unknown_references import UnknownReference
 from crossdock.state.tables.waiting_records import Wait, WaitingCount, WaitingRecord
@@ -50,6 +50,7 @@ __all__ = [
     "NamedRecord",
     "PastSnapshot",
     "PendingApproval",
+    "PendingNotice",
     "Pin",
     "ReceivedWebhook",
     "Recipients",
@@ -67,7 +68,6 @@ __all__ = [
     "Transaction",
     "Unchanged",
     "UnknownReference",
-    "UntoldRun",
     "Wait",
     "WaitingCount",
     "WaitingRecord",

@@ -31,7 +31,7 @@ _jobs = Table(
     Column("since", UtcDateTime, nullable=False),
     Column("paused", Boolean, nullable=False),
     Column("expected_s", Double),
-    Column("is_untold", Boolean, nullable=False),
+    Column("has_pending_notice", Boolean, nullable=False),
     Column("due", UtcDateTime),  # of the last finished run, as all columns below
     Column("business_date", String(10)),
     Column("status", String(16)),
@@ -53,7 +53,7 @@ class JobFacts:
         since: When the job was first seen; nothing was due before.
         expected_s: How long its next run will take; None if none has completed yet.
         last: The finished scheduled run that was due last.
-        is_untold: Whether people may not know of a run of the job.
+        has_pending_notice: Whether people may not know of a run of the job.
     """
 
     job: str
@@ -61,7 +61,7 @@ class JobFacts:
     paused: bool
     expected_s: float | None = None
     last: ScheduledRun | None = None
-    is_untold: bool = False
+    has_pending_notice: bool = False
 
 
 class FleetDatabase:
@@ -161,7 +161,7 @@ def _facts(row: Mapping[Any, Any]) -> JobFacts:
     if row["due"] is not None:
         values = {name: row[name] for name in ("job", *_LAST)}
         last = ScheduledRun(**{**values, "business_date": date.fromisoformat(row["business_date"])})
-    return JobFacts(row["job"], row["since"], row["paused"], row["expected_s"], last, row["is_untold"])
+    return JobFacts(row["job"], row["since"], row["paused"], row["expected_s"], last, row["has_pending_notice"])
 
 
 def _row(tenant: str, facts: JobFacts) -> dict[str, object]:
@@ -172,7 +172,7 @@ def _row(tenant: str, facts: JobFacts) -> dict[str, object]:
         "since": facts.since,
         "paused": facts.paused,
         "expected_s": facts.expected_s,
-        "is_untold": facts.is_untold,
+        "has_pending_notice": facts.has_pending_notice,
     }
     row |= {name: None if last is None else getattr(last, name) for name in _LAST}
     return row | {"business_date": None if last is None else last.business_date.isoformat()}

@@ -117,8 +117,8 @@ class Said:
     def lost(self, tenant: str, reason: str) -> None:
         self.all.append(f"{tenant} lost: {reason}")
 
-    def untold(self, tenant: str, event: ScheduledRunEnded) -> None:
-        self.all.append(f"{tenant} untold: {event.run_id}")
+    def notice_pending(self, tenant: str, event: ScheduledRunEnded) -> None:
+        self.all.append(f"{tenant} notice pending: {event.run_id}")
 
     def found(self, part: str, problem: str | None) -> None:
         if problem is not None:

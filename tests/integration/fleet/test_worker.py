@@ -21,7 +21,7 @@ from crossdock.sandbox import SandboxServer
 from crossdock.services.fleet import worker
 from crossdock.services.fleet.scheduled_call import CallResult, ScheduledCall, SharedLimit
 from crossdock.services.fleet.tenants import load_base, load_tenant
-from crossdock.services.scheduler import untold_runs
+from crossdock.services.scheduler import pending_notices
 from crossdock.state import DueRun, SkippedRun
 from crossdock.state.db import run_lease
 from crossdock.values.clock import SystemClock
@@ -142,7 +142,7 @@ def test_a_secret_that_is_missing_here_is_an_error_of_its_run(
 
 def test_the_people_of_a_tenant_are_told_later(stage: FleetStage, monkeypatch: pytest.MonkeyPatch) -> None:
     """A look sends what a channel did not accept after the run, and the result says whether something is left."""
-    monkeypatch.setattr(untold_runs.tell_untold, "__kwdefaults__", {"older_than": timedelta()})
+    monkeypatch.setattr(pending_notices.send_pending, "__kwdefaults__", {"older_than": timedelta()})
     invoices = stage.folder / "out" / "t000" / "INV1.csv"
     invoices.write_text(invoices.read_text() + "9;C7;P0;1;1.5\n")
     with served(Receiver()) as hook:
@@ -150,11 +150,15 @@ def test_the_people_of_a_tenant_are_told_later(stage: FleetStage, monkeypatch: p
         config = stage.config("t000")
         config.write_text(f"{config.read_text()}\nnotify: {{webhook: {{url: '{hook.url}'}}}}\n")
         first = executed(call(stage, notify=True, is_grouped=True))
-        assert (len(first.problems), first.jobs[0].is_untold, first.untold) == (1, True, ())
+        assert (len(first.problems), first.jobs[0].has_pending_notice, first.pending_notices) == (1, True, ())
         look = executed(call(stage, None, notify=True, is_grouped=True))
-        assert (look.problems, look.jobs[0].is_untold, [each.run_id for each in look.untold]) == ((), True, [1])
-        told = executed(call(stage, None, notify=True, is_grouped=True, told=(1,)))
-        assert (told.problems, told.jobs[0].is_untold, told.untold) == ((), False, ())
+        assert (look.problems, look.jobs[0].has_pending_notice, [each.run_id for each in look.pending_notices]) == (
+            (),
+            True,
+            [1],
+        )
+        told = executed(call(stage, None, notify=True, is_grouped=True, notified=(1,)))
+        assert (told.problems, told.jobs[0].has_pending_notice, told.pending_notices) == ((), False, ())
     assert [json.loads(post.body)["data"]["kinds"] for post in hook.posts] == [["degraded"]] * 2
 
 

@@ -31,7 +31,7 @@ class DueCall:
         job: None to look only at its state.
         expected_s: The expected duration of the run; None if it is unknown.
         failed_before: Whether the last run of the job did not complete.
-        told: As in `ScheduledCall`.
+        notified: As in `ScheduledCall`.
     """
 
     tenant: str
@@ -40,7 +40,7 @@ class DueCall:
     skipped: tuple[SkippedRun, ...] = ()
     expected_s: float | None = None
     failed_before: bool = False
-    told: tuple[int, ...] = ()
+    notified: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)

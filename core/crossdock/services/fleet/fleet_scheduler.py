@@ -22,7 +22,7 @@ from crossdock.services.fleet.scheduled_call import CallResult, RunFacts, Schedu
 from crossdock.services.fleet.tenants import Tenant
 from crossdock.services.notifications.events import ScheduledRunEnded
 from crossdock.services.observability.metrics import Part
-from crossdock.services.scheduler.untold_runs import IN_PROGRESS, pause_after
+from crossdock.services.scheduler.pending_notices import IN_PROGRESS, pause_after
 from crossdock.state.fleet_database import JobFacts
 from crossdock.values.author_code import AuthorCodeError, guarded, text_of
 from crossdock.values.clock import Clock
@@ -30,7 +30,7 @@ from crossdock.values.run_messages import RunMessage
 
 SOONEST, LATEST = timedelta(seconds=2), timedelta(minutes=5)
 """The first and the longest pause before a failed call is repeated. Each pause is twice the one before."""
-LOST_TO_REPORT = 2  # lost calls of one run, after which people are told
+LOST_TO_REPORT = 2  # lost calls of one run, after which people are notified
 
 
 class Listener(Protocol):
@@ -51,7 +51,7 @@ class Listener(Protocol):
     def lost(self, tenant: str, reason: str) -> None:
         """A call was lost with its worker, and will be repeated."""
 
-    def untold(self, tenant: str, event: ScheduledRunEnded) -> None:
+    def notice_pending(self, tenant: str, event: ScheduledRunEnded) -> None:
         """A run has ended some time ago, and its notification may not have been sent."""
 
     def found(self, part: Part, problem: str | None) -> None:
@@ -103,10 +103,10 @@ class _Tries:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """A look at the state of a tenant, because of its notifications: when, and of which runs people were told."""
+    """A look at the state of a tenant, because of its notifications: when, and of which runs people were notified."""
 
     at: datetime
-    told: frozenset[int] = frozenset()
+    notified: frozenset[int] = frozenset()
 
 
 class FleetScheduler:
@@ -138,7 +138,7 @@ class FleetScheduler:
         self.running: dict[str, Running] = {}
         self._tries: dict[str, _Tries] = {}
         self._looks: dict[str, _Look] = {}
-        self._untold: dict[str, int] = {}  # by tenant, how often its people could not be told of its runs
+        self._failed_notices: dict[str, int] = {}  # by tenant, how often its people could not be told of its runs
         self._executor: Executor | None = None
         self._resources = ExitStack()
         self._executor_tries = _Tries()
@@ -166,14 +166,14 @@ class FleetScheduler:
         if (before := self._tenants.pop(name, None)) is not None:
             self._credentials[before.credential].discard(name)
 
-    def look_at(self, name: str, told: Iterable[int] = (), *, after: timedelta = timedelta()) -> None:
+    def look_at(self, name: str, notified: Iterable[int] = (), *, after: timedelta = timedelta()) -> None:
         """Look at the state of a tenant, for runs of which people may not know.
 
         Args:
-            told: The runs of which the recipients of the fleet were told.
+            notified: The runs of which the recipients of the fleet were told.
         """
         before = self._looks.get(name)
-        runs = frozenset(told) | (before.told if before is not None else frozenset())
+        runs = frozenset(notified) | (before.notified if before is not None else frozenset())
         at = self._clock.now() + after
         self._looks[name] = _Look(at if before is None else min(at, before.at), runs)
 
@@ -250,12 +250,12 @@ class FleetScheduler:
             self._executor_failed(result.error or "")
         else:
             self._listener.found("executor", None)
-        for event in result.untold:
-            self._listener.untold(name, event)
+        for event in result.pending_notices:
+            self._listener.notice_pending(name, event)
         self._look_again(name, is_told=not result.problems)
         if result.run is not None:
             self._listener.ended(name, result.run, result.problems)
-        if result.outcome == "ended_before" and any(facts.is_untold for facts in result.jobs):
+        if result.outcome == "ended_before" and any(facts.has_pending_notice for facts in result.jobs):
             self.look_at(name, after=IN_PROGRESS)  # its process may have been killed before it told people
         if result.outcome in {"ended", "ended_before", "looked", "paused"}:
             self._tries.pop(name, None)
@@ -275,17 +275,17 @@ class FleetScheduler:
             self._listener.failed(name, call.job, call.at, message, problems)
 
     def _look_again(self, name: str, *, is_told: bool) -> None:
-        """Let the tenant's own people be told again later, if a channel failed."""
+        """Let the tenant's own people be notified again later, if a channel failed."""
         if is_told:
-            self._untold.pop(name, None)
+            self._failed_notices.pop(name, None)
             return
-        self._untold[name] = self._untold.get(name, 0) + 1
-        self.look_at(name, after=pause_after(self._untold[name]))
+        self._failed_notices[name] = self._failed_notices.get(name, 0) + 1
+        self.look_at(name, after=pause_after(self._failed_notices[name]))
 
     def _retry(self, name: str, call: DueCall) -> None:
         pause = self._tries.setdefault(name, _Tries()).pause()
-        if call.told:
-            self.look_at(name, call.told, after=pause)
+        if call.notified:
+            self.look_at(name, call.notified, after=pause)
         self.schedule.again(name, self._clock.now() + pause)
 
     def _decide(self, now: datetime) -> None:
@@ -298,7 +298,7 @@ class FleetScheduler:
         self._looks = {name: look for name, look in self._looks.items() if name in self._tenants}
         for name in [name for name, look in self._looks.items() if look.at <= now]:
             if name not in self.running and name not in self.waiting:
-                self.waiting[name] = DueCall(name, told=tuple(sorted(self._looks.pop(name).told)))
+                self.waiting[name] = DueCall(name, notified=tuple(sorted(self._looks.pop(name).notified)))
 
     def _start(self, now: datetime) -> bool:
         if not self.waiting or (self._executor_again is not None and now < self._executor_again):
@@ -354,7 +354,7 @@ class FleetScheduler:
             else None,
             notify=tenant.has_own_notify,
             is_grouped=tenant.is_grouped,
-            told=call.told,
+            notified=call.notified,
             reported=self._tries.get(tenant.name, _Tries()).reported_of(call.at),
         )
 

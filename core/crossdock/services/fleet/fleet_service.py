@@ -162,7 +162,7 @@ class FleetService:
             LOGGER.info("leading a fleet of %s tenant%s", f"{len(tenants):,}", "s" * (len(tenants) != 1))
             for name, tenant in tenants.items():
                 self._scheduler.put(tenant, self._facts.get(name, {}).values())
-                if any(facts.is_untold for facts in self._facts.get(name, {}).values()):
+                if any(facts.has_pending_notice for facts in self._facts.get(name, {}).values()):
                     self._scheduler.look_at(name)
             self._facts = {}
 

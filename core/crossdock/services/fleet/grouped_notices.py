@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 
 from crossdock.services.notifications.events import Event, ScheduledRunEnded, kinds
 from crossdock.services.notifications.notifier import Notifier
+from crossdock.services.scheduler.pending_notices import pause_after
 from crossdock.services.scheduler.stderr_log import LOGGER
-from crossdock.services.scheduler.untold_runs import pause_after
 
 AT_LEAST, AT_MOST = timedelta(minutes=1), timedelta(minutes=15)
 """How long events are collected: at least, and at most while runs are in progress."""
 
 
-Told = tuple[str, Event]  # by the name of the tenant
+TenantEvent = tuple[str, Event]  # by the name of the tenant
 
 
 class GroupedNotices:
@@ -27,11 +27,11 @@ class GroupedNotices:
 
     def __init__(self, notifier: Notifier | None) -> None:
         self._notifier = notifier
-        self._events: list[Told] = []
+        self._events: list[TenantEvent] = []
         self._since: datetime | None = None
         self._collected: set[tuple[str, int]] = set()  # the runs whose events were collected, each with its tenant
         self._thread = ThreadPoolExecutor(1, "notices")
-        self._sending: tuple[list[Told], Future[bool]] | None = None
+        self._sending: tuple[list[TenantEvent], Future[bool]] | None = None
         self._failures, self._again = 0, datetime.min.replace(tzinfo=UTC)
         self._delivered: list[tuple[str, int]] = []
 
@@ -98,7 +98,7 @@ class GroupedNotices:
             self._events, self._since = [*events, *self._events], now - AT_MOST
             self._again = now + pause_after(self._failures)
 
-    def _deliver(self, events: list[Told], tenants: int) -> bool:
+    def _deliver(self, events: list[TenantEvent], tenants: int) -> bool:
         """Return whether every channel has accepted the message."""
         assert self._notifier is not None  # else there are no events
         problems = self._notifier.notify_group(events, tenants)

@@ -51,7 +51,7 @@ class RunReports:
         metrics.ended(event.job, event.status, event.seconds)
         self._notices.add(tenant, event, self._clock.now())
 
-    def untold(self, tenant: str, event: ScheduledRunEnded) -> None:
+    def notice_pending(self, tenant: str, event: ScheduledRunEnded) -> None:
         self._notices.add(tenant, event, self._clock.now(), is_news=False)
 
     def failed(self, tenant: str, job: str, at: Due, message: RunMessage, problems: Iterable[str]) -> None:

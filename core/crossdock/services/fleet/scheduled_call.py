@@ -58,7 +58,7 @@ class ScheduledCall(_Text):
         shared_limit: None if the tenant has its credential to itself.
         notify: Whether the tenant is notified separately.
         is_grouped: Whether the recipients of the fleet are notified of its runs, by the scheduler.
-        told: The ended runs of which they were notified.
+        notified: The ended runs of which they were notified.
         reported: The reported reason why the last call for this run could not start it.
     """
 
@@ -73,7 +73,7 @@ class ScheduledCall(_Text):
     shared_limit: SharedLimit | None = None
     notify: bool = False
     is_grouped: bool = False
-    told: tuple[int, ...] = ()
+    notified: tuple[int, ...] = ()
     reported: str | None = None
 
     @property
@@ -105,7 +105,7 @@ class CallResult(_Text):
         message: The same for a run that could not start, with its parts.
         jobs: The facts in the state about all jobs of the tenant.
         problems: Sentences about notifications that were not sent.
-        untold: Earlier runs of which the recipients of the fleet may not know.
+        pending_notices: Earlier runs of which the recipients of the fleet may not know.
     """
 
     outcome: Outcome
@@ -114,7 +114,7 @@ class CallResult(_Text):
     run: RunFacts | None = None
     jobs: tuple[JobFacts, ...] = ()
     problems: tuple[str, ...] = ()
-    untold: tuple[ScheduledRunEnded, ...] = ()
+    pending_notices: tuple[ScheduledRunEnded, ...] = ()
 
 
 def version_of(text: str) -> str:

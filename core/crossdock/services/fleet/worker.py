@@ -22,7 +22,7 @@ from crossdock.services.fleet.scheduled_call import VERSION, CallResult, RunFact
 from crossdock.services.fleet.tenants import digest_of
 from crossdock.services.notifications.events import ScheduledRunEnded, kinds
 from crossdock.services.observability.trace_export import traced
-from crossdock.services.scheduler import run_events, stderr_log, untold_runs
+from crossdock.services.scheduler import pending_notices, run_events, stderr_log
 from crossdock.services.scheduler.single_runs import apply_retention, notified, sender
 from crossdock.state import DueRun, Transaction
 from crossdock.state.fleet_database import JobFacts
@@ -30,7 +30,7 @@ from crossdock.values.clock import Clock, SystemClock
 from crossdock.values.run_messages import RunMessage
 from crossdock.writing.targets.platform_access import check_clock
 
-MOST_UNTOLD = 100  # runs in one result; the others follow when people were told of these
+MOST_PENDING = 100  # runs in one result; the others follow when people were notified of these
 _INTERRUPT = threading.Event()
 _CALLS = threading.Condition()
 _in_progress = 0
@@ -103,12 +103,12 @@ def _looked(loaded: Project, call: ScheduledCall) -> CallResult:
     if call.skipped:
         with loaded.alone() as state:
             state.apply(lambda tx: tx.scheduled_runs.skip(call.skipped, at=now, recipients=recipients))
-    problems = untold_runs.tell_untold(loaded, sender(loaded, clock), clock)
+    problems = pending_notices.send_pending(loaded, sender(loaded, clock), clock)
     with closing(loaded.open_state()) as state:
-        state.apply(lambda tx: tx.scheduled_runs.told(call.told, "fleet"))
-        untold = state.ask(lambda tx: _untold(tx, loaded, now))
+        state.apply(lambda tx: tx.scheduled_runs.notices_sent(call.notified, "fleet"))
+        pending = state.ask(lambda tx: _pending_notices(tx, loaded, now))
         jobs = state.apply(lambda tx: _facts(tx, loaded))
-    return CallResult(outcome="looked", jobs=jobs, problems=tuple(problems), untold=untold)
+    return CallResult(outcome="looked", jobs=jobs, problems=tuple(problems), pending_notices=pending)
 
 
 def _begun(loaded: Project, call: ScheduledCall, due_run: DueRun, clock: Clock) -> CallResult:
@@ -122,7 +122,7 @@ def _begun(loaded: Project, call: ScheduledCall, due_run: DueRun, clock: Clock) 
     if not call.notify or result.message is None:
         return result
     if result.error == call.reported:
-        problems = untold_runs.tell_untold(loaded, sender(loaded, clock), clock)
+        problems = pending_notices.send_pending(loaded, sender(loaded, clock), clock)
         return result.model_copy(update={"problems": tuple(problems)})
     event = run_events.could_not_start(due_run.job, Due(due_run.due, due_run.business_date), result.message)
     event = run_events.compared_if_readable(loaded, event, due_run.due)
@@ -135,34 +135,36 @@ def _run(loaded: Project, due_run: DueRun, clock: Clock) -> CallResult:
         if due_run.job in state.ask(lambda tx: tx.scheduled_runs.paused()):
             return CallResult(outcome="paused", jobs=state.apply(lambda tx: _facts(tx, loaded)))
         check_clock(loaded.platform, clock, loaded.probed[0])
-        problems = tuple(untold_runs.tell_killed(loaded, sender(loaded, clock), clock, due_run.job))
+        problems = tuple(pending_notices.notify_of_killed(loaded, sender(loaded, clock), clock, due_run.job))
         timings = Timings(clock)
         with traced(stderr_log.warn) as trace:
             report = runner.run_scheduled(session, due_run, progress=timings, interrupt=_INTERRUPT)
             trace(timings)
         if report is None:
             now = clock.now()
-            untold = state.ask(lambda tx: _untold(tx, loaded, now))
+            pending = state.ask(lambda tx: _pending_notices(tx, loaded, now))
             jobs = state.apply(lambda tx: _facts(tx, loaded))
-            return CallResult(outcome="ended_before", jobs=jobs, problems=problems, untold=untold)
+            return CallResult(outcome="ended_before", jobs=jobs, problems=problems, pending_notices=pending)
         event = run_events.ended(due_run.job, Due(due_run.due, due_run.business_date), report)
         event = state.ask(lambda tx: run_events.compared(tx, event, due_run.due))
         if not kinds(event):  # nobody is to be told of it
-            state.apply(lambda tx: untold_runs.remember(tx, "fleet", event, delivered=True))
+            state.apply(lambda tx: pending_notices.remember(tx, "fleet", event, delivered=True))
     if not _INTERRUPT.is_set():
         problems = (*problems, *notified(loaded, event, clock))
     apply_retention(loaded, clock, _INTERRUPT)
     with loaded.look() as tx:
-        jobs, untold = _facts(tx, loaded), _untold(tx, loaded, clock.now(), but=event.run_id)
-    return CallResult(outcome="ended", run=_run_facts(report, event), jobs=jobs, problems=problems, untold=untold)
+        jobs, pending = _facts(tx, loaded), _pending_notices(tx, loaded, clock.now(), but=event.run_id)
+    return CallResult(
+        outcome="ended", run=_run_facts(report, event), jobs=jobs, problems=problems, pending_notices=pending
+    )
 
 
-def _untold(
+def _pending_notices(
     tx: Transaction, loaded: Project, now: datetime, *, but: int | None = None
 ) -> tuple[ScheduledRunEnded, ...]:
     """Return the ended runs, without *but*, of which the recipients of the fleet may not know."""
-    found = [each for each in tx.scheduled_runs.untold("fleet") if each.run_id != but]
-    events = (untold_runs.event_of(tx, loaded, each, now) for each in found[:MOST_UNTOLD])
+    found = [each for each in tx.scheduled_runs.pending_notices("fleet") if each.run_id != but]
+    events = (pending_notices.event_of(tx, loaded, each, now) for each in found[:MOST_PENDING])
     return tuple(event for event in events if event is not None)
 
 
@@ -179,8 +181,8 @@ def _run_facts(report: Report, event: ScheduledRunEnded) -> RunFacts:
 
 def _facts(tx: Transaction, loaded: Project) -> tuple[JobFacts, ...]:
     paused, now = tx.scheduled_runs.paused(), SystemClock().now()
-    untold = [*tx.scheduled_runs.untold("own"), *tx.scheduled_runs.untold("fleet")]
-    jobs = {each.job for each in untold}
+    pending = [*tx.scheduled_runs.pending_notices("own"), *tx.scheduled_runs.pending_notices("fleet")]
+    jobs = {each.job for each in pending}
     return tuple(
         JobFacts(
             name,

@@ -25,7 +25,7 @@ from crossdock.services.inbox.receiver import RefusedCounts
 from crossdock.services.notifications.events import Event, RunOverdue, ScheduledRunEnded
 from crossdock.services.notifications.notifier import Notifier
 from crossdock.services.observability.metrics import Metrics
-from crossdock.services.scheduler import run_events, untold_runs
+from crossdock.services.scheduler import pending_notices, run_events
 from crossdock.services.scheduler.retention_task import RetentionTask
 from crossdock.services.scheduler.scheduler import ON_TIME, FinishedRun, Scheduler, WorkerPool
 from crossdock.services.scheduler.stderr_log import LOGGER, RunLog, hints_slow
@@ -97,7 +97,7 @@ class Service:
         self._looked_at: datetime | None = None  # successfully
         self._late: set[tuple[str, Due]] = set()  # runs that did not start in time, and were reported
         self._reported_lost: set[str] = set()  # jobs whose notification about the unusable state was sent
-        self._failures, self._tell_at = 0, clock.now()  # when people are told again of what they were not told
+        self._failures, self._notify_at = 0, clock.now()  # when people are notified again of what they were not told
         metrics.found("config")
 
     def _use(self, project: Project) -> None:
@@ -134,7 +134,7 @@ class Service:
             self._metrics.found("clock")
             self._looked_at, self._reported_lost = now, set()
             self._report_waiting(now)
-            self._tell_untold(now)
+            self._send_pending_notices(now)
         for job, instant in self._scheduler.next_due().items():
             self._metrics.due(job, instant)
 
@@ -184,7 +184,7 @@ class Service:
         """Report the first due run of each job while the state cannot be used, or the clocks differ."""
         for name, job in self.project.jobs.items():
             one = next(due(job.schedule, self._unknown_since(job, now), now), None)
-            if one is not None and name not in self._reported_lost and now >= self._tell_at:
+            if one is not None and name not in self._reported_lost and now >= self._notify_at:
                 refused_runs.record(self.project, self._clock, error, Attempt(job=name))
                 event = run_events.could_not_start(name, one, RunMessage.of_error("", error))
                 if self._notify(event, RunLog(name, one.business_date)):
@@ -228,7 +228,7 @@ class Service:
                 log.say(event.summary, logging.WARNING)
                 self._notify(event, log)
 
-        self._log_problems(untold_runs.tell_killed(self.project, self._send, self._clock, due_run.job), log)
+        self._log_problems(pending_notices.notify_of_killed(self.project, self._send, self._clock, due_run.job), log)
         self._metrics.began(due_run.job)
         timings = log.timings(self._clock)
         try:
@@ -255,22 +255,22 @@ class Service:
         log.ended(event)
         self._notify(run_events.compared_if_readable(self.project, event, ended.due.instant), log)
 
-    def _tell_untold(self, now: datetime) -> None:
-        """Tell people of ended runs that they were not told of: by a killed process, or because a channel failed."""
-        if now < self._tell_at:
+    def _send_pending_notices(self, now: datetime) -> None:
+        """Notify people of ended runs for which a killed process or a failed channel did not."""
+        if now < self._notify_at:
             return
-        problems = untold_runs.tell_untold(self.project, self._send, self._clock)
+        problems = pending_notices.send_pending(self.project, self._send, self._clock)
         self._log_problems(problems)
         self._told(now, are_told=not problems)
 
     def _told(self, now: datetime, *, are_told: bool) -> None:
         self._failures = 0 if are_told else self._failures + 1
-        self._tell_at = now if are_told else now + untold_runs.pause_after(self._failures)
+        self._notify_at = now if are_told else now + pending_notices.pause_after(self._failures)
 
     def _notify(self, event: Event, log: RunLog) -> bool:
-        """Return whether people were told. What they were not told of a run that the state has is sent later."""
+        """Return whether people were notified. If not, a run that the state has is sent later."""
         if isinstance(event, ScheduledRunEnded):
-            problems: Sequence[str] = untold_runs.tell(self.project, self._send, event, self._clock)
+            problems: Sequence[str] = pending_notices.notify(self.project, self._send, event, self._clock)
             self._told(self._clock.now(), are_told=not problems)
         else:
             problems = self._send(event)

@@ -82,12 +82,12 @@ def compared(
     repeated = previous.is_repeated_by(due, event.status, event.open)
     if earlier is not None and earlier.status == event.status and earlier.run_id is not None:
         repeated = repeated or error_texts(tx.runs.messages(earlier.run_id)) == error_texts(event.messages) != []
-    return replace(event, previous=previous.status, repeated=repeated and not _follows_untold(tx, event, due))
+    return replace(event, previous=previous.status, repeated=repeated and not _follows_pending_notice(tx, event, due))
 
 
-def _follows_untold(tx: Transaction, event: ScheduledRunEnded, due: datetime) -> bool:
+def _follows_pending_notice(tx: Transaction, event: ScheduledRunEnded, due: datetime) -> bool:
     """Return whether someone may not know of an earlier run of the job: then *event* is no repetition for them."""
-    found = [*tx.scheduled_runs.untold("own"), *tx.scheduled_runs.untold("fleet")]
+    found = [*tx.scheduled_runs.pending_notices("own"), *tx.scheduled_runs.pending_notices("fleet")]
     return any(each.job == event.job and each.run_id != event.run_id and each.due <= due for each in found)
 
 

@@ -8,20 +8,22 @@ from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError
 from crossdock.services.notifications.events import Event, ScheduledRunEnded
 from crossdock.services.notifications.notifier import Notifier
-from crossdock.services.scheduler import untold_runs
+from crossdock.services.scheduler import pending_notices
+from crossdock.services.scheduler.pending_notices import Send
 from crossdock.services.scheduler.retention_task import RetentionTask
-from crossdock.services.scheduler.untold_runs import Send
 from crossdock.values.clock import Clock
 
 
 def notified(loaded: Project, event: Event, clock: Clock) -> tuple[str, ...]:
-    """Send *event* to the recipients of the config, and what they were not told before.
+    """Send *event* to the recipients of the config, and what they were not notified of before.
 
     Returns:
         A sentence for each channel that failed.
     """
     send = sender(loaded, clock)
-    return tuple(untold_runs.tell(loaded, send, event, clock) if isinstance(event, ScheduledRunEnded) else send(event))
+    return tuple(
+        pending_notices.notify(loaded, send, event, clock) if isinstance(event, ScheduledRunEnded) else send(event)
+    )
 
 
 def sender(loaded: Project, clock: Clock) -> Send:

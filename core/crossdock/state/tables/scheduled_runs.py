@@ -25,7 +25,7 @@ from crossdock.values.run_messages import RunMessage
 Status = Literal["running", "done", "degraded", "incomplete", "failed", "skipped"]
 Recipients = Literal["own", "fleet"]
 """Whom the config of the state names, and whom that of the fleet names in which the state is."""
-_UNTOLD = "untold"  # begins the names of marks, each a row of its own: several processes set and remove them
+_PENDING_NOTICE = "untold"  # begins the names of marks, each a row of its own: several processes set and remove them
 RECENT = 5  # scheduled runs from which the duration of the next one is estimated
 
 
@@ -85,8 +85,8 @@ class DueRun:
 
 
 @dataclass(frozen=True, slots=True)
-class UntoldRun:
-    """An ended scheduled run about which recipients are to be told, or were perhaps not told."""
+class PendingNotice:
+    """An ended scheduled run about which recipients are to be notified, or were perhaps not."""
 
     run_id: int
     job: str
@@ -197,7 +197,7 @@ class ScheduledRuns:
         """Record scheduled runs as not executed. One that was begun and killed is not run again.
 
         Args:
-            recipients: Who is to be told of those that count as failed.
+            recipients: Who is to be notified of those that count as failed.
         """
         for each in skipped:
             known = self.get(each.job, each.due, each.business_date)
@@ -215,25 +215,25 @@ class ScheduledRuns:
         message = RunMessage("error", "", skipped.note, "not_started")
         day = skipped.business_date.isoformat()
         run_id = Runs(self._connection).refuse(message, business_date=day, at=at, job=skipped.job)
-        self.is_to_tell(UntoldRun(run_id, skipped.job, skipped.due), recipients)
+        self.add_pending_notice(PendingNotice(run_id, skipped.job, skipped.due), recipients)
 
-    def untold(self, recipients: Recipients) -> list[UntoldRun]:
+    def pending_notices(self, recipients: Recipients) -> list[PendingNotice]:
         """Return the runs of which *recipients* may not know, oldest first."""
-        begin = f"{_UNTOLD}.{recipients}."
+        begin = f"{_PENDING_NOTICE}.{recipients}."
         query = select(meta.c.name, meta.c.value).where(meta.c.name.startswith(begin, autoescape=True))
         found = [
             (int(name.removeprefix(begin)), exact_json.loads(value)) for name, value in self._connection.execute(query)
         ]
         runs_in_order = sorted(found, key=lambda each: each[0])
-        return [UntoldRun(run, each["job"], datetime.fromisoformat(each["due"])) for run, each in runs_in_order]
+        return [PendingNotice(run, each["job"], datetime.fromisoformat(each["due"])) for run, each in runs_in_order]
 
-    def is_to_tell(self, run: UntoldRun, recipients: Iterable[Recipients]) -> None:
+    def add_pending_notice(self, run: PendingNotice, recipients: Iterable[Recipients]) -> None:
         """Store that *recipients* do not know of *run* yet."""
         value = exact_json.dumps({"job": run.job, "due": run.due.isoformat()}).decode()
         rows = [{"name": _mark(each, run.run_id), "value": value} for each in recipients]
         sql_statements.upsert(self._connection, meta, rows)
 
-    def told(self, run_ids: Iterable[int], recipients: Recipients) -> None:
+    def notices_sent(self, run_ids: Iterable[int], recipients: Recipients) -> None:
         """Store that *recipients* know of these runs, or need not know."""
         for some in sql_statements.chunks([_mark(recipients, each) for each in run_ids]):
             self._connection.execute(delete(meta).where(meta.c.name.in_(some)))
@@ -242,7 +242,7 @@ class ScheduledRuns:
         """Let *recipients* be told that the process of the run was killed, at the first attempt of a scheduled run."""
         for run in self.of_date(job, business_date):
             if not run.finished and run.run_id is None and run.attempts == 1:
-                self.is_to_tell(UntoldRun(run_id, job, run.due), recipients)
+                self.add_pending_notice(PendingNotice(run_id, job, run.due), recipients)
 
     def end_until(self, job: str, due: datetime) -> None:
         """Treat all unrecorded scheduled runs of *job* that were due until then as finished."""
@@ -302,7 +302,7 @@ class ScheduledRuns:
 
 
 def _mark(recipients: Recipients, run_id: int) -> str:
-    return f"{_UNTOLD}.{recipients}.{run_id}"
+    return f"{_PENDING_NOTICE}.{recipients}.{run_id}"
 
 
 def _key(due_run: DueRun | SkippedRun) -> dict[str, Any]:

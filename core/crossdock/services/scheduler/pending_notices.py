@@ -1,7 +1,7 @@
 """Runs that people were perhaps not told of: the process was killed after their end, or a channel failed.
 
 The transaction that ends a run marks it, and the mark is removed once every channel has accepted the message. So people
-are told at least once, and a second time if the process is killed between the two.
+are notified at least once, and a second time if the process is killed between the two.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from crossdock.config.project.project import Project
 from crossdock.errors import CrossdockError
 from crossdock.services.notifications.events import Event, ScheduledRunEnded, kinds
 from crossdock.services.scheduler import run_events
-from crossdock.state import Recipients, Transaction, UntoldRun
+from crossdock.state import PendingNotice, Recipients, Transaction
 from crossdock.state.tables.run_history import COMPLETED, UNRECORDED
 from crossdock.values.clock import Clock
 from crossdock.values.run_messages import RunMessage
@@ -24,7 +24,7 @@ from crossdock.values.tally import NOTHING_OPEN
 Send = Callable[[Event], Sequence[str]]
 """Sends an event if it is selected, and returns a sentence for each channel that failed."""
 
-IN_PROGRESS = timedelta(seconds=30)  # people may still be told by the process that executed it: see `Notifier.notify`
+IN_PROGRESS = timedelta(seconds=30)  # the process that executed it may still notify people: see `Notifier.notify`
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=5), timedelta(days=1)
 """Between attempts to tell people of a run, after a channel failed. Each pause is twice the one before."""
 _MOST = 20  # messages in a row; the others follow at the next call
@@ -36,28 +36,28 @@ def pause_after(failures: int) -> timedelta:
     return min(LONGEST_PAUSE, FIRST_PAUSE * (1 << min(failures - 1, 10)))
 
 
-def tell(project: Project, send: Send, event: ScheduledRunEnded, clock: Clock) -> list[str]:
-    """Send what people were not told before, then *event*. Return a sentence for each channel that failed."""
+def notify(project: Project, send: Send, event: ScheduledRunEnded, clock: Clock) -> list[str]:
+    """Send what people were not notified of before, then *event*. Return a sentence for each channel that failed."""
 
     def is_left(old: ScheduledRunEnded) -> bool:
         return old.run_id != event.run_id and not _covers(event, old)
 
-    problems = tell_untold(project, send, clock, is_left)
+    problems = send_pending(project, send, clock, is_left)
     found = send(event)
     _remember(project, event, delivered=not found)
     return list(dict.fromkeys([*problems, *found]))
 
 
-def tell_killed(project: Project, send: Send, clock: Clock, job: str) -> list[str]:
+def notify_of_killed(project: Project, send: Send, clock: Clock, job: str) -> list[str]:
     """Send the event of a run of *job* whose process was killed, as the process of its next attempt may be killed."""
 
     def is_wanted(event: ScheduledRunEnded) -> bool:
         return event.job == job and any(each.code == UNRECORDED.code for each in event.messages)
 
-    return tell_untold(project, send, clock, is_wanted, older_than=timedelta())
+    return send_pending(project, send, clock, is_wanted, older_than=timedelta())
 
 
-def tell_untold(
+def send_pending(
     project: Project,
     send: Send,
     clock: Clock,
@@ -92,7 +92,7 @@ def tell_untold(
 def _next(project: Project, ended_before: datetime, seen: set[int]) -> ScheduledRunEnded | None:
     """Return the next event, compared anew: the message before may have made it a repetition."""
     with project.look() as tx:
-        for run in tx.scheduled_runs.untold("own"):
+        for run in tx.scheduled_runs.pending_notices("own"):
             if run.run_id not in seen:
                 seen.add(run.run_id)
                 event = event_of(tx, project, run, ended_before)
@@ -101,7 +101,7 @@ def _next(project: Project, ended_before: datetime, seen: set[int]) -> Scheduled
     return None
 
 
-def event_of(tx: Transaction, project: Project, run: UntoldRun, ended_before: datetime) -> ScheduledRunEnded | None:
+def event_of(tx: Transaction, project: Project, run: PendingNotice, ended_before: datetime) -> ScheduledRunEnded | None:
     """Return the event of an ended run, from what the state has of it; None if the run is gone or ended later."""
     record = tx.runs.get(run.run_id)
     if record is None or record.finished_at is None or record.finished_at > ended_before:
@@ -122,7 +122,7 @@ def event_of(tx: Transaction, project: Project, run: UntoldRun, ended_before: da
     return run_events.compared(tx, event, run.due)
 
 
-def _messages(tx: Transaction, run: UntoldRun, day: date, messages: Iterable[RunMessage]) -> Iterable[RunMessage]:
+def _messages(tx: Transaction, run: PendingNotice, day: date, messages: Iterable[RunMessage]) -> Iterable[RunMessage]:
     """Add to the message of a killed process that its run is tried again, if it is."""
     known = tx.scheduled_runs.get(run.job, run.due, day)
     is_open = known is not None and not known.finished
@@ -134,16 +134,16 @@ def remember(tx: Transaction, recipients: Recipients, event: ScheduledRunEnded, 
     if event.run_id is None or event.due is None:
         return
     if not delivered:
-        tx.scheduled_runs.is_to_tell(UntoldRun(event.run_id, event.job, event.due), [recipients])
+        tx.scheduled_runs.add_pending_notice(PendingNotice(event.run_id, event.job, event.due), [recipients])
         return
-    tx.scheduled_runs.told([event.run_id, *_covered(tx, recipients, event)], recipients)
+    tx.scheduled_runs.notices_sent([event.run_id, *_covered(tx, recipients, event)], recipients)
 
 
 def _remember(project: Project, event: ScheduledRunEnded, *, delivered: bool) -> None:
     """Do the same, if the state can be written."""
     with suppress(CrossdockError):
         with project.look() as tx:
-            is_marked = any(each.run_id == event.run_id for each in tx.scheduled_runs.untold("own"))
+            is_marked = any(each.run_id == event.run_id for each in tx.scheduled_runs.pending_notices("own"))
             is_stored = is_marked != delivered and not (delivered and _covered(tx, "own", event))
         if not is_stored:
             with closing(project.open_state()) as state, state.begin() as tx:
@@ -153,7 +153,7 @@ def _remember(project: Project, event: ScheduledRunEnded, *, delivered: bool) ->
 def _covered(tx: Transaction, recipients: Recipients, event: ScheduledRunEnded) -> list[int]:
     """Return the earlier runs about which *event* says all that people need to know, and those that are forgotten."""
     found = []
-    for run in tx.scheduled_runs.untold(recipients):
+    for run in tx.scheduled_runs.pending_notices(recipients):
         record = tx.runs.get(run.run_id)
         if record is None or (run.job == event.job and _says_it_all(event, run.run_id, run.due, record.status)):
             found.append(run.run_id)
